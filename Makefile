@@ -1,0 +1,37 @@
+# `make demo` and `make test` set up everything they need, in .venv, and are quick the second time.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint generate check bench clean
+
+demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
+	@$(BIN)/python examples/demo.py
+
+test: $(READY) ## the whole suite
+	$(BIN)/python -m pytest -n auto
+
+lint: $(READY) ## style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check generator runtime tests examples benchmarks
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+generate: $(READY) ## all bindings from schema/
+	$(BIN)/mcp-bindgen generate
+
+check: $(READY) ## are the bindings what the schemas say?
+	$(BIN)/mcp-bindgen check
+
+bench: $(READY) ## costs, as ratios in one run
+	$(BIN)/python benchmarks/imports.py
+	$(BIN)/python benchmarks/generation.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis

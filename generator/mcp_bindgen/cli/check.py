@@ -1,0 +1,52 @@
+"""`mcp-bindgen check`: are the bindings what the schemas say?"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from mcp_bindgen.emit import drift, targets
+
+from .options import Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, names
+from .output import console
+
+
+def check(
+    revisions: Revisions = None,
+    out: Out = None,
+    package: Package = None,
+    schema: SchemaFile = None,
+    revision: RevisionName = None,
+    semantics: Semantics = None,
+    only: Only = None,
+) -> None:
+    """Regenerate into memory and compare; a difference is printed and exits with 1.
+
+    Examples:
+
+    `mcp-bindgen check` compares the bindings of all revisions in this checkout.
+
+    `mcp-bindgen check 2025-11-25 --out src --package acme.mcp` compares bindings of your own.
+    """
+    wanted = targets(
+        list(revisions or ()),
+        out=out,
+        package=package,
+        schema=schema,
+        name=revision,
+        semantics=semantics,
+        only=names(only),
+    )
+    progress = console(stderr=True)
+    drifted: list[str] = []
+    for target in wanted:
+        with progress.status(f"checking {target.source.revision}"):
+            difference = drift(target.folder, target.render()[1])
+        if difference:
+            drifted.append(target.command)
+            sys.stdout.write(difference)
+        print(f"{target.source.revision}  {'differs' if difference else 'in sync'}", flush=True)
+    if drifted:
+        typer.echo(f"out of sync; run: {' && '.join(drifted)}", err=True)
+        raise typer.Exit(1)

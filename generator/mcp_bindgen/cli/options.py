@@ -1,0 +1,29 @@
+"""The options that `generate` and `check` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Revisions = Annotated[list[str] | None, typer.Argument(help="Revisions such as 2025-11-25; all when none is given.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for a package of your own.")]
+Package = Annotated[str | None, typer.Option("--package", metavar="NAME", help="Import name of that package.")]
+SchemaFile = Annotated[
+    Path | None, typer.Option("--schema", metavar="FILE", help="Generate from any schema file: a draft, a fork.")
+]
+RevisionName = Annotated[
+    str | None, typer.Option("--revision", metavar="NAME", help="What to call the revision of --schema.")
+]
+Semantics = Annotated[
+    Path | None, typer.Option("--semantics", metavar="FILE", help="Facts that --schema cannot state, added to ours.")
+]
+Only = Annotated[
+    str | None, typer.Option("--only", metavar="NAMES", help="Just what these capabilities need: tools,resources")
+]
+
+
+def names(only: str | None) -> tuple[str, ...]:
+    """The names in a comma-separated list."""
+    return tuple(name.strip() for name in (only or "").split(",") if name.strip())

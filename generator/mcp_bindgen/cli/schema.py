@@ -1,0 +1,99 @@
+"""`mcp-bindgen schema`: the schemas that everything is generated from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcp_bindgen.protocol.status import reports_of
+from mcp_bindgen.spec import Store
+
+from .output import MARKUP, print_table
+
+schema = typer.Typer(
+    help="List, import and verify the schemas that everything is generated from.",
+    no_args_is_help=True,
+    rich_markup_mode=MARKUP,
+)
+
+Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help="Another schema/ folder than ours.")]
+Revision = Annotated[str, typer.Argument(help="A revision such as 2025-11-25.")]
+File = Annotated[Path, typer.Argument(help="The schema.json that upstream publishes.")]
+
+
+@schema.command("list")
+def list_(folder: Folder = None) -> None:
+    """List the revisions.
+
+    Example: `mcp-bindgen schema list`
+    """
+    print_table(
+        ["REVISION", "ERA", "STATUS", "CHANGED", "UPSTREAM"],
+        [[pin.name, pin.era, pin.status, pin.date, pin.commit] for pin in Store(folder).pins.values()],
+    )
+
+
+@schema.command("import")
+def import_(
+    revision: Revision,
+    file: File,
+    commit: Annotated[str, typer.Option(help="The upstream commit of the file.")],
+    status: Annotated[str, typer.Option(help="`released` or `draft`.")] = "released",
+    changed: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When upstream last changed it, if not on its date.")
+    ] = None,
+    folder: Folder = None,
+) -> None:
+    """Import an upstream file: write its structure without prose, and pin it.
+
+    Example: `mcp-bindgen schema import 2025-11-25 schema.json --commit c4c367f9`
+    """
+    pin = Store(folder).add(
+        revision, file, commit=commit, status=status, changed=changed.date() if changed is not None else None
+    )
+    print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
+
+
+@schema.command()
+def verify(revision: Revision, file: File, folder: Folder = None) -> None:
+    """Prove that our structure equals an upstream file; a difference is printed and exits with 1.
+
+    Example: `mcp-bindgen schema verify 2025-11-25 schema.json`
+    """
+    same_bytes, differences = Store(folder).verify(revision, file)
+    for line in differences:
+        print(line)
+    if differences:
+        typer.echo(f"{revision}: {len(differences)} differences in structure", err=True)
+        raise typer.Exit(1)
+    print(
+        f"{revision}: same structure, {'the pinned file' if same_bytes else 'but not the pinned file (prose differs)'}"
+    )
+
+
+@schema.command()
+def status(folder: Folder = None) -> None:
+    """Check the schema folder itself: pins, patches and words; anything wrong exits with 1.
+
+    Example: `mcp-bindgen schema status`
+    """
+    reports = reports_of(Store(folder))
+    print_table(
+        ["REVISION", "STRUCTURE", "PATCHES", "DEFINITIONS", "DOCUMENTED", "FIELDS DOCUMENTED"],
+        [
+            [
+                report.revision,
+                "as pinned" if report.pinned else "differs from its pin",
+                str(report.patches),
+                str(report.definitions),
+                f"{report.documented_definitions}/{report.definitions}",
+                f"{report.documented_fields}/{report.fields}",
+            ]
+            for report in reports
+        ],
+    )
+    if not all(report.sound for report in reports):
+        raise typer.Exit(1)

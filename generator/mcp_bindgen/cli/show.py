@@ -1,0 +1,102 @@
+"""`mcp-bindgen show`: one definition of a revision."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Annotated, Any
+
+import typer
+
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol.model import Definition, Object, references
+from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.spec import BadInput, Store
+
+from .output import print_json, print_table
+
+
+def show(
+    revision: Annotated[str, typer.Argument(help="A revision such as 2025-11-25.")],
+    name: Annotated[str, typer.Argument(help="A definition such as Tool, or a method such as tools/call.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print one definition: what it means, its fields and who uses it.
+
+    Examples:
+
+    `mcp-bindgen show 2025-11-25 Tool`
+
+    `mcp-bindgen show 2026-07-28 tools/call --json`
+    """
+    protocol = build(Store().effective(revision))
+    definition = _find(protocol, name)
+    if as_json:
+        print_json(_record(protocol, definition))
+    else:
+        _print(protocol, definition)
+
+
+def _find(protocol: Protocol, name: str) -> Definition:
+    names = {method.name: method.definition for method in protocol.methods} | {
+        known: known for known in protocol.definitions
+    }
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        raise BadInput(
+            f"MCP {protocol.revision} has no definition or method {name!r}",
+            fix=f"did you mean {' or '.join(near)}?" if near else f"see: mcp-bindgen methods {protocol.revision}",
+        )
+    return protocol.definitions[names[name]]
+
+
+def _users(protocol: Protocol, name: str) -> list[str]:
+    return [user for user, definition in protocol.definitions.items() if name in references(definition.type)]
+
+
+def _print(protocol: Protocol, definition: Definition) -> None:
+    type = definition.type
+    print(f"{definition.name} (MCP {protocol.revision}): {describe(type)}")
+    if definition.doc:
+        print(definition.doc)
+    if definition.deprecated:
+        print(f"Deprecated {definition.deprecated}.")
+    if isinstance(type, Object):
+        print()
+        print_table(
+            ["FIELD", "PYTHON", "TYPE", "REQUIRED", "MEANING"],
+            [
+                [field.wire, field.name, describe(field.type), "yes" if field.required else "no", field.doc]
+                for field in type.fields
+            ],
+        )
+        print(f"\nOther members: {describe(type.extra) if type.extra is not None else 'none'}")
+    users = _users(protocol, definition.name)
+    if users:
+        print(f"Used by: {', '.join(users)}")
+
+
+def _record(protocol: Protocol, definition: Definition) -> dict[str, Any]:
+    type = definition.type
+    record: dict[str, Any] = {
+        "name": definition.name,
+        "revision": protocol.revision,
+        "type": describe(type),
+        "doc": definition.doc,
+        "deprecated": definition.deprecated or None,
+        "hoisted": definition.hoisted,
+        "usedBy": _users(protocol, definition.name),
+    }
+    if isinstance(type, Object):
+        record["fields"] = [
+            {
+                "wire": field.wire,
+                "name": field.name,
+                "type": describe(field.type),
+                "required": field.required,
+                "default": field.default,
+                "doc": field.doc,
+            }
+            for field in type.fields
+        ]
+        record["otherMembers"] = describe(type.extra) if type.extra is not None else None
+    return record

@@ -1,0 +1,7 @@
+"""Turns a protocol model into a package of typed Python: one emitter and one template for each emitted file."""
+
+from .bindings import MARK, emit
+from .target import Target, targets
+from .writer import drift, write
+
+__all__ = ["MARK", "Target", "drift", "emit", "targets", "write"]

@@ -1,0 +1,69 @@
+"""The Jinja environment of all templates: undefined names are errors, words are wrapped, code stays escaped."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+TEMPLATES = Path(__file__).parent / "templates"
+WIDTH = 110
+
+
+@cache
+def environment() -> Environment:
+    """The environment, made once per process."""
+    jinja = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - the output is Python
+    )
+    jinja.filters["docstring"] = docstring
+    jinja.filters["quoted"] = json.dumps
+    return jinja
+
+
+def docstring(text: str, indent: int = 4) -> str:
+    """`text` as a Python docstring: quoted, escaped, and wrapped at `indent` columns; paragraphs are kept."""
+    pad = " " * indent
+    safe = text.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if safe.endswith('"'):
+        safe = safe[:-1] + '\\"'
+    if "\n" not in safe and len(safe) + indent + 6 <= WIDTH:
+        return f'"""{safe}"""'
+    lines = [line for part in _reflow(safe) for line in _wrap(part, WIDTH - indent)]
+    return '"""' + "\n".join(f"{pad}{line}" if line else "" for line in lines).lstrip() + f'\n{pad}"""'
+
+
+def _reflow(text: str) -> list[str]:
+    """Lines of a paragraph are joined; blank lines, list items and indented lines stay apart."""
+    parts: list[str] = []
+    for line in text.splitlines():
+        new = (
+            not line.strip()
+            or not parts
+            or not parts[-1]
+            or line.startswith((" ", "- ", "* "))
+            or parts[-1].endswith(":")
+        )
+        if new:
+            parts.append(line.rstrip())
+        else:
+            parts[-1] += f" {line.strip()}"
+    return parts
+
+
+def _wrap(part: str, width: int) -> list[str]:
+    margin = " " * (len(part) - len(part.lstrip()))
+    return textwrap.wrap(part, width, initial_indent="", subsequent_indent=f"{margin}    " if margin else "") or [""]
+
+
+def render(template: str, **values: object) -> str:
+    """The text of `template` with `values` filled in."""
+    return environment().get_template(template).render(**values)

@@ -1,0 +1,126 @@
+"""What is generated, and where to: a revision of ours, or bindings of the user's own."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
+from mcp_bindgen.spec import BadInput, EffectiveSchema, Store, external
+from mcp_bindgen.spec.store import read_toml
+
+from .bindings import emit
+
+NAMESPACE = "mcp_bindgen"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One package to generate.
+
+    Attributes:
+        source: The effective schema.
+        folder: Where the package's files go.
+        package: Its import name.
+        only: The capabilities to restrict it to; empty means everything.
+        command: The command that generates it.
+    """
+
+    source: EffectiveSchema
+    folder: Path
+    package: str
+    only: tuple[str, ...]
+    command: str
+
+    def render(self) -> tuple[Protocol, dict[str, str]]:
+        """The protocol model and the package's files.
+
+        Raises:
+            BadInput: The schema breaks a convention.
+        """
+        protocol = build(self.source)
+        if self.only:
+            protocol = slice_protocol(protocol, self.only)
+        return protocol, emit(protocol, self.package, self.command)
+
+
+def checkout() -> Path:
+    """The `generated/` folder of this checkout; raises `BadInput` outside of one."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / "generated" / NAMESPACE).is_dir() or not (root / "pyproject.toml").exists():
+        raise BadInput("this installation has no generated/ folder", fix="give --out DIR and --package NAME")
+    return root / "generated"
+
+
+def targets(
+    revisions: list[str],
+    *,
+    out: Path | None = None,
+    package: str | None = None,
+    schema: Path | None = None,
+    name: str | None = None,
+    semantics: Path | None = None,
+    only: tuple[str, ...] = (),
+    store: Store | None = None,
+) -> list[Target]:
+    """What a command line asks for.
+
+    Args:
+        revisions: The revisions to generate; none means all.
+        out: The folder to put a package of the user's own into.
+        package: That package's import name.
+        schema: A schema file to generate from, instead of a revision of ours.
+        name: What to call the revision of `schema`.
+        semantics: A file of the form of `semantics.toml` whose entries are added to ours.
+        only: The capabilities to restrict the bindings to.
+        store: The `schema/` folder.
+
+    Raises:
+        BadInput: The arguments do not fit together, or a revision is unknown.
+    """
+    store = store or Store()
+    if schema is not None and (revisions or name is None):
+        raise BadInput("--schema takes the place of a revision", fix="name it with --revision NAME")
+    if schema is None and (name is not None or semantics is not None):
+        raise BadInput("--revision and --semantics describe the file of --schema", fix="give --schema FILE")
+    own = out is not None or package is not None
+    if own and (out is None or package is None or (schema is None and len(revisions) != 1)):
+        raise BadInput("bindings of your own need --out DIR, --package NAME and one revision", fix="give all three")
+    if (schema is not None or only) and not own:
+        raise BadInput("--schema and --only are for bindings of your own", fix="give --out DIR and --package NAME")
+    if package is not None and not all(part.isidentifier() for part in package.split(".")):
+        raise BadInput(f"{package!r} is not the name of a package", fix="use letters, digits, _ and dots")
+    if out is None or package is None:
+        root = checkout()
+        return [_ours(store, revision, root) for revision in revisions or store.pins]
+    if schema is None or name is None:
+        source, words = store.effective(revisions[0]), [revisions[0]]
+    else:
+        facts = _merge(store.semantics, read_toml(semantics)) if semantics else store.semantics
+        source, words = external(schema, name, facts), ["--schema", str(schema), "--revision", name]
+        words += ["--semantics", str(semantics)] if semantics else []
+    words += ["--out", str(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
+    command = shlex.join(["mcp-bindgen", "generate", *words])
+    return [Target(source, out.joinpath(*package.split(".")), package, only, command)]
+
+
+def _ours(store: Store, revision: str, root: Path) -> Target:
+    module = naming.package(revision)
+    source = store.effective(revision)
+    command = f"mcp-bindgen generate {revision}"
+    return Target(source, root / NAMESPACE / module, f"{NAMESPACE}.{module}", (), command)
+
+
+def _merge(ours: dict[str, object], theirs: dict[str, object]) -> dict[str, object]:
+    """Tables are merged, lists are joined."""
+    merged = dict(ours)
+    for key, value in theirs.items():
+        known = merged.get(key)
+        if isinstance(known, dict) and isinstance(value, dict):
+            merged[key] = {**known, **value}
+        elif isinstance(known, list) and isinstance(value, list):
+            merged[key] = [*known, *value]
+        else:
+            raise BadInput(f"semantics have no table {key!r}", fix=f"known: {', '.join(ours)}")
+    return merged

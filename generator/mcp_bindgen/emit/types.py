@@ -1,0 +1,226 @@
+"""Emits `types.py`: datamodel-code-generator makes models of the hoisted schema, our templates give them their form."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from datamodel_code_generator.enums import DataModelType
+from datamodel_code_generator.format import PythonVersion
+from datamodel_code_generator.model import get_data_model_types
+from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
+
+from mcp_bindgen.protocol.model import (
+    Array,
+    Const,
+    Definition,
+    Field,
+    Free,
+    Map,
+    Object,
+    Protocol,
+    Ref,
+    Scalar,
+    Type,
+    Union,
+)
+from mcp_bindgen.runtime.model import wire_name
+from mcp_bindgen.spec import BadInput
+
+from .environment import TEMPLATES, docstring, render
+
+_VALUES = {"integer": "Integer", "number": "Number", "boolean": "Boolean"}
+_EXTRA = "extra__"
+_KEYWORDS = {
+    "minimum": "ge",
+    "maximum": "le",
+    "exclusiveMinimum": "gt",
+    "exclusiveMaximum": "lt",
+    "multipleOf": "multiple_of",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_length",
+    "maxItems": "max_length",
+    "pattern": "pattern",
+}
+_IMPORTS = {
+    "typing": ("TYPE_CHECKING", "Annotated", "Literal", "Optional", "Union"),
+    "pydantic": ("Field",),
+    "typing_extensions": ("TypeAliasType",),
+    "mcp_bindgen.runtime.model": ("Model",),
+    "mcp_bindgen.runtime.values": ("Boolean", "Integer", "Json", "Nullable", "Number"),
+}
+
+
+def emit(protocol: Protocol, header: str) -> str:
+    """The text of `types.py`.
+
+    Raises:
+        BadInput: A definition has the name of something that every generated module uses.
+    """
+    body = _models(protocol)
+    used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    imports = {module: [name for name in names if name in used] for module, names in _IMPORTS.items()}
+    qualified = _shadows(protocol)
+    if qualified:
+        imports["typing"] = [name for name in imports["typing"] if name != "Annotated"]
+    return render(
+        "types.py.jinja",
+        header=header,
+        protocol=protocol,
+        imports={module: names for module, names in imports.items() if names},
+        qualified=qualified,
+        body=body,
+    )
+
+
+def _shadows(protocol: Protocol) -> bool:
+    """Whether a definition hides `typing.Annotated` (2024-11-05 has one of that name)."""
+    return "Annotated" in protocol.definitions
+
+
+def _models(protocol: Protocol) -> str:
+    kinds = get_data_model_types(DataModelType.PydanticV2BaseModel, PythonVersion.PY_311, use_type_alias=True)
+    parser = JsonSchemaParser(
+        json.dumps(_document(protocol)),
+        data_model_type=kinds.data_model,
+        data_model_root_type=kinds.root_model,
+        data_model_field_type=kinds.field_model,
+        data_type_manager_type=kinds.data_type_manager,
+        target_python_version=PythonVersion.PY_311,
+        base_class="mcp_bindgen.runtime.model.Model",
+        custom_template_dir=TEMPLATES / "types",
+        extra_template_data=_template_data(protocol),
+        enum_field_as_literal="all",  # type: ignore[arg-type]
+        use_standard_collections=True,
+        use_union_operator=True,
+        use_type_alias=True,
+        skip_root_model=True,
+    )
+    body = parser.parse(with_import=False, format_=False, disable_future_imports=True)
+    assert isinstance(body, str)
+    _check_names(body, protocol)
+    return body
+
+
+def _check_names(body: str, protocol: Protocol) -> None:
+    """Nothing may be renamed, dropped or invented on the way."""
+    found = {
+        name
+        for node in ast.parse(body).body
+        for name in (
+            [node.name]
+            if isinstance(node, ast.ClassDef)
+            else [target.id for target in getattr(node, "targets", ()) if isinstance(target, ast.Name)]
+        )
+    }
+    for name in sorted(found ^ set(protocol.definitions)):
+        raise BadInput(
+            f"the definition {name!r} has the name of something that generated modules use",
+            pointer=f"/$defs/{name}",
+            fix="rename it with a patch",
+        )
+
+
+# --- what datamodel-code-generator reads ----------------------------------------------------------------------
+
+
+def _document(protocol: Protocol) -> dict[str, Any]:
+    """The hoisted effective schema with Python names, in which an optional field is one that may be `None`."""
+    return {
+        "$defs": {name: _definition(definition.type, protocol) for name, definition in protocol.definitions.items()}
+    }
+
+
+def _definition(type: Type, protocol: Protocol) -> dict[str, Any]:
+    if not isinstance(type, Object):
+        return _schema(type)
+    properties = {field.name: _property(field, protocol) for field in type.fields}
+    if type.extra is not None and type.extra != Free():
+        properties[_EXTRA] = _schema(type.extra)
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _property(field: Field, protocol: Protocol) -> dict[str, Any]:
+    schema = _schema(field.type)
+    return schema if field.required or protocol.accepts_null(field.type) else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _schema(type: Type) -> dict[str, Any]:
+    match type:
+        case Free():
+            return _value("Json")
+        case Scalar(kind) if kind in _VALUES:
+            return _value(_VALUES[kind])
+        case Scalar(kind):
+            return {"type": kind}
+        case Const(values):
+            return {"enum": list(values)}
+        case Array(items):
+            return {"type": "array", "items": _schema(items)}
+        case Map(values):
+            return {"type": "object", "additionalProperties": _schema(values)}
+        case Ref(name):
+            return {"$ref": f"#/$defs/{name}"}
+        case Union(members):
+            return {"anyOf": [_schema(member) for member in members]}
+        case Object():
+            raise TypeError("an object has a name; refer to it")
+
+
+def _value(name: str) -> dict[str, Any]:
+    return {"customTypePath": f"mcp_bindgen.runtime.values.{name}"}
+
+
+# --- what our templates add -----------------------------------------------------------------------------------
+
+
+def _template_data(protocol: Protocol) -> defaultdict[str, dict[str, Any]]:
+    annotated = "typing.Annotated" if _shadows(protocol) else "Annotated"
+    data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for name, definition in protocol.definitions.items():
+        data[name] = {"doc": docstring(_doc(definition)), "annotated": annotated}
+        if isinstance(definition.type, Object):
+            data[name]["closed"] = definition.type.extra is None
+            data[name]["members"] = {field.name: _member(field, protocol) for field in definition.type.fields}
+        else:
+            data[name]["refinements"] = _refinements(definition.type, protocol)
+            data[name]["plain_doc"] = docstring(_doc(definition), indent=0)
+    return data
+
+
+def _doc(definition: Definition) -> str:
+    """The words for a definition; without any, its name in words."""
+    doc = definition.doc or f"`{definition.name}` of the protocol."
+    return f"{doc}\n\nDeprecated {definition.deprecated}." if definition.deprecated else doc
+
+
+def _member(field: Field, protocol: Protocol) -> Mapping[str, Any]:
+    refinements = _refinements(field.type, protocol)
+    if wire_name(field.name) != field.wire:
+        refinements.append(f"alias={field.wire!r}")
+    return {
+        "required": field.required,
+        "default": field.default,
+        "nullable": not field.required and protocol.accepts_null(field.type) and protocol.resolve(field.type) != Free(),
+        "refinements": refinements,
+        "doc": docstring(field.doc) if field.doc else "",
+    }
+
+
+def _refinements(type: Type, protocol: Protocol) -> list[str]:
+    """The arguments of pydantic's `Field` that carry what a Python type expression cannot."""
+    match type:
+        case Scalar(constraints=constraints) | Array(constraints=constraints):
+            return [f"{_KEYWORDS[keyword]}={value!r}" for keyword, value in constraints]
+        case Union(members, tag) if tag is not None:
+            first = protocol.resolve(members[0])
+            assert isinstance(first, Object)
+            field = first.field(tag)
+            assert field is not None
+            return [f"discriminator={field.name!r}"]
+        case _:
+            return []

@@ -1,0 +1,257 @@
+"""The protocol model: what a revision says, as frozen dataclasses. Emitters, scaffolds and diffs read only this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Sender = Literal["client", "server"]
+Kind = Literal["request", "notification"]
+Carrier = Literal["message", "embedded"]
+Json = str | int | float | bool | None
+
+# --- type expressions -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Free:
+    """Any JSON value, `null` included."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A JSON string, integer, number, boolean or null, narrowed by `constraints` (JSON Schema keyword -> value)."""
+
+    kind: Literal["string", "integer", "number", "boolean", "null"]
+    constraints: tuple[tuple[str, Any], ...] = ()
+    format: str | None = None
+
+
+@dataclass(frozen=True)
+class Const:
+    """One of a few fixed values: a `const` has one, an `enum` has several."""
+
+    values: tuple[Json, ...]
+
+
+@dataclass(frozen=True)
+class Array:
+    """A JSON array."""
+
+    items: Type
+    constraints: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Map:
+    """A JSON object that is used as a dictionary: no member has a name of its own."""
+
+    values: Type
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A definition, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Union:
+    """One of several types. `tag` is the member that tells them apart, where the schema has one."""
+
+    members: tuple[Type, ...]
+    tag: str | None = None
+
+
+@dataclass(frozen=True)
+class Object:
+    """A JSON object with members of its own. Only a definition is one: inline objects are hoisted.
+
+    Attributes:
+        fields: The members that the schema names, in canonical order.
+        extra: The type of every other member; `None` when there may be none.
+    """
+
+    fields: tuple[Field, ...]
+    extra: Type | None = Free()
+
+    def field(self, wire: str) -> Field | None:
+        """The field with the wire name `wire`, if there is one."""
+        return next((member for member in self.fields if member.wire == wire), None)
+
+
+Type = Free | Scalar | Const | Array | Map | Ref | Union | Object
+
+
+@dataclass(frozen=True)
+class Field:
+    """A named member of an object.
+
+    Attributes:
+        wire: Its name in JSON.
+        name: Its name in Python.
+        type: What it holds.
+        required: Whether it must be there.
+        default: What a constructor fills in when the user leaves it out; on the wire it stays required.
+        doc: What it means.
+    """
+
+    wire: str
+    name: str
+    type: Type
+    required: bool
+    default: Json = None
+    doc: str = ""
+
+
+# --- the protocol ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A named type of the revision.
+
+    Attributes:
+        name: Its name in the schema and in Python.
+        type: What it is.
+        doc: What it means.
+        hoisted: Whether it was an inline object in the schema.
+        deprecated: Why it should no longer be used, if so.
+    """
+
+    name: str
+    type: Type
+    doc: str = ""
+    hoisted: bool = False
+    deprecated: str = ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A JSON-RPC method of the protocol.
+
+    Attributes:
+        name: Its name on the wire, e.g. `tools/call`.
+        definition: The definition of its message, e.g. `CallToolRequest`.
+        stub: Its name in Python, e.g. `call_tool`.
+        kind: Request or notification.
+        senders: Who may send it.
+        carrier: A message of its own, or embedded in the results and params of others.
+        params: Its params, or `None` when it has none.
+        params_required: Whether `params` must be there.
+        result: What answers it; `None` for a notification.
+        alternatives: What may answer it instead.
+        capabilities: Sender -> dotted capability that must be declared first, e.g. `server.tools`.
+        doc: What it is for.
+        deprecated: Why it should no longer be used, if so.
+    """
+
+    name: str
+    definition: str
+    stub: str
+    kind: Kind
+    senders: tuple[Sender, ...]
+    carrier: Carrier = "message"
+    params: Type | None = None
+    params_required: bool = False
+    result: Type | None = None
+    alternatives: tuple[Type, ...] = ()
+    capabilities: tuple[tuple[Sender, str], ...] = ()
+    doc: str = ""
+    deprecated: str = ""
+
+    @property
+    def sender(self) -> str:
+        """`client`, `server` or `both`."""
+        return self.senders[0] if len(self.senders) == 1 else "both"
+
+    def capability(self, sender: Sender) -> str | None:
+        """The capability that must be declared before `sender` may send it."""
+        return dict(self.capabilities).get(sender)
+
+
+@dataclass(frozen=True)
+class ErrorCode:
+    """An error code of the protocol; `definition` is the schema's type for it, where there is one."""
+
+    name: str
+    code: int
+    definition: str | None = None
+    doc: str = ""
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Something that `owner` may declare in the definition of its capabilities, e.g. `server` `resources.subscribe`."""
+
+    owner: Sender
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The dotted name with its owner, e.g. `server.resources.subscribe`."""
+        return f"{self.owner}.{self.path}"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One revision, as everything downstream sees it.
+
+    Attributes:
+        revision: Its name.
+        era: `stateful` or `stateless`.
+        digest: sha256 of the effective structure it was read from.
+        definitions: Name -> definition, in alphabetical order.
+        methods: All methods, in alphabetical order.
+        errors: Error codes, in ascending order.
+        capabilities: Everything that either side may declare.
+    """
+
+    revision: str
+    era: str
+    digest: str
+    definitions: Mapping[str, Definition]
+    methods: tuple[Method, ...]
+    errors: tuple[ErrorCode, ...] = ()
+    capabilities: tuple[Capability, ...] = ()
+
+    def resolve(self, type: Type) -> Type:
+        """`type` with references to other definitions followed, until it is something else."""
+        while isinstance(type, Ref):
+            type = self.definitions[type.name].type
+        return type
+
+    def accepts_null(self, type: Type) -> bool:
+        """Whether `null` is a value of `type`."""
+        match self.resolve(type):
+            case Free():
+                return True
+            case Scalar(kind):
+                return kind == "null"
+            case Const(values):
+                return None in values
+            case Union(members):
+                return any(self.accepts_null(member) for member in members)
+            case _:
+                return False
+
+
+def references(type: Type) -> Iterator[str]:
+    """The definitions that `type` names directly."""
+    match type:
+        case Ref(name):
+            yield name
+        case Array(items=inner) | Map(values=inner):
+            yield from references(inner)
+        case Union(members):
+            for option in members:
+                yield from references(option)
+        case Object(fields, extra):
+            for member in fields:
+                yield from references(member.type)
+            if extra is not None:
+                yield from references(extra)
+        case Free() | Scalar() | Const():
+            return

@@ -1,0 +1,43 @@
+"""The passes that turn an effective schema into the protocol model, in the order in which they run."""
+
+from collections.abc import Callable
+
+from .collect_capabilities import collect_capabilities
+from .collect_errors import collect_errors
+from .collect_methods import collect_methods
+from .document import document
+from .draft import Draft
+from .fill_defaults import fill_defaults
+from .flatten_all_of import flatten_all_of
+from .hoist_inline_objects import hoist_inline_objects
+from .link_capabilities import link_capabilities
+from .link_results import link_results
+from .name_refinements import name_refinements
+from .read_definitions import read_definitions
+from .recognise_free import recognise_free
+from .restore_unions import restore_unions
+from .tag_unions import tag_unions
+
+PASSES: tuple[Callable[[Draft], Draft], ...] = (
+    # on JSON Schema
+    restore_unions,
+    flatten_all_of,
+    hoist_inline_objects,
+    # from JSON Schema to types
+    read_definitions,
+    # on types
+    recognise_free,
+    tag_unions,
+    name_refinements,
+    fill_defaults,
+    # from types to methods
+    collect_methods,
+    link_results,
+    collect_capabilities,
+    link_capabilities,
+    collect_errors,
+    # words
+    document,
+)
+
+__all__ = ["PASSES", "Draft"]

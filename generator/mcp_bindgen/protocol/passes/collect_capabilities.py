@@ -1,0 +1,31 @@
+"""Lists what either side may declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..model import Capability, Object, Ref, Sender, Type
+from .draft import Draft
+
+_OWNERS: tuple[tuple[Sender, str], ...] = (("client", "ClientCapabilities"), ("server", "ServerCapabilities"))
+
+
+def collect_capabilities(draft: Draft) -> Draft:
+    """Fills in the capabilities: each member of `ClientCapabilities` and `ServerCapabilities`, and theirs."""
+    found = tuple(
+        Capability(owner, path)
+        for owner, name in _OWNERS
+        if name in draft.definitions
+        for path in _paths(Ref(name), draft, "")
+    )
+    return replace(draft, capabilities=found)
+
+
+def _paths(type: Type, draft: Draft, prefix: str) -> Iterator[str]:
+    while isinstance(type, Ref):
+        type = draft.definitions[type.name].type
+    if isinstance(type, Object):
+        for field in type.fields:
+            yield prefix + field.wire
+            yield from _paths(field.type, draft, f"{prefix}{field.wire}.")

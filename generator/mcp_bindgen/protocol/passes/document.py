@@ -1,0 +1,67 @@
+"""Puts words to definitions, fields and methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..model import Definition, Object
+from .draft import Draft
+
+
+def document(draft: Draft) -> Draft:
+    """Takes the words from `docs.toml`, or keeps the prose of a file that brings its own; adds deprecations."""
+    words = draft.source.docs
+    revision = draft.source.revision
+    definitions = dict(draft.definitions)
+    if words is not None:
+        definitions = {name: _documented(definition, words, revision) for name, definition in definitions.items()}
+    gone = _deprecations(draft)
+    definitions = {name: replace(definition, deprecated=gone.get(name, "")) for name, definition in definitions.items()}
+    methods = {
+        name: replace(
+            method,
+            doc=definitions[method.definition].doc,
+            deprecated=gone.get(method.definition, ""),
+        )
+        for name, method in draft.methods.items()
+    }
+    errors = tuple(
+        replace(error, doc=error.doc or definitions[error.definition].doc) if error.definition else error
+        for error in draft.errors
+    )
+    return replace(draft, definitions=definitions, methods=methods, errors=errors)
+
+
+def entry(words: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict[str, str]]:
+    """What `docs.toml` says of a definition in one revision: its doc, and the docs of its fields.
+
+    Words under `[NAME.since."DATE"]` hold from that revision on; fields that several definitions share are described
+    once under `[common]`.
+    """
+    table = words.get(name, {})
+    doc, fields = table.get("doc", ""), {**words.get("common", {}), **table.get("fields", {})}
+    for since in sorted(table.get("since", {})):
+        if since <= revision:
+            doc = table["since"][since].get("doc", doc)
+            fields |= table["since"][since].get("fields", {})
+    return doc, fields
+
+
+def _documented(definition: Definition, words: Mapping[str, Any], revision: str) -> Definition:
+    doc, fields = entry(words, definition.name, revision)
+    type = definition.type
+    if isinstance(type, Object):
+        type = replace(type, fields=tuple(replace(field, doc=fields.get(field.wire, "")) for field in type.fields))
+    return replace(definition, doc=doc, type=type)
+
+
+def _deprecations(draft: Draft) -> dict[str, str]:
+    """Definition -> the notice that `semantics.toml` has for it in this revision."""
+    found: dict[str, str] = {}
+    for notice in draft.semantics["deprecations"]:
+        if notice["since"] <= draft.source.revision:
+            names: Iterable[str] = notice["definitions"]
+            found |= dict.fromkeys(names, f"since {notice['since']}: {notice['instead']}")
+    return found

@@ -1,0 +1,39 @@
+"""What the passes hand on to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_bindgen.spec import EffectiveSchema, Schema
+
+from ..model import Capability, Definition, ErrorCode, Method
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A protocol in the making: each pass returns a copy with more of it filled in.
+
+    Attributes:
+        source: What it all comes from.
+        schemas: Definition name -> JSON Schema, rewritten by the first passes.
+        hoisted: The definitions that were inline objects.
+        definitions: The same definitions as types of the protocol model.
+        methods: Method name -> method.
+        errors: Error codes.
+        capabilities: What either side may declare.
+    """
+
+    source: EffectiveSchema
+    schemas: Mapping[str, Schema]
+    hoisted: frozenset[str] = frozenset()
+    definitions: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
+    methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
+    errors: tuple[ErrorCode, ...] = ()
+    capabilities: tuple[Capability, ...] = ()
+
+    @property
+    def semantics(self) -> Mapping[str, Any]:
+        """The facts of `semantics.toml`."""
+        return self.source.semantics

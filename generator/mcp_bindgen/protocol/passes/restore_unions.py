@@ -1,0 +1,33 @@
+"""A union of one member is published as that member, inlined: make it a union of one reference again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcp_bindgen.spec import Schema
+
+from .draft import Draft
+
+
+def restore_unions(draft: Draft) -> Draft:
+    """Replaces a definition that repeats a message's definition under a union's name by a reference to it."""
+    messages = {_method(schema): name for name, schema in draft.schemas.items() if name not in _unions(draft)}
+    schemas = dict(draft.schemas)
+    for union in _unions(draft):
+        method = _method(schemas.get(union, {}))
+        if method is not None and method in messages:
+            schemas[union] = {**_prose(schemas[union]), "anyOf": [{"$ref": f"#/$defs/{messages[method]}"}]}
+    return replace(draft, schemas=schemas)
+
+
+def _unions(draft: Draft) -> tuple[str, ...]:
+    return tuple(draft.semantics["unions"])
+
+
+def _method(schema: Schema) -> str | None:
+    method = schema.get("properties", {}).get("method", {}).get("const")
+    return method if isinstance(method, str) else None
+
+
+def _prose(schema: Schema) -> Schema:
+    return {keyword: schema[keyword] for keyword in ("description",) if keyword in schema}

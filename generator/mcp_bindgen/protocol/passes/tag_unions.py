@@ -1,0 +1,60 @@
+"""Finds the member that tells the alternatives of a union apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..model import Array, Const, Definition, Map, Object, Ref, Type, Union
+from .draft import Draft
+
+
+def tag_unions(draft: Draft) -> Draft:
+    """Sets `Union.tag` wherever all members are objects that require the same field with different constants."""
+    definitions = {
+        name: replace(definition, type=_tagged(definition.type, draft))
+        for name, definition in draft.definitions.items()
+    }
+    return replace(draft, definitions=definitions)
+
+
+def _tagged(type: Type, draft: Draft) -> Type:
+    match type:
+        case Array(items, constraints):
+            return Array(_tagged(items, draft), constraints)
+        case Map(values):
+            return Map(_tagged(values, draft))
+        case Object(fields, extra):
+            return Object(
+                tuple(replace(field, type=_tagged(field.type, draft)) for field in fields),
+                None if extra is None else _tagged(extra, draft),
+            )
+        case Union(members):
+            return Union(tuple(_tagged(member, draft) for member in members), _tag(members, draft))
+        case _:
+            return type
+
+
+def _tag(members: tuple[Type, ...], draft: Draft) -> str | None:
+    constants = [_constants(member, draft) for member in members]
+    for wire in constants[0]:
+        values = [known.get(wire) for known in constants]
+        if None not in values and len(set(values)) == len(values):
+            return wire
+    return None
+
+
+def _constants(type: Type, draft: Draft) -> dict[str, str]:
+    """Wire name -> value for the required fields of an object that can hold one string only."""
+    if not isinstance(type, Ref):
+        return {}
+    definition: Definition = draft.definitions[type.name]
+    if not isinstance(definition.type, Object):
+        return {}
+    return {
+        field.wire: field.type.values[0]
+        for field in definition.type.fields
+        if field.required
+        and isinstance(field.type, Const)
+        and len(field.type.values) == 1
+        and isinstance(field.type.values[0], str)
+    }

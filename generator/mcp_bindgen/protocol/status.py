@@ -1,0 +1,59 @@
+"""How sound the `schema/` folder is: pins, patches and words of each revision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcp_bindgen.spec import Store
+
+from .build import build
+from .model import Object
+
+
+@dataclass(frozen=True)
+class Report:
+    """One revision of a `schema/` folder.
+
+    Attributes:
+        revision: Its name.
+        pinned: Whether the structure is the one that was imported.
+        patches: How many corrections apply.
+        definitions: How many definitions the revision has, hoisted ones included.
+        documented_definitions: How many of them have words.
+        fields: How many fields they have.
+        documented_fields: How many of those have words.
+    """
+
+    revision: str
+    pinned: bool
+    patches: int
+    definitions: int
+    documented_definitions: int
+    fields: int
+    documented_fields: int
+
+    @property
+    def sound(self) -> bool:
+        """Whether the structure is as pinned and every definition has words."""
+        return self.pinned and self.documented_definitions == self.definitions
+
+
+def reports_of(store: Store) -> list[Report]:
+    """A report for each revision; raises `BadInput` where a file is damaged or a patch no longer fits."""
+    return [_report(store, revision) for revision in store.pins]
+
+
+def _report(store: Store, revision: str) -> Report:
+    definitions = build(store.effective(revision)).definitions.values()
+    fields = [
+        field for definition in definitions if isinstance(definition.type, Object) for field in definition.type.fields
+    ]
+    return Report(
+        revision=revision,
+        pinned=store.is_pinned(revision),
+        patches=len(store.ledger(revision)),
+        definitions=len(definitions),
+        documented_definitions=sum(bool(definition.doc) for definition in definitions),
+        fields=len(fields),
+        documented_fields=sum(bool(field.doc) for field in fields),
+    )

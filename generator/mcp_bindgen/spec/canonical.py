@@ -1,0 +1,53 @@
+"""The canonical form of a schema: structure only, one order, one digest."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any
+
+from .keywords import ANNOTATIONS, PROSE, STRUCTURE, Schema, rebuild
+
+_ORDER = {keyword: position for position, keyword in enumerate((*STRUCTURE, *sorted(ANNOTATIONS)))}
+
+
+def canonical(document: Schema) -> Schema:
+    """`document` without prose, its definitions, properties and keywords in canonical order.
+
+    Two documents that accept the same by the same structure have the same canonical form; the order of union
+    members is kept, because readers meet it in generated code.
+    """
+    definitions = document["$defs"]
+    return {
+        "$schema": document["$schema"],
+        "$defs": {name: _canonical(definitions[name]) for name in sorted(definitions)},
+    }
+
+
+def _canonical(schema: Schema) -> Schema:
+    kept = {keyword: value for keyword, value in schema.items() if keyword not in PROSE}
+    ordered = dict(sorted(kept.items(), key=lambda item: (_ORDER.get(item[0], len(_ORDER)), item[0])))
+    for keyword in ("required", "enum"):
+        if keyword in ordered:
+            ordered[keyword] = sorted(ordered[keyword], key=_rank)
+    if not ordered.get("required", True):
+        del ordered["required"]
+    if "properties" in ordered:
+        ordered["properties"] = {name: ordered["properties"][name] for name in sorted(ordered["properties"])}
+    return rebuild(ordered, _canonical)
+
+
+def _rank(value: Any) -> tuple[str, Any]:
+    """Orders the values of an `enum`, which may be of several types."""
+    return type(value).__name__, value
+
+
+def dumps(document: Any) -> str:
+    """The text of a canonical document, as it is committed."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def digest(document: Schema) -> str:
+    """sha256 over the canonical structure of `document`, independent of prose and of layout."""
+    compact = json.dumps(canonical(document), separators=(",", ":"), ensure_ascii=False)
+    return sha256(compact.encode()).hexdigest()

@@ -1,0 +1,30 @@
+"""JSON Pointer (RFC 6901): naming and reaching a place in a JSON document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import BadInput
+from .json import is_array, is_object
+
+
+def join(pointer: str, *tokens: str | int) -> str:
+    """`pointer` extended by `tokens`, escaped."""
+    return pointer + "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def split(pointer: str) -> list[str]:
+    """The unescaped tokens of `pointer`; raises `BadInput` when it does not start with `/`."""
+    if pointer and not pointer.startswith("/"):
+        raise BadInput(f"{pointer!r} is not a JSON Pointer", fix="start it with '/'")
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+
+
+def step(node: Any, token: str) -> Any:
+    """The child of `node` that `token` names; raises `KeyError` when there is none."""
+    if is_array(node):
+        if token.isdigit() and int(token) < len(node):
+            return node[int(token)]
+    elif is_object(node):
+        return node[token]
+    raise KeyError(token)

@@ -1,0 +1,192 @@
+"""The `schema/` folder: importing, loading and verifying the revisions it holds."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from . import canonical, document, patches, revisions
+from . import pointer as json_pointer
+from .errors import BadInput
+from .json import is_object
+from .keywords import Schema, walk
+from .patches import Patch
+from .revisions import Pin
+
+
+@dataclass(frozen=True)
+class EffectiveSchema:
+    """What a revision means: upstream structure with its patches applied, in one dialect.
+
+    Attributes:
+        revision: Its name.
+        definitions: Definition name -> JSON Schema 2020-12.
+        digest: sha256 over the effective structure; generated files carry it.
+        semantics: The facts of `semantics.toml`.
+        docs: The words of `docs.toml`, or nothing for a file that brings its own prose.
+    """
+
+    revision: str
+    definitions: Mapping[str, Schema]
+    digest: str
+    semantics: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    docs: Mapping[str, Any] | None = None
+
+
+def find() -> Path:
+    """The `schema/` folder that belongs to this installation: of the checkout, else of the wheel."""
+    here = Path(__file__).resolve()
+    for candidate in (here.parents[3] / "schema", here.parents[1] / "schema"):
+        if (candidate / "revisions.toml").exists():
+            return candidate
+    raise BadInput("the schema folder is missing from this installation", fix="reinstall mcp-bindgen")
+
+
+class Store:
+    """A `schema/` folder.
+
+    Args:
+        root: The folder; by default the one of this installation.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root if root is not None else find()
+
+    @property
+    def pins(self) -> dict[str, Pin]:
+        """Revision name -> pin, oldest first."""
+        return revisions.load(self.root / "revisions.toml")
+
+    @cached_property
+    def semantics(self) -> dict[str, Any]:
+        """The facts of `semantics.toml`."""
+        return read_toml(self.root / "semantics.toml")
+
+    @cached_property
+    def docs(self) -> dict[str, Any]:
+        """The words of `docs.toml`."""
+        return read_toml(self.root / "docs.toml")
+
+    def pin(self, revision: str) -> Pin:
+        """The pin of `revision`; raises `BadInput` with the nearest name when there is none."""
+        pins = self.pins
+        if revision not in pins:
+            raise revisions.unknown(revision, pins)
+        return pins[revision]
+
+    def structure(self, revision: str) -> Schema:
+        """The committed structure of `revision`, before patches."""
+        self.pin(revision)
+        return document.read(self.root / revision / "schema.json")[0]
+
+    def effective(self, revision: str) -> EffectiveSchema:
+        """The effective schema of `revision`.
+
+        Raises:
+            BadInput: The revision is unknown, its files are damaged, or a patch no longer fits.
+        """
+        structure = self.structure(revision)
+        try:
+            patched = document.normalise(patches.apply(structure, self.ledger(revision)))
+        except BadInput as error:
+            raise error.located(self.root / revision / "patches.toml") from None
+        return EffectiveSchema(
+            revision=revision,
+            definitions=patched["$defs"],
+            digest=canonical.digest(patched),
+            semantics=self.semantics,
+            docs=self.docs,
+        )
+
+    def ledger(self, revision: str) -> tuple[Patch, ...]:
+        """The reviewed corrections of `revision`."""
+        return patches.load(self.root / revision / "patches.toml")
+
+    def is_pinned(self, revision: str) -> bool:
+        """Whether the committed structure is the one that was imported."""
+        return canonical.digest(self.structure(revision)) == self.pin(revision).structure
+
+    def add(self, revision: str, file: Path, *, commit: str, status: str, changed: date | None = None) -> Pin:
+        """Imports an upstream file: writes its structure and pins it. Patches and other revisions are not touched.
+
+        Raises:
+            BadInput: The file is not a usable schema, or `revision` is not a date.
+        """
+        try:
+            day = changed or date.fromisoformat(revision)
+        except ValueError:
+            raise BadInput(f"{revision!r} is not a date", fix="name a revision like 2025-11-25") from None
+        upstream, sha = document.read(file)
+        pin = Pin(
+            name=revision,
+            era=era(upstream["$defs"]),
+            status=status,
+            date=day.isoformat(),
+            commit=commit,
+            sha256=sha,
+            structure=canonical.digest(upstream),
+        )
+        folder = self.root / revision
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "schema.json").write_text(canonical.dumps(canonical.canonical(upstream)), "utf-8")
+        revisions.save(self.root / "revisions.toml", pin)
+        return pin
+
+    def verify(self, revision: str, file: Path) -> tuple[bool, list[str]]:
+        """Compares an upstream file with what is committed.
+
+        Returns:
+            Whether the file is byte for byte the pinned one, and the pointers at which its structure differs.
+        """
+        upstream, sha = document.read(file)
+        ours = canonical.canonical(self.structure(revision))
+        return sha == self.pin(revision).sha256, differences(ours, canonical.canonical(upstream))
+
+
+def external(file: Path, revision: str, semantics: Mapping[str, Any]) -> EffectiveSchema:
+    """The effective schema of any file: a draft, a fork, a revision to come. Its own prose documents it."""
+    loaded, _ = document.read(file)
+    return EffectiveSchema(revision, loaded["$defs"], canonical.digest(loaded), semantics)
+
+
+def era(definitions: Mapping[str, Schema]) -> str:
+    """`stateful` when the schema knows the `initialize` handshake, else `stateless`."""
+    for definition in definitions.values():
+        for _, node in walk(definition):
+            if node.get("const") == "initialize":
+                return "stateful"
+    return "stateless"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file; raises `BadInput` when it is missing or damaged."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", file=path) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"is not TOML: {error}", file=path) from None
+
+
+def differences(ours: Any, theirs: Any, pointer: str = "") -> list[str]:
+    """One line for each place at which two JSON documents differ, with the pointer and what stands there."""
+    if is_object(ours) and is_object(theirs):
+        found: list[str] = []
+        for name in [*ours, *(name for name in theirs if name not in ours)]:
+            here = json_pointer.join(pointer, name)
+            if name not in theirs:
+                found.append(f"{here}: gone")
+            elif name not in ours:
+                found.append(f"{here}: new")
+            else:
+                found.extend(differences(ours[name], theirs[name], here))
+        return found
+    if ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool):
+        return []
+    return [f"{pointer}: {json.dumps(ours)} -> {json.dumps(theirs)}"]

@@ -1,0 +1,113 @@
+"""From a method's name and the bytes of its params to a handler, and back to the bytes of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import isawaitable
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from .errors import InvalidParams, MethodNotFound
+from .methods import Method, Notification, Request
+from .peers import Returns
+
+Target = TypeVar("Target")
+Ctx = TypeVar("Ctx")
+Params = TypeVar("Params")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, eq=False)
+class Route(Generic[Target]):
+    """A method, and the stub of the handler that takes it."""
+
+    method: Method
+    handler: Callable[..., Any]
+
+    @cached_property
+    def params(self) -> TypeAdapter[Any]:
+        """Reads the params; built on first use."""
+        return TypeAdapter(self.method.params)
+
+    def handled_by(self, target: Target) -> bool:
+        """Whether `target` overrides the stub."""
+        return getattr(type(target), self.handler.__name__, None) is not self.handler
+
+
+def request(
+    method: Request[Params, Any, Answer], handler: Callable[[Target, Params, Ctx], Returns[Answer]]
+) -> Route[Target]:
+    """A route for a request; type checkers hold the stub against the method's types."""
+    return Route(method, handler)
+
+
+def notification(
+    method: Notification[Params], handler: Callable[[Target, Params, Ctx], Returns[None]]
+) -> Route[Target]:
+    """A route for a notification; type checkers hold the stub against the method's types."""
+    return Route(method, handler)
+
+
+def bare_request(
+    method: Request[None, Any, Answer], handler: Callable[[Target, Ctx], Returns[Answer]]
+) -> Route[Target]:
+    """A route for a request that has no params."""
+    return Route(method, handler)
+
+
+def bare_notification(method: Notification[None], handler: Callable[[Target, Ctx], Returns[None]]) -> Route[Target]:
+    """A route for a notification that has no params."""
+    return Route(method, handler)
+
+
+class Dispatcher(Generic[Target]):
+    """The methods that one side takes.
+
+    Args:
+        routes: One for each method.
+    """
+
+    def __init__(self, *routes: Route[Target]) -> None:
+        self.routes: Mapping[str, Route[Target]] = {route.method.name: route for route in routes}
+
+    def offered(self, target: Target) -> frozenset[str]:
+        """The names of the methods whose stubs `target` overrides."""
+        return frozenset(name for name, route in self.routes.items() if route.handled_by(target))
+
+    async def dispatch(self, target: Target, method: str, params: bytes | str | None, ctx: object) -> Any:
+        """Reads `params`, calls the handler of `target` and returns its result.
+
+        Args:
+            target: The server or client.
+            method: The method's name on the wire.
+            params: The JSON text of the params, or `None` when the message has none.
+            ctx: What the handler gets as its context.
+
+        Raises:
+            MethodNotFound: This side has no such method, or `target` does not offer it.
+            InvalidParams: The params do not fit.
+        """
+        route = self.routes.get(method)
+        if route is None:
+            raise MethodNotFound(method)
+        arguments = () if route.method.params is None else (_read(route, params),)
+        answer = getattr(target, route.handler.__name__)(*arguments, ctx)
+        return await answer if isawaitable(answer) else answer
+
+
+def _read(route: Route[Any], params: bytes | str | None) -> Any:
+    if params is None:
+        if route.method.params_required:
+            raise InvalidParams(route.method.name, [{"path": "params", "problem": "Field required"}])
+        params = b"{}"
+    try:
+        return route.params.validate_json(params)
+    except ValidationError as error:
+        problems = [
+            {"path": ".".join(["params", *map(str, problem["loc"])]), "problem": problem["msg"]}
+            for problem in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+        raise InvalidParams(route.method.name, problems) from None

@@ -1,0 +1,66 @@
+"""Descriptors of the protocol's methods: what the generated method tables are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal
+
+from typing_extensions import TypeVar
+
+Params = TypeVar("Params")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer", default=Result)
+
+Sender = Literal["client", "server", "both"]
+Carrier = Literal["message", "embedded"]
+
+
+@dataclass(frozen=True, eq=False)
+class Request(Generic[Params, Result, Answer]):
+    """A method that is answered.
+
+    `Params` and `Result` are the types of its params and of what usually answers it; `Answer` is everything that may
+    answer it.
+
+    Attributes:
+        name: The method's name on the wire, e.g. `tools/call`.
+        sender: Who may send it.
+        params: The type of its params, or `None` when it has none.
+        result: The type that usually answers it.
+        alternatives: Types that may answer it instead.
+        params_required: Whether `params` must be there even if empty.
+        carrier: A message of its own, or embedded in results and params of others.
+        capabilities: Sender -> the capability that must be declared before that side may send it.
+    """
+
+    name: str
+    sender: Sender
+    params: Any
+    result: Any
+    alternatives: tuple[type[Any], ...] = ()
+    params_required: bool = True
+    carrier: Carrier = "message"
+    capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
+    kind: Literal["request"] = field(default="request", init=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Notification(Generic[Params]):
+    """A method that is not answered. The attributes are those of `Request`."""
+
+    name: str
+    sender: Sender
+    params: Any
+    params_required: bool = True
+    carrier: Carrier = "message"
+    capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
+    kind: Literal["notification"] = field(default="notification", init=False)
+
+
+Method = Request[Any, Any, Any] | Notification[Any]
+
+
+def by_name(*methods: Method) -> Mapping[str, Method]:
+    """Wire name -> method."""
+    return {method.name: method for method in methods}
