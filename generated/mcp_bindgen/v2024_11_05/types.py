@@ -4,8 +4,10 @@
 
 import typing
 from typing import Literal
+
 from pydantic import Field
 from typing_extensions import TypeAliasType
+
 from mcp_bindgen.runtime.model import Model
 from mcp_bindgen.runtime.values import Boolean, Integer, Json, Number
 

@@ -3,8 +3,10 @@
 """The types of MCP 2025-06-18: one class or alias for each definition of its schema."""
 
 from typing import Annotated, Literal
+
 from pydantic import Field
 from typing_extensions import TypeAliasType
+
 from mcp_bindgen.runtime.model import Model
 from mcp_bindgen.runtime.values import Boolean, Integer, Json, Number
 

@@ -1,29 +1,41 @@
-"""Type expressions of the protocol model as Python annotations, as stubs use them."""
+"""Type expressions of the protocol model as Python annotations."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
 
-_SCALARS = {"string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
+PLAIN = {"string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
+"""JSON's scalars in signatures, where values are only passed on."""
+
+CHECKED = {**PLAIN, "integer": "Integer", "number": "Number", "boolean": "Boolean"}
+"""JSON's scalars in models, where values are validated: the value types of the runtime."""
 
 
-def annotation(type: Type) -> str:
-    """`type` as an annotation; definitions are taken from the module `types`."""
+def annotation(type: Type, scalars: Mapping[str, str] = PLAIN, prefix: str = "types.") -> str:
+    """`type` as an annotation.
+
+    Args:
+        type: The type expression.
+        scalars: JSON type -> Python type.
+        prefix: What stands before the names of definitions.
+    """
     match type:
         case Free():
             return "Json"
         case Scalar(kind):
-            return _SCALARS[kind]
+            return scalars[kind]
         case Const(values):
             return f"Literal[{', '.join(map(repr, values))}]"
         case Array(items):
-            return f"list[{annotation(items)}]"
+            return f"list[{annotation(items, scalars, prefix)}]"
         case Map(values):
-            return f"dict[str, {annotation(values)}]"
+            return f"dict[str, {annotation(values, scalars, prefix)}]"
         case Ref(name):
-            return f"types.{name}"
+            return prefix + name
         case Union(members):
-            return " | ".join(dict.fromkeys(annotation(member) for member in members))
+            return " | ".join(dict.fromkeys(annotation(member, scalars, prefix) for member in members))
         case Object():
             raise TypeError("an object has a name; refer to it")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from mcp_bindgen.protocol import Protocol
 
@@ -43,7 +45,20 @@ def emit(protocol: Protocol, package_name: str, command: str) -> dict[str, str]:
             f"# Regenerate with: {command}",
         ]
     )
-    files = {name: emitter(protocol, header) for name, emitter in EMITTERS.items()}
-    files["__init__.py"] = package.emit(protocol, header, package_name)
-    styled = {name: style(prune(text)) for name, text in sorted(files.items())}
+    with _collector_paused():
+        files = {name: emitter(protocol, header) for name, emitter in EMITTERS.items()}
+        files["__init__.py"] = package.emit(protocol, header, package_name)
+        styled = {name: style(prune(text)) for name, text in sorted(files.items())}
     return {**styled, "py.typed": f"{header}\n"}
+
+
+@contextmanager
+def _collector_paused() -> Generator[None]:
+    """Parsing and formatting keep all that they build until the end, so looking for garbage meanwhile only costs."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

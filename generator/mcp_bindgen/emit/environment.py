@@ -16,7 +16,7 @@ WIDTH = 110
 @cache
 def environment() -> Environment:
     """The environment, made once per process."""
-    jinja = Environment(
+    return Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -24,9 +24,6 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - the output is Python
     )
-    jinja.filters["docstring"] = docstring
-    jinja.filters["quoted"] = json.dumps
-    return jinja
 
 
 def docstring(text: str, indent: int = 4) -> str:
@@ -66,4 +63,4 @@ def _wrap(part: str, width: int) -> list[str]:
 
 def render(template: str, **values: object) -> str:
     """The text of `template` with `values` filled in."""
-    return environment().get_template(template).render(**values)
+    return environment().get_template(template).render(docstring=docstring, quoted=json.dumps, **values)

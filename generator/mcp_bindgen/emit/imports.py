@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 
 def prune(code: str) -> str:
     """`code` without the imported names that nothing in it refers to."""
     tree = ast.parse(code)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    used = set(_names(tree))
     lines = code.splitlines(keepends=True)
     for node in reversed(tree.body):
         if isinstance(node, ast.ImportFrom) and node.end_lineno is not None:
@@ -17,3 +18,15 @@ def prune(code: str) -> str:
                 text = ast.unparse(ast.ImportFrom(node.module, kept, node.level)) + "\n" if kept else ""
                 lines[node.lineno - 1 : node.end_lineno] = [text]
     return "".join(lines)
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    """The names in `tree`, those in quoted annotations included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
+            try:
+                yield from _names(ast.parse(node.value, mode="eval").body)
+            except (SyntaxError, ValueError):
+                continue

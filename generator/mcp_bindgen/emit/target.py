@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,8 @@ def targets(
         raise BadInput("--schema and --only are for bindings of your own", fix="give --out DIR and --package NAME")
     if package is not None and not all(part.isidentifier() for part in package.split(".")):
         raise BadInput(f"{package!r} is not the name of a package", fix="use letters, digits, _ and dots")
+    if name is not None and not re.fullmatch(r"[\w.+-]+", name):
+        raise BadInput(f"{name!r} is not the name of a revision", fix="use letters, digits and . _ + -")
     if out is None or package is None:
         root = checkout()
         return [_ours(store, revision, root) for revision in revisions or store.pins]

@@ -30,9 +30,10 @@ from mcp_bindgen.protocol.model import (
 from mcp_bindgen.runtime.model import wire_name
 from mcp_bindgen.spec import BadInput
 
+from .annotations import CHECKED
 from .environment import TEMPLATES, docstring, render
+from .recursion import recursive_aliases
 
-_VALUES = {"integer": "Integer", "number": "Number", "boolean": "Boolean"}
 _EXTRA = "extra__"
 _KEYWORDS = {
     "minimum": "ge",
@@ -46,13 +47,6 @@ _KEYWORDS = {
     "maxItems": "max_length",
     "pattern": "pattern",
 }
-_IMPORTS = {
-    "typing": ("TYPE_CHECKING", "Annotated", "Literal", "Optional", "Union"),
-    "pydantic": ("Field",),
-    "typing_extensions": ("TypeAliasType",),
-    "mcp_bindgen.runtime.model": ("Model",),
-    "mcp_bindgen.runtime.values": ("Boolean", "Integer", "Json", "Nullable", "Number"),
-}
 
 
 def emit(protocol: Protocol, header: str) -> str:
@@ -61,19 +55,8 @@ def emit(protocol: Protocol, header: str) -> str:
     Raises:
         BadInput: A definition has the name of something that every generated module uses.
     """
-    body = _models(protocol)
-    used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
-    imports = {module: [name for name in names if name in used] for module, names in _IMPORTS.items()}
-    qualified = _shadows(protocol)
-    if qualified:
-        imports["typing"] = [name for name in imports["typing"] if name != "Annotated"]
     return render(
-        "types.py.jinja",
-        header=header,
-        protocol=protocol,
-        imports={module: names for module, names in imports.items() if names},
-        qualified=qualified,
-        body=body,
+        "types.py.jinja", header=header, protocol=protocol, qualified=_shadows(protocol), body=_models(protocol)
     )
 
 
@@ -130,8 +113,13 @@ def _check_names(body: str, protocol: Protocol) -> None:
 
 def _document(protocol: Protocol) -> dict[str, Any]:
     """The hoisted effective schema with Python names, in which an optional field is one that may be `None`."""
+    early = recursive_aliases(protocol)
     return {
-        "$defs": {name: _definition(definition.type, protocol) for name, definition in protocol.definitions.items()}
+        "$defs": {
+            # Our template writes recursive aliases; a type that refers to nothing makes them come first.
+            name: {"type": "string"} if name in early else _definition(definition.type, protocol)
+            for name, definition in protocol.definitions.items()
+        }
     }
 
 
@@ -153,10 +141,8 @@ def _schema(type: Type) -> dict[str, Any]:
     match type:
         case Free():
             return _value("Json")
-        case Scalar(kind) if kind in _VALUES:
-            return _value(_VALUES[kind])
         case Scalar(kind):
-            return {"type": kind}
+            return {"type": kind} if kind in ("string", "null") else _value(CHECKED[kind])
         case Const(values):
             return {"enum": list(values)}
         case Array(items):
@@ -180,6 +166,7 @@ def _value(name: str) -> dict[str, Any]:
 
 def _template_data(protocol: Protocol) -> defaultdict[str, dict[str, Any]]:
     annotated = "typing.Annotated" if _shadows(protocol) else "Annotated"
+    recursive = recursive_aliases(protocol)
     data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, definition in protocol.definitions.items():
         data[name] = {"doc": docstring(_doc(definition)), "annotated": annotated}
@@ -187,6 +174,7 @@ def _template_data(protocol: Protocol) -> defaultdict[str, dict[str, Any]]:
             data[name]["closed"] = definition.type.extra is None
             data[name]["members"] = {field.name: _member(field, protocol) for field in definition.type.fields}
         else:
+            data[name]["recursive"] = recursive.get(name)
             data[name]["refinements"] = _refinements(definition.type, protocol)
             data[name]["plain_doc"] = docstring(_doc(definition), indent=0)
     return data

@@ -1,0 +1,80 @@
+"""How long generation takes, and how it grows: all five revisions, and one revision ten times larger."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from mcp_bindgen.emit import emit
+from mcp_bindgen.protocol import build
+from mcp_bindgen.spec import EffectiveSchema, Store
+
+ROUNDS = 3
+FACTOR = 10
+
+
+def main() -> None:
+    """Prints the seconds and the ratio."""
+    store = Store()
+    every = median(lambda: [run(store.effective(revision)) for revision in store.pins])
+    one = store.effective("2025-11-25")
+    small, large = median(lambda: run(one)), median(lambda: run(enlarged(one)))
+    print(f"all {len(store.pins)} revisions: {every:.2f} s")
+    print(f"2025-11-25: {small:.2f} s; {FACTOR} times as many definitions: {large:.2f} s = {large / small:.1f}x")
+
+
+def run(source: EffectiveSchema) -> dict[str, str]:
+    """Generates one package in memory."""
+    return emit(build(source), "benchmark", "benchmark")
+
+
+def median(work: Callable[[], object]) -> float:
+    """Median processor seconds of `ROUNDS` runs."""
+    times: list[float] = []
+    for _ in range(ROUNDS):
+        begin = time.process_time()
+        work()
+        times.append(time.process_time() - begin)
+    return statistics.median(times)
+
+
+def enlarged(source: EffectiveSchema) -> EffectiveSchema:
+    """`source` with `FACTOR` copies of each definition and each method under names of their own."""
+    definitions: dict[str, Any] = dict(source.definitions)
+    for copy in range(1, FACTOR):
+        for name, schema in source.definitions.items():
+            definitions[f"X{copy}{name}"] = renamed(schema, copy)
+    for union in source.semantics["unions"]:
+        if union in definitions:
+            members = [
+                member
+                for copy in range(FACTOR)
+                for member in definitions[f"X{copy}{union}" if copy else union]["anyOf"]
+            ]
+            definitions[union] = {"anyOf": members}
+    results = {
+        f"x{copy}/{method}": f"X{copy}{result}"
+        for copy in range(1, FACTOR)
+        for method, result in source.semantics["results"].items()
+    }
+    semantics = {**source.semantics, "results": {**source.semantics["results"], **results}}
+    return EffectiveSchema(source.revision, definitions, source.digest, semantics, source.docs)
+
+
+def renamed(node: Any, copy: int) -> Any:
+    """`node` with references and methods that lead to the copies."""
+    if isinstance(node, list):
+        return [renamed(item, copy) for item in node]
+    if not isinstance(node, dict):
+        return node
+    result = {key: renamed(value, copy) for key, value in node.items()}
+    if isinstance(node.get("$ref"), str):
+        result["$ref"] = node["$ref"].replace("#/$defs/", f"#/$defs/X{copy}")
+    method = node.get("properties", {}).get("method", {})
+    if isinstance(method, dict) and "const" in method:
+        result["properties"]["method"] = {**method, "const": f"x{copy}/{method['const']}"}
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""What may import what, what an import costs, and the order of the house."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NAMESPACE = "mcp_bindgen"
+GENERATOR, RUNTIME, GENERATED = (ROOT / name / NAMESPACE for name in ("generator", "runtime", "generated"))
+REVISIONS = sorted(path.name for path in GENERATED.iterdir() if path.name.startswith("v"))
+MODULES = sorted(path for root in (GENERATOR, RUNTIME, GENERATED) for path in root.rglob("*.py"))
+HANDWRITTEN = [path for path in MODULES if GENERATED not in path.parents]
+HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
+LONGEST = 300
+
+MAY_IMPORT = {
+    "cli": {"scaffold", "diff", "emit", "protocol", "spec"},
+    "scaffold": {"emit", "protocol", "spec"},
+    "diff": {"protocol", "spec"},
+    "emit": {"protocol", "spec", "runtime.model"},
+    "protocol": {"spec"},
+    "spec": set[str](),
+}
+"""Part of the generator -> the parts, or single modules, of ours that it may import."""
+
+REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")
+PLACES = re.compile(r"(?<![\w./])/(?:work|root|tmp|Users|home/\w+|var/folders)/|\b[A-Z]:\\Users\b")
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a module of ours, without the namespace."""
+    root = next(root for root in (GENERATOR, RUNTIME, GENERATED) if root in path.parents)
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(path: Path) -> set[str]:
+    """What a module imports of ours, anywhere in it: dotted names without the namespace."""
+    inside = name_of(path).split(".")
+    package = inside if path.name == "__init__.py" else inside[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = [NAMESPACE, *package][: len(package) + 2 - node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    return {name.removeprefix(f"{NAMESPACE}.") for name in found if name.startswith(f"{NAMESPACE}.")}
+
+
+def within(name: str, parts: set[str]) -> bool:
+    return any(name == part or name.startswith(f"{part}.") for part in parts)
+
+
+def undocumented(path: Path) -> Iterator[str]:
+    """The public names of a module without a docstring."""
+    tree = ast.parse(path.read_text("utf-8"))
+    if ast.get_docstring(tree) is None:
+        yield "the module"
+    pending = [(node, "") for node in tree.body]
+    while pending:
+        node, prefix = pending.pop()
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            if ast.get_docstring(node) is None:
+                yield prefix + node.name
+            if isinstance(node, ast.ClassDef):
+                pending += [(inner, f"{node.name}.") for inner in node.body]
+
+
+def after(code: str) -> set[str]:
+    """The modules that a fresh Python has loaded after `code`."""
+    show = "import sys, json; print(json.dumps(sorted(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", f"{code}\n{show}"], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return set(json.loads(ran.stdout))
+
+
+def revisions(modules: set[str]) -> set[str]:
+    names = {name.split(".")[1] for name in modules if name.startswith(f"{NAMESPACE}.")}
+    return names & set(REVISIONS)
+
+
+def files() -> list[Path]:
+    """The files of the repository, new ones included."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_there_are_modules_to_look_at() -> None:
+    assert len(REVISIONS) == 5
+    assert {name_of(path) for path in MODULES} >= {"cli.app", "protocol.passes", "runtime", "v2025_11_25.types"}
+
+
+def test_imports_are_resolved() -> None:
+    assert imports(GENERATOR / "protocol" / "passes" / "link_results.py") >= {"spec.BadInput", "protocol.model.Ref"}
+    assert imports(GENERATED / "v2025_11_25" / "client.py") >= {"v2025_11_25.types", "runtime.peers"}
+
+
+def test_every_part_of_the_generator_has_its_place() -> None:
+    parts = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
+    assert parts <= set(MAY_IMPORT)
+    assert not list(GENERATOR.glob("*.py"))
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if GENERATOR in path.parents], ids=name_of)
+def test_the_generator_imports_one_way(path: Path) -> None:
+    part = name_of(path).split(".")[0]
+    assert [name for name in imports(path) if not within(name, MAY_IMPORT[part] | {part})] == []
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if RUNTIME in path.parents], ids=name_of)
+def test_the_runtime_imports_only_itself(path: Path) -> None:
+    assert [name for name in imports(path) if not within(name, {"runtime"})] == []
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_bindings_import_only_the_runtime_and_themselves(revision: str) -> None:
+    for path in (GENERATED / revision).glob("*.py"):
+        assert [name for name in imports(path) if not within(name, {"runtime", revision})] == [], path.name
+
+
+@pytest.mark.parametrize("root", [GENERATOR, RUNTIME, GENERATED], ids=lambda root: root.parent.name)
+def test_the_namespace_belongs_to_nobody(root: Path) -> None:
+    assert not (root / "__init__.py").exists()
+    assert all((path / "__init__.py").exists() for path in root.iterdir() if any(path.glob("*.py")))
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_revision_costs_nothing_until_it_is_used(revision: str) -> None:
+    loaded = after(f"import {NAMESPACE}.{revision}")
+    assert revisions(loaded) == {revision}
+    assert not loaded & HEAVY
+    assert not {f"{NAMESPACE}.{part}" for part in MAY_IMPORT} & loaded
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_types_of_a_revision_load_no_other(revision: str) -> None:
+    loaded = after(f"from {NAMESPACE}.{revision} import Client, Server, dispatcher, errors, methods, types")
+    assert revisions(loaded) == {revision}
+    assert "pydantic" in loaded
+    assert not loaded & (HEAVY - {"pydantic", "anyio"})
+    assert not {f"{NAMESPACE}.{part}" for part in MAY_IMPORT} & loaded
+
+
+def test_the_runtime_costs_nothing_until_it_is_used() -> None:
+    loaded = after(f"import {NAMESPACE}.runtime")
+    assert not revisions(loaded)
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_models_are_built_when_they_are_used(revision: str) -> None:
+    after(
+        f"from {NAMESPACE}.{revision} import Client, Server, dispatcher, types\n"
+        "models = {name: vars(types)[name] for name in types.__all__ if isinstance(vars(types)[name], type)}\n"
+        "assert len(models) > 100\n"
+        "assert [name for name, model in models.items() if model.__pydantic_complete__] == []\n"
+        "types.Tool(name='echo', input_schema=types.ToolInputSchema())\n"
+        "built = {name for name, model in models.items() if model.__pydantic_complete__}\n"
+        "assert built == {'Tool', 'ToolInputSchema'}, built"
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_what_is_public_is_documented(path: Path) -> None:
+    assert list(undocumented(path)) == []
+
+
+@pytest.mark.parametrize("path", HANDWRITTEN, ids=name_of)
+def test_modules_are_short(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("pattern", [REGISTRIES, PLACES], ids=["registries", "places"])
+def test_no_file_names_a_machine(pattern: re.Pattern[str]) -> None:
+    found = {
+        str(path.relative_to(ROOT)): hits
+        for path in files()
+        if (hits := [hit[0] for hit in pattern.finditer(path.read_text("utf-8", errors="ignore"))])
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bad", "good"),
+    [
+        (REGISTRIES, "see https://pypi." + "org/project/mcp", "pypi organises"),
+        (REGISTRIES, "files.pythonhosted." + "org", "example.org"),
+        (PLACES, "cd /work" + "/main", "https://example.org/work/main"),
+        (PLACES, "'/home" + "/ada/x'", "file:///home/ada/x"),
+        (PLACES, "`/tmp" + "/x`", "a/tmp/x"),
+    ],
+)
+def test_the_patterns_tell_machines_apart(pattern: re.Pattern[str], bad: str, good: str) -> None:
+    assert pattern.search(bad)
+    assert not pattern.search(good)

@@ -1,0 +1,28 @@
+"""What a newcomer runs first works, and says what the README says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_demo_regenerates_checks_and_reads_traffic() -> None:
+    done = subprocess.run([sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("in sync\n") == 5
+    assert len(re.findall(r"\d+ messages, each written back exactly as it came", done.stdout)) == 5
+    assert "CallToolResult(content=[TextContent(" in done.stdout
+
+
+def test_the_readme_examples_run() -> None:
+    blocks = re.findall(r"(?:^    .*\n|^\n)+", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    examples = [block for block in blocks if "import" in block and "from mcp_bindgen" in block]
+    assert len(examples) == 2
+    for block in examples:
+        code = "\n".join(line.removeprefix("    ") for line in block.splitlines())
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,155 @@
+"""User code as it is meant to be written; both type checkers accept all of it. Nothing here runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, assert_never, assert_type
+
+from mcp_bindgen import runtime
+from mcp_bindgen.runtime import InvalidParams, Json
+from mcp_bindgen.v2024_11_05 import types as oldest
+from mcp_bindgen.v2025_11_25 import REVISION, Client, Context, Server, dispatcher, errors, methods
+from mcp_bindgen.v2025_11_25 import types as mcp
+from mcp_bindgen.v2026_07_28 import Client as StatelessClient
+from mcp_bindgen.v2026_07_28 import methods as stateless_methods
+from mcp_bindgen.v2026_07_28 import types as stateless
+
+
+class Weather(Server):
+    """A server whose handlers are coroutines and plain functions, with contexts of both types."""
+
+    info = mcp.Implementation(name="weather", version="1.0.0")
+
+    async def list_tools(self, params: mcp.PaginatedRequestParams, ctx: runtime.Context) -> mcp.ListToolsResult:
+        schema = mcp.ToolInputSchema(properties={"city": {"type": "string"}}, required=["city"])
+        return mcp.ListToolsResult(tools=[mcp.Tool(name="forecast", input_schema=schema, title=params.cursor)])
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
+        city = (params.arguments or {}).get("city")
+        if not isinstance(city, str):
+            raise InvalidParams(methods.CALL_TOOL.name, [{"path": "params.arguments.city", "problem": "is no text"}])
+        await ctx.notify_progress(0.5, "token", total=1)
+        await ctx.notify_logging_message({"city": city}, "debug", logger="weather")
+        said = await ctx.create_message(100, [mcp.SamplingMessage(role="user", content=mcp.TextContent(text=city))])
+        assert_type(said, mcp.CreateMessageResult)
+        answer = mcp.TextContent(text=said.model, annotations=mcp.Annotations(audience=["user"], priority=1))
+        return mcp.CallToolResult(content=[answer], structured_content={"city": city, "degrees": 21.5})
+
+    def ping(self, params: mcp.RequestParams, ctx: Context) -> mcp.EmptyResult:
+        return mcp.Result()
+
+    def set_level(self, params: mcp.SetLevelRequestParams, ctx: runtime.Context) -> runtime.Returns[mcp.EmptyResult]:
+        assert_type(params.level, mcp.LoggingLevel)
+        return mcp.Result(meta={"level": params.level})
+
+    def on_cancelled(self, params: mcp.CancelledNotificationParams, ctx: Context) -> None:
+        assert_type(params.reason, str | None)
+
+    async def on_progress(self, params: mcp.ProgressNotificationParams, ctx: Context) -> None:
+        assert_type(params.progress, int | float)
+
+
+class Later(Server):
+    """A server that answers with a task."""
+
+    info = mcp.Implementation(name="later", version="1")
+
+    def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CreateTaskResult:
+        now = "2025-11-25T00:00:00Z"
+        task = mcp.Task(created_at=now, last_updated_at=now, status="working", task_id="1", ttl=None)
+        return mcp.CreateTaskResult(task=task)
+
+
+class Assistant(Client):
+    """A client that lets servers ask its model."""
+
+    info = mcp.Implementation(name="assistant", version="1.0.0")
+
+    async def on_create_message(
+        self, params: mcp.CreateMessageRequestParams, ctx: runtime.Context
+    ) -> mcp.CreateMessageResult:
+        assert_type(params.max_tokens, int)
+        return mcp.CreateMessageResult(model="echo", role="assistant", content=params.messages[-1].content)
+
+    def on_list_roots(self, params: mcp.RequestParams, ctx: runtime.Context) -> mcp.ListRootsResult:
+        return mcp.ListRootsResult(roots=[mcp.Root(uri="file:///home", name="home")])
+
+
+def text_of(block: mcp.ContentBlock) -> str:
+    """Narrows a union by class, and forgets no member."""
+    match block:
+        case mcp.TextContent(text=text):
+            return assert_type(text, str)
+        case mcp.ImageContent() | mcp.AudioContent():
+            return block.mime_type
+        case mcp.ResourceLink(uri=uri):
+            return uri
+        case mcp.EmbeddedResource(resource=mcp.TextResourceContents() as contents):
+            return contents.text
+        case mcp.EmbeddedResource():
+            return block.resource.uri
+        case _:
+            assert_never(block)
+
+
+def kind_of(block: mcp.ContentBlock) -> str:
+    """Narrows a union by its constant."""
+    if block.type == "text":
+        return block.text
+    return block.type
+
+
+async def use(client: Client) -> list[str]:
+    """Calls a server."""
+    result = await client.call_tool("echo", {"message": "hi", "deep": [1, 2.5, None, {"a": True}]})
+    assert_type(result, mcp.CallToolResult)
+    assert_type(result.is_error, bool | None)
+    page = await client.list_tools()
+    while page.next_cursor is not None:
+        page = await client.list_tools(page.next_cursor)
+    assert_type((await client.ping()).meta, dict[str, Any] | None)
+    await client.set_level("info")
+    await client.complete(
+        mcp.CompleteRequestParamsArgument(name="city", value="Ber"), mcp.PromptReference(name="forecast")
+    )
+    await client.notify_initialized()
+    return [text_of(block) for block in result.content]
+
+
+async def use_table(client: Client) -> mcp.CallToolResult:
+    """Sends any request of the method table; whatever may answer it is told apart by class."""
+    params = mcp.CallToolRequestParams(name="echo", arguments={"message": "hi"}, task=mcp.TaskMetadata(ttl=60_000))
+    answer = await client.request(methods.CALL_TOOL, params)
+    assert_type(answer, mcp.CallToolResult | mcp.CreateTaskResult)
+    assert_type(await client.call(methods.CALL_TOOL, params), mcp.CallToolResult)
+    assert_type(await client.request(methods.LIST_TOOLS, mcp.PaginatedRequestParams()), mcp.ListToolsResult)
+    await client.notify(methods.PROGRESS, mcp.ProgressNotificationParams(progress=1, progress_token=7))
+    if isinstance(answer, mcp.CreateTaskResult):
+        assert_type(answer.task.ttl, int | None)
+        return await client.call(methods.CALL_TOOL, mcp.CallToolRequestParams(name="echo"))
+    return answer
+
+
+async def use_stateless(client: StatelessClient, meta: Mapping[str, Json]) -> str | None:
+    """The newest revision: metadata on each request, and answers that ask for input."""
+    metadata = client.metadata(stateless.RequestMetaObject, meta)
+    params = stateless.CallToolRequestParams(name="echo", meta=metadata)
+    answer = await client.request(stateless_methods.CALL_TOOL, params)
+    if isinstance(answer, stateless.InputRequiredResult):
+        return answer.request_state
+    assert_type(answer, stateless.CallToolResult)
+    again = await client.call_tool("echo", {"message": "hi"}, meta=meta)
+    return again.result_type
+
+
+async def dispatch(server: Server) -> None:
+    """Calls a handler by the name of its method."""
+    if methods.PING.name in dispatcher.SERVER.offered(server):
+        await dispatcher.SERVER.dispatch(server, "ping", b"{}", None)
+    assert_type(errors.PARSE_ERROR, Literal[-32700])
+    assert_type(REVISION, Literal["2025-11-25"])
+
+
+def older() -> oldest.Annotated:
+    """A definition that bears the name of a word of Python's `typing`."""
+    return oldest.Annotated(annotations=oldest.AnnotatedAnnotations(priority=0.5))
