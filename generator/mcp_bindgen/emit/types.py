@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from datamodel_code_generator.enums import DataModelType
@@ -91,21 +91,23 @@ def _models(protocol: Protocol) -> str:
 
 def _check_names(body: str, protocol: Protocol) -> None:
     """Nothing may be renamed, dropped or invented on the way."""
-    found = {
-        name
-        for node in ast.parse(body).body
-        for name in (
-            [node.name]
-            if isinstance(node, ast.ClassDef)
-            else [target.id for target in getattr(node, "targets", ()) if isinstance(target, ast.Name)]
-        )
-    }
-    for name in sorted(found ^ set(protocol.definitions)):
+    for name in sorted(set(_defined(ast.parse(body).body)) ^ set(protocol.definitions)):
         raise BadInput(
             f"the definition {name!r} has the name of something that generated modules use",
             pointer=f"/$defs/{name}",
             fix="rename it with a patch",
         )
+
+
+def _defined(statements: list[ast.stmt]) -> Iterator[str]:
+    for statement in statements:
+        match statement:
+            case ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
+                yield name
+            case ast.If(orelse=alternative):
+                yield from _defined(alternative)
+            case _:
+                pass
 
 
 # --- what datamodel-code-generator reads ----------------------------------------------------------------------
