@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 from mcp_bindgen.cli.app import run
+from mcp_bindgen.spec.json import is_array, is_object
 
 ROOT = Path(__file__).parents[1]
 UPSTREAM = Path(__file__).parents[2] / "shared" / "upstream"
@@ -75,11 +76,11 @@ def save(path: Path, document: object) -> Path:
 
 def shuffled(node: Any, seed: int) -> Any:
     """A copy of a JSON document whose objects have their members in another order."""
-    if isinstance(node, dict):
+    if is_object(node):
         members = [(name, shuffled(child, seed)) for name, child in node.items()]
         random.Random(seed).shuffle(members)
         return dict(members)
-    return [shuffled(child, seed) for child in node] if isinstance(node, list) else node
+    return [shuffled(child, seed) for child in node] if is_array(node) else node
 
 
 # --- schemas --------------------------------------------------------------------------------------------------
@@ -130,12 +131,12 @@ _DRAFT: Schema = {
         "BorrowBookRequestParams": record(
             "title",
             **{
-                "title": {"type": "string", "description": "What stands on the cover."},
-                "class": _TEXT,
                 "$schema": _TEXT,
-                "list": {"type": "array", "items": _TEXT},
-                "io.vendor/someKey": {"type": "integer", "minimum": 1},
                 "_meta": {"type": "object"},
+                "class": _TEXT,
+                "io.vendor/someKey": {"type": "integer", "minimum": 1},
+                "list": {"type": "array", "items": _TEXT},
+                "title": {"type": "string", "description": "What stands on the cover."},
             },
         ),
         "BorrowBookResult": record("loan", loan=ref("Loan")),

@@ -6,9 +6,10 @@ import copy
 import json
 import random
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -115,24 +116,24 @@ def test_recursion_below_an_object_or_array_is_fine(below: Schema) -> None:
     assert normalise({"$defs": {"A": below, "B": TEXT}})["$defs"]["A"] == below
 
 
-@pytest.mark.parametrize(
-    ("keyword", "value"),
-    [
-        ("patternProperties", {"^x": {}}),
-        ("not", {}),
-        ("if", {}),
-        ("prefixItems", [{}]),
-        ("uniqueItems", True),
-        ("minProperties", 1),
-        ("propertyNames", {}),
-        ("unevaluatedProperties", False),
-        ("dependentRequired", {}),
-        ("$dynamicRef", "#x"),
-        ("$id", "https://example.org"),
-        ("nullable", True),
-        ("requried", []),
-    ],
-)
+CHANGES_THE_MEANING: list[tuple[str, Any]] = [
+    ("patternProperties", {"^x": {}}),
+    ("not", {}),
+    ("if", {}),
+    ("prefixItems", [{}]),
+    ("uniqueItems", True),
+    ("minProperties", 1),
+    ("propertyNames", {}),
+    ("unevaluatedProperties", False),
+    ("dependentRequired", {}),
+    ("$dynamicRef", "#x"),
+    ("$id", "https://example.org"),
+    ("nullable", True),
+    ("requried", []),
+]
+
+
+@pytest.mark.parametrize(("keyword", "value"), CHANGES_THE_MEANING)
 def test_a_keyword_that_would_change_the_meaning(tmp_path: Path, keyword: str, value: Any) -> None:
     file = save(tmp_path / "schema.json", {"$defs": {"X": record(**{"a/b": {keyword: value}})}})
     with pytest.raises(BadInput, match=f"'{keyword}'".replace("$", r"\$")) as caught:
@@ -140,34 +141,33 @@ def test_a_keyword_that_would_change_the_meaning(tmp_path: Path, keyword: str, v
     check(caught.value, file, f"/$defs/X/properties/a~1b/{keyword}")
 
 
-@pytest.mark.parametrize(
-    ("definition", "pointer"),
-    [
-        ({"$ref": 3}, "/$ref"),
-        ({"type": 3}, "/type"),
-        ({"type": []}, "/type"),
-        ({"type": [{}]}, "/type"),
-        ({"enum": "a"}, "/enum"),
-        ({"enum": []}, "/enum"),
-        ({"properties": []}, "/properties"),
-        ({"type": "object", "properties": {"a": 5}}, "/properties/a"),
-        ({"required": "a"}, "/required"),
-        ({"type": "object", "required": [5]}, "/required"),
-        ({"additionalProperties": "no"}, "/additionalProperties"),
-        ({"items": [{}]}, "/items"),
-        ({"anyOf": {}}, "/anyOf"),
-        ({"anyOf": []}, "/anyOf"),
-        ({"anyOf": [5]}, "/anyOf/0"),
-        ({"allOf": []}, "/allOf"),
-        ({"type": "integer", "minimum": "3"}, "/minimum"),
-        ({"type": "integer", "exclusiveMinimum": True}, "/exclusiveMinimum"),
-        ({"type": "string", "minLength": 1.5}, "/minLength"),
-        ({"type": "string", "pattern": 5}, "/pattern"),
-        ({"type": "string", "format": 5}, "/format"),
-        ({"type": "string", "description": 5}, "/description"),
-    ],
-    ids=repr,
-)
+WRONG_KIND: list[tuple[Schema, str]] = [
+    ({"$ref": 3}, "/$ref"),
+    ({"type": 3}, "/type"),
+    ({"type": []}, "/type"),
+    ({"type": [{}]}, "/type"),
+    ({"enum": "a"}, "/enum"),
+    ({"enum": []}, "/enum"),
+    ({"properties": []}, "/properties"),
+    ({"type": "object", "properties": {"a": 5}}, "/properties/a"),
+    ({"required": "a"}, "/required"),
+    ({"type": "object", "required": [5]}, "/required"),
+    ({"additionalProperties": "no"}, "/additionalProperties"),
+    ({"items": [{}]}, "/items"),
+    ({"anyOf": {}}, "/anyOf"),
+    ({"anyOf": []}, "/anyOf"),
+    ({"anyOf": [5]}, "/anyOf/0"),
+    ({"allOf": []}, "/allOf"),
+    ({"type": "integer", "minimum": "3"}, "/minimum"),
+    ({"type": "integer", "exclusiveMinimum": True}, "/exclusiveMinimum"),
+    ({"type": "string", "minLength": 1.5}, "/minLength"),
+    ({"type": "string", "pattern": 5}, "/pattern"),
+    ({"type": "string", "format": 5}, "/format"),
+    ({"type": "string", "description": 5}, "/description"),
+]
+
+
+@pytest.mark.parametrize(("definition", "pointer"), WRONG_KIND, ids=repr)
 def test_a_keyword_of_the_wrong_kind(tmp_path: Path, definition: Schema, pointer: str) -> None:
     file = save(tmp_path / "schema.json", {"$defs": {"X": definition}})
     with pytest.raises(BadInput) as caught:
@@ -254,7 +254,7 @@ SAMPLE: Schema = {
             "a": {"anyOf": [ref("Y"), {"type": "integer", "minimum": 0, "$comment": "Prose."}]},
             "description": {
                 "description": "A member of that name.",
-                "default": {"q": 1, "p": [2, 1]},
+                "default": {"p": [2, 1], "q": 1},
                 "type": "object",
             },
             "title": {"markdownDescription": "Prose.", "type": "boolean"},
@@ -300,22 +300,24 @@ def test_an_empty_list_of_required_members_is_none() -> None:
     assert digest(normalise(small(X={"required": []}))) == digest(normalise(small(X={})))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda x: x.update(additionalProperties=False),
-        lambda x: x["required"].remove("a"),
-        lambda x: x["properties"].pop("title"),
-        lambda x: x["properties"]["title"].update(type="string"),
-        lambda x: x["properties"]["b"]["enum"].append("y"),
-        lambda x: x["properties"]["a"]["anyOf"].pop(),
-        lambda x: x["properties"]["a"]["anyOf"][1].update(minimum=1),
-        lambda x: x["properties"]["description"]["default"].update(q=2),
-    ],
-)
-def test_a_change_of_structure_is_another_digest(change: Callable[[Any], object]) -> None:
+CHANGES: list[tuple[str, Any]] = [
+    ("additionalProperties", False),
+    ("required", ["b"]),
+    ("properties/title/type", "string"),
+    ("properties/title", True),
+    ("properties/new", TEXT),
+    ("properties/b/enum", ["z", 1, "a", None]),
+    ("properties/a/anyOf", [{"type": "integer", "minimum": 0}, ref("Y")]),
+    ("properties/a/minLength", 1),
+    ("properties/description/default/q", 2),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), CHANGES)
+def test_a_change_of_structure_is_another_digest(place: str, value: Any) -> None:
+    *parents, last = place.split("/")
     changed = copy.deepcopy(SAMPLE)
-    change(changed["X"])
+    reduce(getitem, parents, changed["X"])[last] = value
     assert digest(normalise({"$defs": changed})) != digest(normalise({"$defs": SAMPLE}))
 
 

@@ -26,6 +26,11 @@ def encoded(files: dict[str, str]) -> dict[str, bytes]:
     return {name: text.encode() for name, text in files.items()}
 
 
+def never(one: Path, other: Path) -> bool:
+    """The exchange of two folders where the system has none."""
+    return False
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A generated package, alone in `tmp_path`."""
@@ -37,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the kernel's exchange of two folders, and where there is none."""
     if request.param == "rename":
-        monkeypatch.setattr(writer, "_exchange", lambda *folders: False)
+        monkeypatch.setattr(writer, "_exchange", never)
 
 
 def test_writes_a_new_folder_and_its_parents(tmp_path: Path) -> None:
@@ -136,7 +141,7 @@ def test_a_full_disk_leaves_everything_as_it_was(folder: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("nth", [1, 2])
 def test_a_failing_rename_leaves_everything_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
-    monkeypatch.setattr(writer, "_exchange", lambda *folders: False)
+    monkeypatch.setattr(writer, "_exchange", never)
     fail_at(monkeypatch, Path, "rename", nth)
     with pytest.raises(BadInput, match="cannot be written"):
         write(folder, NEW)

@@ -2,19 +2,22 @@
 # Regenerate with: mcp-bindgen generate 2024-11-05
 """What a client of MCP 2024-11-05 may ask a server, and what it answers itself."""
 
+from collections.abc import AsyncIterator
 from typing import ClassVar
 
-from mcp_bindgen.runtime import peers
+from mcp_bindgen import runtime
+from mcp_bindgen.runtime.calls import Returns
+from mcp_bindgen.runtime.context import Context
 from mcp_bindgen.runtime.errors import MethodNotFound
-from mcp_bindgen.runtime.peers import Context, Returns
 from mcp_bindgen.runtime.values import Json
 
 from . import methods, types
 
 
-class Client(peers.Client):
+class Client(runtime.Client):
     """A client of MCP 2024-11-05: call what the server offers, override `on_...` for what it may ask."""
 
+    bindings: ClassVar[str] = str(__package__)
     revision: ClassVar[str] = "2024-11-05"
     info: types.Implementation
     """How the client introduces itself."""
@@ -98,6 +101,12 @@ class Client(peers.Client):
         """
         return await self.call(methods.LIST_PROMPTS, types.ListPromptsRequestParams(cursor=cursor))
 
+    async def each_prompt(self) -> AsyncIterator[types.Prompt]:
+        """All that `list_prompts` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_prompts(cursor)):
+            for item in page.prompts:
+                yield item
+
     async def list_resources(self, cursor: str | None = None) -> types.ListResourcesResult:
         """Sends `resources/list`. Asks the server which resources it offers, one page at a time.
 
@@ -107,6 +116,12 @@ class Client(peers.Client):
             cursor: Where to continue: the `nextCursor` of the page before; absent for the first page.
         """
         return await self.call(methods.LIST_RESOURCES, types.ListResourcesRequestParams(cursor=cursor))
+
+    async def each_resource(self) -> AsyncIterator[types.Resource]:
+        """All that `list_resources` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_resources(cursor)):
+            for item in page.resources:
+                yield item
 
     async def read_resource(self, uri: str) -> types.ReadResourceResult:
         """Sends `resources/read`. Asks the server for the contents behind a resource URI.
@@ -142,6 +157,12 @@ class Client(peers.Client):
             methods.LIST_RESOURCE_TEMPLATES, types.ListResourceTemplatesRequestParams(cursor=cursor)
         )
 
+    async def each_resource_template(self) -> AsyncIterator[types.ResourceTemplate]:
+        """All that `list_resource_templates` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_resource_templates(cursor)):
+            for item in page.resource_templates:
+                yield item
+
     async def unsubscribe(self, uri: str) -> types.EmptyResult:
         """Sends `resources/unsubscribe`. Asks the server to report no more changes of a resource that the client
         follows.
@@ -173,6 +194,12 @@ class Client(peers.Client):
             cursor: Where to continue: the `nextCursor` of the page before; absent for the first page.
         """
         return await self.call(methods.LIST_TOOLS, types.ListToolsRequestParams(cursor=cursor))
+
+    async def each_tool(self) -> AsyncIterator[types.Tool]:
+        """All that `list_tools` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_tools(cursor)):
+            for item in page.tools:
+                yield item
 
     async def notify_cancelled(self, request_id: types.RequestId, reason: str | None = None) -> None:
         """Sends `notifications/cancelled`. Tells the other side to give up a request that the sender issued

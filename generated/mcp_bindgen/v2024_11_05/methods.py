@@ -258,6 +258,17 @@ LIST_TOOLS: Final[Request[types.ListToolsRequestParams, types.ListToolsResult]] 
 )
 """Request, sent by the client."""
 
+FLAGS: Final = frozenset(
+    {
+        "client.roots.listChanged",
+        "server.prompts.listChanged",
+        "server.resources.listChanged",
+        "server.resources.subscribe",
+        "server.tools.listChanged",
+    }
+)
+"""Capabilities that are declared as `true`; the others are objects."""
+
 METHODS: Final = by_name(
     COMPLETE,
     INITIALIZE,

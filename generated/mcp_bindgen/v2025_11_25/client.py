@@ -2,19 +2,22 @@
 # Regenerate with: mcp-bindgen generate 2025-11-25
 """What a client of MCP 2025-11-25 may ask a server, and what it answers itself."""
 
+from collections.abc import AsyncIterator
 from typing import ClassVar
 
-from mcp_bindgen.runtime import peers
+from mcp_bindgen import runtime
+from mcp_bindgen.runtime.calls import Returns
+from mcp_bindgen.runtime.context import Context
 from mcp_bindgen.runtime.errors import MethodNotFound
-from mcp_bindgen.runtime.peers import Context, Returns
 from mcp_bindgen.runtime.values import Json
 
 from . import methods, types
 
 
-class Client(peers.Client):
+class Client(runtime.Client):
     """A client of MCP 2025-11-25: call what the server offers, override `on_...` for what it may ask."""
 
+    bindings: ClassVar[str] = str(__package__)
     revision: ClassVar[str] = "2025-11-25"
     info: types.Implementation
     """How the client introduces itself."""
@@ -126,6 +129,12 @@ class Client(peers.Client):
         """
         return await self.call(methods.LIST_PROMPTS, types.PaginatedRequestParams(cursor=cursor, meta=meta))
 
+    async def each_prompt(self) -> AsyncIterator[types.Prompt]:
+        """All that `list_prompts` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_prompts(cursor)):
+            for item in page.prompts:
+                yield item
+
     async def list_resources(
         self, cursor: str | None = None, *, meta: types.PaginatedRequestParamsMeta | None = None
     ) -> types.ListResourcesResult:
@@ -138,6 +147,12 @@ class Client(peers.Client):
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
         return await self.call(methods.LIST_RESOURCES, types.PaginatedRequestParams(cursor=cursor, meta=meta))
+
+    async def each_resource(self) -> AsyncIterator[types.Resource]:
+        """All that `list_resources` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_resources(cursor)):
+            for item in page.resources:
+                yield item
 
     async def read_resource(
         self, uri: str, *, meta: types.ReadResourceRequestParamsMeta | None = None
@@ -181,6 +196,12 @@ class Client(peers.Client):
         return await self.call(
             methods.LIST_RESOURCE_TEMPLATES, types.PaginatedRequestParams(cursor=cursor, meta=meta)
         )
+
+    async def each_resource_template(self) -> AsyncIterator[types.ResourceTemplate]:
+        """All that `list_resource_templates` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_resource_templates(cursor)):
+            for item in page.resource_templates:
+                yield item
 
     async def unsubscribe(
         self, uri: str, *, meta: types.UnsubscribeRequestParamsMeta | None = None
@@ -232,6 +253,12 @@ class Client(peers.Client):
         """
         return await self.call(methods.LIST_TASKS, types.PaginatedRequestParams(cursor=cursor, meta=meta))
 
+    async def each_task(self) -> AsyncIterator[types.Task]:
+        """All that `list_tasks` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_tasks(cursor)):
+            for item in page.tasks:
+                yield item
+
     async def get_task_payload(self, task_id: str) -> types.GetTaskPayloadResult:
         """Sends `tasks/result`. Asks the side that runs a task for what the task produced; either side may send
         it. The answer waits until the task has ended.
@@ -279,6 +306,12 @@ class Client(peers.Client):
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
         return await self.call(methods.LIST_TOOLS, types.PaginatedRequestParams(cursor=cursor, meta=meta))
+
+    async def each_tool(self) -> AsyncIterator[types.Tool]:
+        """All that `list_tools` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_tools(cursor)):
+            for item in page.tools:
+                yield item
 
     async def notify_cancelled(
         self,

@@ -2,17 +2,18 @@
 # Regenerate with: mcp-bindgen generate 2025-11-25
 """What a server of MCP 2025-11-25 answers, and what it may ask its client."""
 
+from collections.abc import AsyncIterator
 from typing import ClassVar, Literal
 
-from mcp_bindgen.runtime import peers
+from mcp_bindgen import runtime
+from mcp_bindgen.runtime.calls import Returns
 from mcp_bindgen.runtime.errors import MethodNotFound
-from mcp_bindgen.runtime.peers import Returns
 from mcp_bindgen.runtime.values import Json
 
 from . import methods, types
 
 
-class Context(peers.Context):
+class Context(runtime.Context):
     """What a handler knows of its request, and what it may send to the client meanwhile."""
 
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -137,6 +138,12 @@ class Context(peers.Context):
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
         return await self.call(methods.LIST_TASKS, types.PaginatedRequestParams(cursor=cursor, meta=meta))
+
+    async def each_task(self) -> AsyncIterator[types.Task]:
+        """All that `list_tasks` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_tasks(cursor)):
+            for item in page.tasks:
+                yield item
 
     async def get_task_payload(self, task_id: str) -> types.GetTaskPayloadResult:
         """Sends `tasks/result`. Asks the side that runs a task for what the task produced; either side may send
@@ -326,12 +333,13 @@ class Context(peers.Context):
         await self.notify(methods.TOOL_LIST_CHANGED, types.NotificationParams(meta=meta))
 
 
-class Server(peers.Server):
+class Server(runtime.Server):
     """A server of MCP 2025-11-25: override what it offers.
 
     Handlers may be `def` or `async def`. What is not overridden is answered with "method not found".
     """
 
+    bindings: ClassVar[str] = str(__package__)
     revision: ClassVar[str] = "2025-11-25"
     info: types.Implementation
     """How the server introduces itself."""

@@ -2,20 +2,22 @@
 # Regenerate with: mcp-bindgen generate 2026-07-28
 """What a client of MCP 2026-07-28 may ask a server, and what it answers itself."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import ClassVar
 
-from mcp_bindgen.runtime import peers
+from mcp_bindgen import runtime
+from mcp_bindgen.runtime.calls import Returns
+from mcp_bindgen.runtime.context import Context
 from mcp_bindgen.runtime.errors import MethodNotFound
-from mcp_bindgen.runtime.peers import Context, Returns
 from mcp_bindgen.runtime.values import Json
 
 from . import methods, types
 
 
-class Client(peers.Client):
+class Client(runtime.Client):
     """A client of MCP 2026-07-28: call what the server offers, override `on_...` for what it may ask."""
 
+    bindings: ClassVar[str] = str(__package__)
     revision: ClassVar[str] = "2026-07-28"
     info: types.Implementation
     """How the client introduces itself."""
@@ -96,6 +98,12 @@ class Client(peers.Client):
             types.PaginatedRequestParams(cursor=cursor, meta=self.metadata(types.RequestMetaObject, meta)),
         )
 
+    async def each_prompt(self) -> AsyncIterator[types.Prompt]:
+        """All that `list_prompts` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_prompts(cursor)):
+            for item in page.prompts:
+                yield item
+
     async def list_resources(
         self, cursor: str | None = None, *, meta: Mapping[str, Json] | None = None
     ) -> types.ListResourcesResult:
@@ -111,6 +119,12 @@ class Client(peers.Client):
             methods.LIST_RESOURCES,
             types.PaginatedRequestParams(cursor=cursor, meta=self.metadata(types.RequestMetaObject, meta)),
         )
+
+    async def each_resource(self) -> AsyncIterator[types.Resource]:
+        """All that `list_resources` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_resources(cursor)):
+            for item in page.resources:
+                yield item
 
     async def read_resource(
         self,
@@ -159,6 +173,12 @@ class Client(peers.Client):
             methods.LIST_RESOURCE_TEMPLATES,
             types.PaginatedRequestParams(cursor=cursor, meta=self.metadata(types.RequestMetaObject, meta)),
         )
+
+    async def each_resource_template(self) -> AsyncIterator[types.ResourceTemplate]:
+        """All that `list_resource_templates` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_resource_templates(cursor)):
+            for item in page.resource_templates:
+                yield item
 
     async def discover(self, *, meta: Mapping[str, Json] | None = None) -> types.DiscoverResult:
         """Sends `server/discover`. Asks the server which protocol versions and capabilities it has. Every server
@@ -238,6 +258,12 @@ class Client(peers.Client):
             methods.LIST_TOOLS,
             types.PaginatedRequestParams(cursor=cursor, meta=self.metadata(types.RequestMetaObject, meta)),
         )
+
+    async def each_tool(self) -> AsyncIterator[types.Tool]:
+        """All that `list_tools` gives, one by one; the next page is fetched when it is needed."""
+        async for page in self.pages(lambda cursor: self.list_tools(cursor)):
+            for item in page.tools:
+                yield item
 
     async def notify_cancelled(
         self,

@@ -246,6 +246,16 @@ LIST_TOOLS: Final[Request[types.PaginatedRequestParams, types.ListToolsResult]] 
 )
 """Request, sent by the client."""
 
+FLAGS: Final = frozenset(
+    {
+        "server.prompts.listChanged",
+        "server.resources.listChanged",
+        "server.resources.subscribe",
+        "server.tools.listChanged",
+    }
+)
+"""Capabilities that are declared as `true`; the others are objects."""
+
 METHODS: Final = by_name(
     COMPLETE,
     ELICIT,

@@ -4,15 +4,15 @@
 
 from typing import ClassVar, Literal
 
-from mcp_bindgen.runtime import peers
+from mcp_bindgen import runtime
+from mcp_bindgen.runtime.calls import Returns
 from mcp_bindgen.runtime.errors import MethodNotFound
-from mcp_bindgen.runtime.peers import Returns
 from mcp_bindgen.runtime.values import Json
 
 from . import methods, types
 
 
-class Context(peers.Context):
+class Context(runtime.Context):
     """What a handler knows of its request, and what it may send to the client meanwhile."""
 
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -230,12 +230,13 @@ class Context(peers.Context):
         await self.notify(methods.TOOL_LIST_CHANGED, types.NotificationParams(meta=meta))
 
 
-class Server(peers.Server):
+class Server(runtime.Server):
     """A server of MCP 2026-07-28: override what it offers.
 
     Handlers may be `def` or `async def`. What is not overridden is answered with "method not found".
     """
 
+    bindings: ClassVar[str] = str(__package__)
     revision: ClassVar[str] = "2026-07-28"
     info: types.Implementation
     """How the server introduces itself."""

@@ -10,6 +10,7 @@ from mcp_bindgen.protocol.model import Const, Field, Method, Object, Ref, Sender
 
 from .annotations import annotation, optional
 from .environment import docstring
+from .pages import Walk, walk
 
 POSITIONAL = 2
 """How many arguments of a call may be given by position; the others are keywords, so that they may grow."""
@@ -50,6 +51,7 @@ class Call:
     params: str
     returns: str
     doc: str
+    walk: Walk | None = None
 
     @property
     def signature(self) -> str:
@@ -147,6 +149,7 @@ def _call(protocol: Protocol, method: Method, sender: Sender) -> Call:
         params=params,
         returns=result,
         doc=docstring(_call_doc(protocol, method, sender, arguments), indent=8),
+        walk=walk(protocol, method),
     )
 
 

@@ -184,10 +184,14 @@ class ErrorCode:
 
 @dataclass(frozen=True)
 class Capability:
-    """Something that `owner` may declare in the definition of its capabilities, e.g. `server` `resources.subscribe`."""
+    """Something that `owner` may declare in the definition of its capabilities, e.g. `server` `resources.subscribe`.
+
+    A `flag` is declared as `true`, others as objects.
+    """
 
     owner: Sender
     path: str
+    flag: bool = False
 
     @property
     def name(self) -> str:

@@ -5,16 +5,32 @@ from typing import TYPE_CHECKING
 from .lazy import lazy
 
 if TYPE_CHECKING:
-    from .dispatcher import Dispatcher
-    from .errors import InvalidParams, MethodNotFound, ProtocolError, UnexpectedAnswer
+    from .calls import Link, Returns
+    from .client import Client
+    from .context import Context
+    from .dispatcher import Dispatcher, handles
+    from .errors import (
+        CapabilityMissing,
+        ConnectionClosed,
+        InvalidParams,
+        MethodNotFound,
+        ProtocolError,
+        RequestTimeout,
+        UnexpectedAnswer,
+        UnsupportedRevision,
+    )
     from .methods import Method, Notification, Request
     from .model import Model
-    from .peers import Client, Context, Link, Returns, Server
+    from .server import Server, serve
+    from .session import Options
+    from .transport import Transport
     from .values import Boolean, Integer, Json, Nullable, Number
 
 __all__ = [
     "Boolean",
+    "CapabilityMissing",
     "Client",
+    "ConnectionClosed",
     "Context",
     "Dispatcher",
     "Integer",
@@ -27,34 +43,48 @@ __all__ = [
     "Notification",
     "Nullable",
     "Number",
+    "Options",
     "ProtocolError",
     "Request",
+    "RequestTimeout",
     "Returns",
     "Server",
+    "Transport",
     "UnexpectedAnswer",
+    "UnsupportedRevision",
+    "handles",
+    "serve",
 ]
 
 __getattr__ = lazy(
     __name__,
     {
         "Boolean": "values",
-        "Client": "peers",
-        "Context": "peers",
+        "CapabilityMissing": "errors",
+        "Client": "client",
+        "ConnectionClosed": "errors",
+        "Context": "context",
         "Dispatcher": "dispatcher",
         "Integer": "values",
         "InvalidParams": "errors",
         "Json": "values",
-        "Link": "peers",
+        "Link": "calls",
         "Method": "methods",
         "MethodNotFound": "errors",
         "Model": "model",
         "Notification": "methods",
         "Nullable": "values",
         "Number": "values",
+        "Options": "session",
         "ProtocolError": "errors",
         "Request": "methods",
-        "Returns": "peers",
-        "Server": "peers",
+        "RequestTimeout": "errors",
+        "Returns": "calls",
+        "Server": "server",
+        "Transport": "transport",
         "UnexpectedAnswer": "errors",
+        "UnsupportedRevision": "errors",
+        "handles": "dispatcher",
+        "serve": "server",
     },
 )

@@ -10,14 +10,15 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from .calls import Returns
 from .errors import InvalidParams, MethodNotFound
 from .methods import Method, Notification, Request
-from .peers import Returns
 
 Target = TypeVar("Target")
 Ctx = TypeVar("Ctx")
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,16 @@ def notification(
 ) -> Route[Target]:
     """A route for a notification; type checkers hold the stub against the method's types."""
     return Route(method, handler)
+
+
+def handles(method: Method) -> Callable[[F], F]:
+    """Marks a handler of a method of your own: `@handles(ECHO) async def echo(self, params, ctx): ...`."""
+
+    def mark(handler: F) -> F:
+        handler.__mcp_method__ = method  # type: ignore[attr-defined]
+        return handler
+
+    return mark
 
 
 def bare_request(

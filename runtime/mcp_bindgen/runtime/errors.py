@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
 
 
 class ProtocolError(Exception):
@@ -49,3 +52,24 @@ class UnexpectedAnswer(Exception):
     def __init__(self, method: str, answer: object) -> None:
         super().__init__(f"{method} was answered by {type(answer).__name__}; use request() to handle it")
         self.answer = answer
+
+
+class ConnectionClosed(Exception):
+    """The connection ended before the answer came; the message says why."""
+
+
+class CapabilityMissing(Exception):
+    """The other side did not declare what this needs, so nothing was sent."""
+
+    def __init__(self, method: str, capability: str) -> None:
+        owner, _, path = capability.partition(".")
+        super().__init__(f"{method} needs the capability {path!r}, which the {owner} did not declare")
+        self.capability = capability
+
+
+class RequestTimeout(Exception):
+    """No answer came in time; the other side was told that it is no longer wanted."""
+
+
+class UnsupportedRevision(Exception):
+    """The two sides have no revision in common."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..model import Capability, Object, Ref, Sender, Type
+from ..model import Capability, Object, Ref, Scalar, Sender, Type
 from .draft import Draft
 
 _OWNERS: tuple[tuple[Sender, str], ...] = (("client", "ClientCapabilities"), ("server", "ServerCapabilities"))
@@ -14,18 +14,18 @@ _OWNERS: tuple[tuple[Sender, str], ...] = (("client", "ClientCapabilities"), ("s
 def collect_capabilities(draft: Draft) -> Draft:
     """Fills in the capabilities: each member of `ClientCapabilities` and `ServerCapabilities`, and theirs."""
     found = tuple(
-        Capability(owner, path)
+        Capability(owner, path, flag)
         for owner, name in _OWNERS
         if name in draft.definitions
-        for path in _paths(Ref(name), draft, "")
+        for path, flag in _paths(Ref(name), draft, "")
     )
     return replace(draft, capabilities=found)
 
 
-def _paths(type: Type, draft: Draft, prefix: str) -> Iterator[str]:
+def _paths(type: Type, draft: Draft, prefix: str) -> Iterator[tuple[str, bool]]:
     while isinstance(type, Ref):
         type = draft.definitions[type.name].type
     if isinstance(type, Object):
         for field in type.fields:
-            yield prefix + field.wire
+            yield prefix + field.wire, field.type == Scalar("boolean")
             yield from _paths(field.type, draft, f"{prefix}{field.wire}.")

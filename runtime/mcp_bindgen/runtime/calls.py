@@ -1,8 +1,8 @@
-"""What generated servers, clients and contexts stand on. Transports plug in below, as a `Link`."""
+"""Typed calls from one side to the other, over whatever connects them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -47,7 +47,7 @@ class Caller:
         self.link = link
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        """Sends any request of the method table and returns whatever answers it."""
+        """Sends any request of the method table, or one of your own, and returns whatever answers it."""
         return await self.link.request(method, params)
 
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
@@ -57,28 +57,26 @@ class Caller:
             ProtocolError: The other side answered with an error.
             UnexpectedAnswer: It answered with one of the method's alternatives.
         """
-        answer = await self.link.request(method, params)
+        answer = await self.request(method, params)
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
         result: Result = answer
         return result
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
-        """Sends any notification of the method table."""
+        """Sends any notification of the method table, or one of your own."""
         await self.link.notify(method, params)
+
+    async def pages(self, call: Callable[[str | None], Awaitable[T]]) -> AsyncIterator[T]:
+        """The pages of a paginated list: calls again with each `next_cursor` until there is none."""
+        cursor: str | None = None
+        while True:
+            page = await call(cursor)
+            yield page
+            cursor = getattr(page, "next_cursor", None)
+            if cursor is None:
+                return
 
     def metadata(self, model: type[M], extra: Mapping[str, Any] | None) -> M:
         """The `_meta` of a request: what the link must say, and what the caller adds."""
         return model.model_validate({**self.link.metadata(), **(extra or {})})
-
-
-class Server:
-    """The base of generated servers: override what you offer; what is not overridden is answered with -32601."""
-
-
-class Client(Caller):
-    """The base of generated clients: call what the server offers, override what you handle."""
-
-
-class Context(Caller):
-    """What a handler knows of the request at hand, and its way back to the side that sent it."""

@@ -1,0 +1,201 @@
+"""JSON-RPC 2.0 messages to and from bytes, each in a single pass.
+
+Reading peeks at the bytes to guess what a message is and lets pydantic-core validate the guess, envelope and params at
+once; a wrong guess fails there and is looked at the slow way. Writing joins bytes around what pydantic-core serialises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
+from typing_extensions import TypedDict
+
+from .dispatcher import Route
+from .errors import INVALID_REQUEST, PARSE_ERROR, InvalidParams, ProtocolError
+from .methods import Method, Request
+from .values import Json
+
+RequestId = int | str
+
+METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]{1,128})"')
+ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"result"\s*:')
+
+_PEEK = 512
+
+
+# --- reading --------------------------------------------------------------------------------------------------
+
+
+def peek_method(data: bytes) -> str | None:
+    """The method that `data` seems to name; it may be wrong, and the validator of that method will notice."""
+    found = METHOD.search(data, 0, _PEEK)
+    return found[1].decode("utf-8", "replace") if found else None
+
+
+def peek_answer(data: bytes) -> int | None:
+    """The id that `data` answers, if it is a result in the usual form."""
+    found = ANSWER.match(data)
+    return int(found[1]) if found else None
+
+
+@cache
+def message_reader(route: Route[Any]) -> TypeAdapter[dict[str, Any]]:
+    """Reads a whole message of one method."""
+    method = route.method
+    params: Any = Json if method.params is None else method.params
+    required = method.params is not None and method.params_required
+    fields = {
+        "jsonrpc": Literal["2.0"],
+        "id": NotRequired[int | str],
+        "method": Literal[method.name],
+        "params": params if required else NotRequired[params],
+    }
+    return _record("Message", fields)
+
+
+@cache
+def answer_reader(method: Request[Any, Any, Any]) -> TypeAdapter[dict[str, Any]]:
+    """Reads a whole response to one method."""
+    return _record("Answer", {"jsonrpc": Literal["2.0"], "id": int | str, "result": _answers(method)})
+
+
+def _record(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
+    """Reads a JSON object with these members; others are let pass."""
+    make: Any = TypedDict
+    kind = make(name, fields)
+    kind.__pydantic_config__ = {"strict": True}
+    return TypeAdapter(kind)
+
+
+@cache
+def result_reader(method: Request[Any, Any, Any]) -> TypeAdapter[Any]:
+    """Reads a result alone."""
+    return TypeAdapter(_answers(method))
+
+
+def _answers(method: Request[Any, Any, Any]) -> Any:
+    answers: Any = method.result
+    for alternative in method.alternatives:
+        answers = answers | alternative
+    return Annotated[answers, Field(union_mode="left_to_right")] if method.alternatives else answers
+
+
+@cache
+def _empty(route: Route[Any]) -> TypeAdapter[Any]:
+    return route.params
+
+
+def no_params(route: Route[Any]) -> Any:
+    """The params of a message that has none."""
+    return None if route.method.params is None else _empty(route).validate_json(b"{}")
+
+
+def parse(data: bytes) -> Any:
+    """`data` as a JSON document.
+
+    Raises:
+        ProtocolError: -32700, it is not JSON.
+    """
+    try:
+        return from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise ProtocolError(PARSE_ERROR, "Parse error", str(error)) from None
+
+
+def read_params(route: Route[Any], message: dict[str, Any]) -> Any:
+    """The typed params of a message that was parsed the slow way.
+
+    Raises:
+        InvalidParams: They do not fit.
+    """
+    if route.method.params is None:
+        return None
+    if "params" not in message:
+        if route.method.params_required:
+            raise InvalidParams(route.method.name, [{"path": "params", "problem": "Field required"}])
+        return no_params(route)
+    try:
+        return route.params.validate_json(to_json(message["params"]))
+    except ValidationError as error:
+        raise InvalidParams(route.method.name, problems(error, "params")) from None
+
+
+def problems(error: ValidationError, root: str) -> list[dict[str, str]]:
+    """What is wrong and where, fit to be sent to the other side: no values, no addresses."""
+    return [
+        {"path": ".".join([root, *map(str, problem["loc"])]), "problem": problem["msg"]}
+        for problem in error.errors(include_url=False, include_input=False, include_context=False)
+    ]
+
+
+def envelope_id(message: dict[str, Any]) -> RequestId | None:
+    """The id of a message, if it is one: a string or an integer, never a boolean."""
+    found = message.get("id")
+    if isinstance(found, float) and found.is_integer():
+        return int(found)
+    return found if isinstance(found, int | str) and not isinstance(found, bool) else None
+
+
+def invalid(reason: str) -> ProtocolError:
+    """-32600, with the reason."""
+    return ProtocolError(INVALID_REQUEST, f"Invalid request: {reason}")
+
+
+def typed_params(method: Method, wire: dict[str, Any]) -> Any:
+    """Params of a method from their wire form."""
+    return _writer(method.params).validate_json(to_json(wire))
+
+
+# --- writing --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _writer(type_: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)
+
+
+def write_params(method: Method, params: Any) -> bytes:
+    """The JSON text of params."""
+    serializer = getattr(params, "__pydantic_serializer__", None)
+    return serializer.to_json(params) if serializer is not None else _writer(method.params).dump_json(params)
+
+
+def write_result(result: Any) -> bytes:
+    """The JSON text of a result: a model of ours, or any JSON value."""
+    serializer = getattr(result, "__pydantic_serializer__", None)
+    return serializer.to_json(result) if serializer is not None else to_json(result)
+
+
+def _id(value: RequestId | None) -> bytes:
+    return b"%d" % value if type(value) is int else json.dumps(value).encode()
+
+
+def request(id_: RequestId, method: Method, params: Any) -> bytes:
+    """A request."""
+    head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (_id(id_), json.dumps(method.name).encode())
+    return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
+
+
+def notification(method: Method, params: Any) -> bytes:
+    """A notification."""
+    head = b'{"jsonrpc":"2.0","method":' + json.dumps(method.name).encode()
+    return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
+
+
+def response(id_: RequestId, result: Any) -> bytes:
+    """A result."""
+    return b'{"jsonrpc":"2.0","id":' + _id(id_) + b',"result":' + write_result(result) + b"}"
+
+
+def failure(id_: RequestId | None, error: ProtocolError) -> bytes:
+    """An error; without an id where none could be read."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    head = b'{"jsonrpc":"2.0",' if id_ is None else b'{"jsonrpc":"2.0","id":' + _id(id_) + b","
+    return head + b'"error":' + to_json(body) + b"}"

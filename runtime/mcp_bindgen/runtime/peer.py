@@ -1,0 +1,364 @@
+"""One end of a connection as a state machine: bytes in, events out; calls in, bytes out. No sockets, no event loop.
+
+It keeps what JSON-RPC and the lifecycle demand: ids that are never used twice, pending requests, the requests being
+handled, batches, cancellation, and what may be said before the handshake is over.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from . import jsonrpc
+from .dispatcher import Route
+from .errors import INTERNAL_ERROR, ConnectionClosed, MethodNotFound, ProtocolError
+from .guards import is_array, is_object
+from .jsonrpc import RequestId
+from .methods import Notification, Request
+from .vocabulary import CANCELLED, INITIALIZE, INITIALIZED, PING, PROGRESS, Role, Vocabulary
+
+
+class State(Enum):
+    """Where a connection is in its life."""
+
+    NEW = "nothing was said"
+    NEGOTIATED = "initialize is answered"
+    READY = "initialized"
+    CLOSED = "over"
+
+
+# --- events ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Requested:
+    """The other side asks: handle it, then call `Peer.respond` or `Peer.fail` with its id."""
+
+    id: RequestId
+    route: Route[Any]
+    params: Any
+
+
+@dataclass(slots=True)
+class Notified:
+    """The other side tells."""
+
+    route: Route[Any]
+    params: Any
+
+
+@dataclass(slots=True)
+class Answered:
+    """A request of ours is answered, by `result` or by `error`."""
+
+    pending: Pending
+    result: Any = None
+    error: Exception | None = None
+
+
+@dataclass(slots=True)
+class Progressed:
+    """A request of ours makes progress."""
+
+    pending: Pending
+    params: Any
+
+
+@dataclass(slots=True)
+class CancelRequested:
+    """The other side no longer wants an answer to the request with this id."""
+
+    id: RequestId
+    reason: str | None
+
+
+@dataclass(slots=True)
+class Rejected:
+    """Something unusable came; `reply` is what to send back, possibly nothing."""
+
+    error: ProtocolError
+    reply: bytes
+
+
+Event = Requested | Notified | Answered | Progressed | CancelRequested | Rejected
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A request of ours that waits for its answer. `waiter` belongs to whoever sent it."""
+
+    id: int
+    method: Request[Any, Any, Any]
+    waiter: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    """The answers that a batch still owes; they leave together."""
+
+    owed: set[RequestId]
+    parts: list[bytes] = field(default_factory=list[bytes])
+
+    def done(self) -> bytes:
+        return b"[" + b",".join(self.parts) + b"]" if self.parts and not self.owed else b""
+
+
+class Peer:
+    """One end of a connection.
+
+    Args:
+        role: Which end.
+        vocabularies: Revision -> what this end understands in it, best last. A server picks one of them when the client
+            introduces itself; a client has one.
+    """
+
+    def __init__(self, role: Role, vocabularies: Mapping[str, Vocabulary]) -> None:
+        self.role = role
+        self.state = State.NEW
+        self.vocabularies = vocabularies
+        self.vocabulary = list(vocabularies.values())[-1]
+        self.pending: dict[int, Pending] = {}
+        self.handling: dict[RequestId, _Batch | None] = {}
+        self._ids = itertools.count(1)
+
+    # --- receiving --------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> list[Event]:
+        """What one message (or batch) means. Whatever `data` holds, this does not raise."""
+        if self.state is State.CLOSED:
+            return []
+        event = self._receive_quickly(data)
+        if event is not None:
+            return [event]
+        try:
+            message = jsonrpc.parse(data)
+        except ProtocolError as error:
+            return [Rejected(error, jsonrpc.failure(None, error))]
+        if is_array(message):
+            return self._receive_batch(message)
+        return self._receive_parsed(message, None)
+
+    def _receive_quickly(self, data: bytes) -> Event | None:
+        """The event, if `data` is a well-formed answer or message that is welcome now; in one pass over the bytes."""
+        answered = jsonrpc.peek_answer(data)
+        if answered is not None:
+            pending = self.pending.get(answered)
+            if pending is None:
+                return None
+            try:
+                result = jsonrpc.answer_reader(pending.method).validate_json(data)["result"]
+            except ValidationError:
+                return None
+            return Answered(self.pending.pop(answered), result)
+        method = jsonrpc.peek_method(data)
+        route = self.vocabulary.routes.get(method) if method is not None else None
+        if route is None or self.state is not State.READY:
+            return None
+        try:
+            message = jsonrpc.message_reader(route).validate_json(data)
+        except ValidationError:
+            return None
+        if route.method.kind == "request":
+            id_ = message.get("id")
+            if id_ is None or id_ in self.handling:
+                return None
+            self.handling[id_] = None
+            return Requested(id_, route, message.get("params") or jsonrpc.no_params(route))
+        if "id" in message:
+            return None
+        return self._notified(route, message.get("params") or jsonrpc.no_params(route))
+
+    def _receive_batch(self, messages: list[Any]) -> list[Event]:
+        if not self.vocabulary.batches or not messages:
+            error = jsonrpc.invalid("batches are not part of this revision" if messages else "the batch is empty")
+            return [Rejected(error, jsonrpc.failure(None, error))]
+        batch = _Batch(set())
+        events = [event for message in messages for event in self._receive_parsed(message, batch)]
+        batch.owed |= {id_ for id_, owner in self.handling.items() if owner is batch}
+        for event in events:
+            if isinstance(event, Rejected) and event.reply:
+                batch.parts.append(event.reply)
+                event.reply = b""
+        rejections = batch.done()
+        return [*events, Rejected(jsonrpc.invalid("parts of a batch"), rejections)] if rejections else events
+
+    def _receive_parsed(self, message: Any, batch: _Batch | None) -> list[Event]:
+        if not is_object(message):
+            error = jsonrpc.invalid("a message is a JSON object")
+            return [Rejected(error, jsonrpc.failure(None, error))]
+        id_ = jsonrpc.envelope_id(message)
+        try:
+            return self._interpret(message, id_, batch)
+        except ProtocolError as error:
+            silent = "method" in message and "id" not in message and isinstance(message.get("method"), str)
+            return [Rejected(error, b"" if silent or _is_answer(message) else jsonrpc.failure(id_, error))]
+
+    def _interpret(self, message: dict[str, Any], id_: RequestId | None, batch: _Batch | None) -> list[Event]:
+        if message.get("jsonrpc") != "2.0":
+            raise jsonrpc.invalid('"jsonrpc" must be "2.0"')
+        if _is_answer(message):
+            return self._answer(message, id_)
+        name = message.get("method")
+        if not isinstance(name, str):
+            raise jsonrpc.invalid('"method" must be a string')
+        if "id" in message:
+            if id_ is None:
+                raise jsonrpc.invalid('"id" must be a string or an integer')
+            return [self._request(name, message, id_, batch)]
+        route = self.vocabulary.routes.get(name)
+        if route is None or route.method.kind != "notification":
+            raise MethodNotFound(name)
+        return [self._notified(route, jsonrpc.read_params(route, message))]
+
+    def _request(self, name: str, message: dict[str, Any], id_: RequestId, batch: _Batch | None) -> Event:
+        if id_ in self.handling:
+            raise jsonrpc.invalid(f"the id {id_!r} is in use")
+        if name == INITIALIZE and self.role == "server":
+            if self.state is not State.NEW or batch is not None:
+                raise jsonrpc.invalid("initialize comes once, first and alone")
+            self._negotiate(message)
+        elif self.state is not State.READY and name != PING:
+            raise jsonrpc.invalid("the connection is not initialized")
+        route = self.vocabulary.routes.get(name)
+        if route is None or route.method.kind != "request":
+            raise MethodNotFound(name)
+        params = jsonrpc.read_params(route, message)
+        self.handling[id_] = batch
+        return Requested(id_, route, params)
+
+    def _negotiate(self, message: dict[str, Any]) -> None:
+        """Picks the revision that the client asks for, or else our best; the client decides whether that will do."""
+        params = message.get("params")
+        wanted = params.get("protocolVersion") if is_object(params) else None
+        if isinstance(wanted, str) and wanted in self.vocabularies:
+            self.vocabulary = self.vocabularies[wanted]
+
+    def _notified(self, route: Route[Any], params: Any) -> Event:
+        name = route.method.name
+        if name == CANCELLED:
+            id_ = getattr(params, "request_id", None)
+            if id_ in self.handling:
+                return CancelRequested(id_, getattr(params, "reason", None))
+        elif name == PROGRESS:
+            token = getattr(params, "progress_token", None)
+            if isinstance(token, int) and token in self.pending:
+                return Progressed(self.pending[token], params)
+        elif name == INITIALIZED and self.role == "server" and self.state is State.NEGOTIATED:
+            self.state = State.READY
+        return Notified(route, params)
+
+    def _answer(self, message: dict[str, Any], id_: RequestId | None) -> list[Event]:
+        pending = self.pending.pop(id_, None) if isinstance(id_, int) else None
+        if pending is None:
+            return []  # late, or never asked for: nobody waits for it
+        if "error" in message:
+            return [Answered(pending, error=_error(message["error"]))]
+        try:
+            result = jsonrpc.result_reader(pending.method).validate_json(to_json(message["result"]))
+        except ValidationError as error:
+            first = jsonrpc.problems(error, "result")[0]
+            reason = f"the result of {pending.method.name} is not valid: {first['path']}: {first['problem']}"
+            return [Answered(pending, error=jsonrpc.invalid(reason))]
+        return [Answered(pending, result)]
+
+    # --- sending ----------------------------------------------------------------------------------------------
+
+    def request(self, method: Request[Any, Any, Any], params: Any, *, progress: bool = False) -> tuple[Pending, bytes]:
+        """A request to send, and what will be answered.
+
+        Args:
+            method: The method.
+            params: Its params.
+            progress: Whether to ask for progress notifications, with the request's id as token.
+
+        Raises:
+            ConnectionClosed: The connection is over.
+        """
+        self._check_open()
+        pending = Pending(next(self._ids), method)
+        data = jsonrpc.request(pending.id, method, params)
+        if progress:
+            message = from_json(data)
+            message.setdefault("params", {}).setdefault("_meta", {})["progressToken"] = pending.id
+            data = to_json(message)
+        self.pending[pending.id] = pending
+        return pending, data
+
+    def notify(self, method: Notification[Any], params: Any) -> bytes:
+        """A notification to send.
+
+        Raises:
+            ConnectionClosed: The connection is over.
+        """
+        self._check_open()
+        return jsonrpc.notification(method, params)
+
+    def cancel(self, pending: Pending, reason: str) -> bytes:
+        """Gives up a request of ours: what to send so that they give up too. `initialize` cannot be cancelled."""
+        if self.pending.pop(pending.id, None) is None or pending.method.name == INITIALIZE:
+            return b""
+        method = self.vocabulary.methods[CANCELLED]
+        params = jsonrpc.typed_params(method, {"requestId": pending.id, "reason": reason})
+        return jsonrpc.notification(method, params)
+
+    def respond(self, id_: RequestId, result: Any) -> bytes:
+        """The answer to a request of theirs; empty when it was cancelled or when its batch still waits for others."""
+        return self._close(id_, lambda: jsonrpc.response(id_, result))
+
+    def fail(self, id_: RequestId, error: ProtocolError) -> bytes:
+        """The error that answers a request of theirs; empty in the same cases as `respond`."""
+        return self._close(id_, lambda: jsonrpc.failure(id_, error))
+
+    def drop(self, id_: RequestId) -> bytes:
+        """Gives up a request of theirs without an answer, because they cancelled it; a batch may become complete."""
+        return self._close(id_, lambda: b"")
+
+    def _close(self, id_: RequestId, write: Any) -> bytes:
+        if id_ not in self.handling:
+            return b""
+        data: bytes = write()
+        batch = self.handling.pop(id_)
+        if batch is None:
+            return data
+        batch.owed.discard(id_)
+        if data:
+            batch.parts.append(data)
+        return batch.done()
+
+    def negotiated(self, revision: str | None = None) -> None:
+        """The handshake went well; a client is ready at once, a server when the client says so."""
+        if revision is not None:
+            self.vocabulary = self.vocabularies[revision]
+        self.state = State.READY if self.role == "client" else State.NEGOTIATED
+
+    def close(self, reason: str) -> list[Answered]:
+        """Ends the connection: every request of ours fails with one clear error."""
+        self.state = State.CLOSED
+        failed = [Answered(pending, error=ConnectionClosed(reason)) for pending in self.pending.values()]
+        self.pending.clear()
+        self.handling.clear()
+        return failed
+
+    def _check_open(self) -> None:
+        if self.state is State.CLOSED:
+            raise ConnectionClosed("the connection is closed")
+
+
+def _is_answer(message: dict[str, Any]) -> bool:
+    return "method" not in message and ("result" in message or "error" in message)
+
+
+def _error(body: Any) -> ProtocolError:
+    """The error of a response, however badly it is formed."""
+    if not is_object(body):
+        return jsonrpc.invalid("the error of a response is not an object")
+    code, message = body.get("code"), body.get("message")
+    return ProtocolError(
+        code if isinstance(code, int) else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")
+    )

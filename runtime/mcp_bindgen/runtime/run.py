@@ -1,0 +1,43 @@
+"""Runs servers from the command line: `run(Weather())`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from functools import partial
+
+import anyio
+
+from .server import Server, lifespans, serve
+from .stdio import StdioServerTransport
+
+
+def run(*servers: Server) -> None:
+    """Serves until the client is gone or the process is stopped: stdio, or what the command line asks for.
+
+    Args:
+        servers: One for each revision to offer.
+
+    Command line:
+        (nothing): standard input and output.
+        --sse HOST:PORT: HTTP with server-sent events, as of 2024-11-05.
+    """
+    parser = argparse.ArgumentParser(description=type(servers[-1]).__doc__)
+    parser.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
+    address = parser.parse_args().sse
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        if address is not None:
+            from .sse import serve_sse
+
+            anyio.run(partial(serve_sse, *servers, address=address))
+        else:
+            anyio.run(_serve_stdio, *servers)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+async def _serve_stdio(*servers: Server) -> None:
+    async with lifespans(servers):
+        await serve(StdioServerTransport(), *servers)
