@@ -102,7 +102,7 @@ def test_there_are_modules_to_look_at() -> None:
 
 def test_imports_are_resolved() -> None:
     assert imports(GENERATOR / "protocol" / "passes" / "link_results.py") >= {"spec.BadInput", "protocol.model.Ref"}
-    assert imports(GENERATED / "v2025_11_25" / "client.py") >= {"v2025_11_25.types", "runtime.peers"}
+    assert imports(GENERATED / "v2025_11_25" / "client.py") >= {"v2025_11_25.types", "runtime.errors"}
 
 
 def test_every_part_of_the_generator_has_its_place() -> None:

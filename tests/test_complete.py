@@ -135,6 +135,18 @@ def sent_by(revision: str, sender: str) -> list[Expected]:
     return [row for row in table(revision).values() if row.sender in (sender, "both")]
 
 
+def calls(revision: str, sender: str) -> set[str]:
+    """The calls of a side, and for each paginated list a walk through all of it."""
+    definitions = definitions_of(revision)
+    found: set[str] = set()
+    for row in sent_by(revision, sender):
+        name = stub(row.definition)
+        found.add(name if row.kind == "request" else f"notify_{name}")
+        if row.result is not None and "nextCursor" in definitions[row.result].get("properties", {}):
+            found.add(re.sub("^list_(.*)s$", r"each_\1", name))
+    return found
+
+
 def own_functions(cls: type) -> set[str]:
     return {name for name, value in vars(cls).items() if inspect.isfunction(value)}
 
@@ -220,20 +232,12 @@ def test_a_server_handles_what_clients_send(revision: str) -> None:
 @every_revision
 def test_a_client_handles_what_servers_send_and_calls_what_they_handle(revision: str) -> None:
     handlers = {f"on_{stub(row.definition)}" for row in sent_by(revision, "server")}
-    calls = {
-        stub(row.definition) if row.kind == "request" else f"notify_{stub(row.definition)}"
-        for row in sent_by(revision, "client")
-    }
-    assert own_functions(module(revision, "client").Client) == handlers | calls
+    assert own_functions(module(revision, "client").Client) == handlers | calls(revision, "client")
 
 
 @every_revision
 def test_a_context_calls_what_clients_handle(revision: str) -> None:
-    expected = {
-        stub(row.definition) if row.kind == "request" else f"notify_{stub(row.definition)}"
-        for row in sent_by(revision, "server")
-    }
-    assert own_functions(module(revision, "server").Context) == expected
+    assert own_functions(module(revision, "server").Context) == calls(revision, "server")
 
 
 @every_revision

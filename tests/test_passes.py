@@ -42,7 +42,7 @@ from mcp_bindgen.protocol.passes.read_definitions import read_definitions
 from mcp_bindgen.protocol.passes.recognise_free import recognise_free
 from mcp_bindgen.protocol.passes.restore_unions import restore_unions
 from mcp_bindgen.protocol.passes.tag_unions import tag_unions
-from mcp_bindgen.runtime import peers
+from mcp_bindgen.runtime import Client, Context, Server
 from mcp_bindgen.spec import BadInput, EffectiveSchema, Schema, Store
 
 STORE = Store()
@@ -721,7 +721,7 @@ def test_link_results_leaves_notifications() -> None:
 # --- capabilities ---------------------------------------------------------------------------------------------
 
 CAPABILITIES: Schema = {
-    "ServerCapabilities": record(things=record(listChanged={"type": "boolean"}, watch=STRING), alone=STRING),
+    "ServerCapabilities": record(things=record(listChanged={"type": "boolean"}, watch=record()), alone=STRING),
     "ClientCapabilities": record(things=STRING),
 }
 
@@ -731,7 +731,7 @@ def test_collect_capabilities() -> None:
     assert found == (
         Capability("client", "things"),
         Capability("server", "things"),
-        Capability("server", "things.listChanged"),
+        Capability("server", "things.listChanged", flag=True),
         Capability("server", "things.watch"),
         Capability("server", "alone"),
     )
@@ -976,10 +976,9 @@ def test_names_of_stubs_are_unique_on_each_side(revision: str) -> None:
     client = [call.name for call in calls(whole, "client")] + [stub.name for stub in handlers(whole, "client")]
     server = [stub.name for stub in handlers(whole, "server")]
     context = [call.name for call in calls(whole, "server")]
-    reserved = {*dir(peers.Client), "info", "revision", "link"}
-    for names in (client, server, context):
+    for names, base in ((client, Client), (server, Server), (context, Context)):
         assert len(set(names)) == len(names)
-        assert not set(names) & reserved
+        assert not set(names) & {*dir(base), *base.__annotations__}
         assert not [name for name in names if keyword.iskeyword(name) or not name.isidentifier()]
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -33,9 +33,9 @@ from mcp_bindgen.runtime import (
     Request,
     UnexpectedAnswer,
 )
+from mcp_bindgen.runtime.calls import Caller
 from mcp_bindgen.runtime.dispatcher import bare_notification, bare_request
 from mcp_bindgen.runtime.model import wire_name
-from mcp_bindgen.runtime.peers import Caller
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, dispatcher, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import Client as StatelessClient
@@ -65,7 +65,7 @@ class FakeLink:
         self.said = metadata or {}
         self.sent: list[tuple[str, Any]] = []
 
-    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+    async def request(self, method: Request[Params, Any, Answer], params: Params, options: object = None) -> Answer:
         self.keep(method, params)
         answer: Answer = self.answer
         return answer
@@ -78,6 +78,16 @@ class FakeLink:
 
     def keep(self, method: Request[Any, Any, Any] | Notification[Any], params: object) -> None:
         self.sent.append((method.name, json.loads(TypeAdapter(method.params).dump_json(params))))
+
+
+C = TypeVar("C", bound=runtime.Client)
+
+
+def linked(client: type[C], link: FakeLink) -> C:
+    """A client that is connected by a link of ours."""
+    made = client()
+    made.link = cast(Any, link)
+    return made
 
 
 class Echo(Server):
@@ -116,7 +126,7 @@ def serve(method: str, params: bytes | str | None = None, server: Server | None 
 
 def ask(method: str, params: str) -> Any:
     """What the client `Asked` answers."""
-    return asyncio.run(dispatcher.CLIENT.dispatch(Asked(FakeLink()), method, params, None))
+    return asyncio.run(dispatcher.CLIENT.dispatch(Asked(), method, params, None))
 
 
 def refused(method: str, params: str | None) -> InvalidParams:
@@ -131,7 +141,7 @@ def sides(revision: str) -> list[tuple[Dispatcher[Any], Any]]:
     package = import_module(f"mcp_bindgen.{revision}")
     return [
         (package.dispatcher.SERVER, package.Server()),
-        (package.dispatcher.CLIENT, package.Client(FakeLink())),
+        (package.dispatcher.CLIENT, package.Client()),
     ]
 
 
@@ -219,7 +229,7 @@ def test_offered_are_the_overridden_ones() -> None:
     assert dispatcher.SERVER.offered(Echo()) == echoes
     assert dispatcher.SERVER.offered(Tools()) == {"tools/list"}
     assert dispatcher.SERVER.offered(Both()) == {"tools/list", *echoes}
-    assert dispatcher.CLIENT.offered(Asked(FakeLink())) == {"elicitation/create"}
+    assert dispatcher.CLIENT.offered(Asked()) == {"elicitation/create"}
 
 
 def test_what_a_handler_raises_passes_through() -> None:
@@ -344,14 +354,14 @@ def test_a_call_returns_the_usual_result() -> None:
     link = FakeLink(RESULT)
     params = mcp.CallToolRequestParams(name="echo")
     assert asyncio.run(Caller(link).call(methods.CALL_TOOL, params)) is RESULT
-    assert asyncio.run(Client(link).call_tool("echo")) is RESULT
+    assert asyncio.run(linked(Client, link).call_tool("echo")) is RESULT
     assert link.sent == [("tools/call", {"name": "echo"})] * 2
 
 
 def test_a_call_raises_when_something_else_answers() -> None:
     link = FakeLink(LATER)
     with pytest.raises(UnexpectedAnswer, match="tools/call was answered by CreateTaskResult") as caught:
-        asyncio.run(Client(link).call_tool("echo", task=mcp.TaskMetadata(ttl=1)))
+        asyncio.run(linked(Client, link).call_tool("echo", task=mcp.TaskMetadata(ttl=1)))
     assert caught.value.answer is LATER
     assert link.sent == [("tools/call", {"name": "echo", "task": {"ttl": 1}})]
 
@@ -371,7 +381,7 @@ def test_a_notification_returns_nothing() -> None:
 
 def test_metadata_of_the_link_and_of_the_caller_are_merged() -> None:
     link = FakeLink(stateless.CallToolResult(content=[]), METADATA)
-    caller = StatelessClient(link)
+    caller = linked(StatelessClient, link)
     assert caller.metadata(stateless.RequestMetaObject, None).model_dump() == METADATA
     more = {"progressToken": 7, "org.example/x": None, "io.modelcontextprotocol/protocolVersion": "DRAFT"}
     asyncio.run(caller.call_tool("echo", {"message": "hi"}, meta=more))
@@ -383,7 +393,7 @@ def test_metadata_of_the_link_and_of_the_caller_are_merged() -> None:
 
 def test_metadata_that_a_revision_requires_must_come_from_somewhere() -> None:
     with pytest.raises(ValidationError, match="clientCapabilities"):
-        asyncio.run(StatelessClient(FakeLink()).list_tools())
+        asyncio.run(linked(StatelessClient, FakeLink()).list_tools())
 
 
 def test_a_call_that_needs_input_is_unexpected() -> None:
@@ -391,15 +401,15 @@ def test_a_call_that_needs_input_is_unexpected() -> None:
     assert answer.result_type == "input_required"
     link = FakeLink(answer, METADATA)
     with pytest.raises(UnexpectedAnswer):
-        asyncio.run(StatelessClient(link).call_tool("echo"))
-    metadata = StatelessClient(link).metadata(stateless.RequestMetaObject, None)
+        asyncio.run(linked(StatelessClient, link).call_tool("echo"))
+    metadata = linked(StatelessClient, link).metadata(stateless.RequestMetaObject, None)
     params = stateless.CallToolRequestParams(name="echo", meta=metadata)
-    assert asyncio.run(StatelessClient(link).request(stateless_methods.CALL_TOOL, params)) is answer
+    assert asyncio.run(linked(StatelessClient, link).request(stateless_methods.CALL_TOOL, params)) is answer
 
 
 def test_arguments_become_params() -> None:
     link = FakeLink()
-    client = Client(link)
+    client = linked(Client, link)
     implementation = mcp.Implementation(name="c", version="1")
 
     async def calls() -> None:
@@ -462,6 +472,30 @@ def test_a_context_asks_the_client() -> None:
     ]
 
 
+def test_a_walk_fetches_pages_until_there_is_none() -> None:
+    schema = mcp.ToolInputSchema()
+    tools = {name: mcp.Tool(name=name, input_schema=schema) for name in "abc"}
+
+    class Pages(FakeLink):
+        async def request(self, method: Request[Params, Any, Answer], params: Params, options: object = None) -> Answer:
+            self.keep(method, params)
+            found: dict[str | None, Any] = {
+                None: mcp.ListToolsResult(tools=[tools["a"], tools["b"]], next_cursor=""),
+                "": mcp.ListToolsResult(tools=[], next_cursor="2"),
+                "2": mcp.ListToolsResult(tools=[tools["c"]]),
+            }
+            answer: Answer = found[cast(mcp.PaginatedRequestParams, params).cursor]
+            return answer
+
+    link = Pages()
+
+    async def names() -> list[str]:
+        return [tool.name async for tool in linked(Client, link).each_tool()]
+
+    assert asyncio.run(names()) == ["a", "b", "c"]
+    assert link.sent == [("tools/list", {}), ("tools/list", {"cursor": ""}), ("tools/list", {"cursor": "2"})]
+
+
 def callers(revision: str) -> list[tuple[type[Caller], str, Mapping[str, Any]]]:
     """The classes that call, who they are, and the methods of their revision."""
     package = import_module(f"mcp_bindgen.{revision}")
@@ -498,7 +532,8 @@ def test_calls_without_required_arguments_send_empty_params(revision: str) -> No
             if method.sender not in (sender, "both"):
                 continue
             link = FakeLink(metadata=metadata)
-            call = getattr(cls(link), stub_of(revision, name))
+            caller = linked(cls, link) if issubclass(cls, runtime.Client) else cls(link)
+            call = getattr(caller, stub_of(revision, name))
             if any(argument.default is argument.empty for argument in inspect.signature(call).parameters.values()):
                 continue
             asyncio.run(call())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import anyio
 
@@ -68,7 +68,7 @@ class Client(Caller):
         async with AsyncExitStack() as stack:
             if isinstance(transport, AbstractAsyncContextManager):
                 transport = await stack.enter_async_context(transport)
-            words = vocabulary(type(self), "client")
+            words = vocabulary(type(self), self.bindings, "client")
             session = Session(Peer("client", {self.revision: words}), transport, self._bind, self.options)
             self.link = session
             try:
@@ -149,9 +149,9 @@ class Client(Caller):
         return lambda id_, params: handler(params, Context(session, id_, params))
 
 
-def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _single(group: BaseExceptionGroup[Any]) -> BaseException:
     """The one exception of a group, so that callers can catch what they expect; groups of several stay groups."""
     if len(group.exceptions) != 1:
         return group
     only: Any = group.exceptions[0]
-    return _single(only) if isinstance(only, BaseExceptionGroup) else only
+    return _single(cast(Any, only)) if isinstance(only, BaseExceptionGroup) else only

@@ -119,7 +119,7 @@ class Peer:
     """
 
     def __init__(self, role: Role, vocabularies: Mapping[str, Vocabulary]) -> None:
-        self.role = role
+        self.role: Role = role
         self.state = State.NEW
         self.vocabularies = vocabularies
         self.vocabulary = list(vocabularies.values())[-1]
