@@ -33,6 +33,24 @@ class Route(Generic[Target]):
         """Reads the params; built on first use."""
         return TypeAdapter(self.method.params)
 
+    def read(self, data: bytes | str | None) -> Any:
+        """The typed params of a message.
+
+        Args:
+            data: Their JSON text, or `None` when the message has none.
+
+        Raises:
+            InvalidParams: They do not fit.
+        """
+        if self.method.params is None:
+            return None
+        if data is None and self.method.params_required:
+            raise InvalidParams(self.method.name, [{"path": "params", "problem": "Field required"}])
+        try:
+            return self.params.validate_json(b"{}" if data is None else data)
+        except ValidationError as error:
+            raise InvalidParams(self.method.name, problems(error, "params")) from None
+
     def handled_by(self, target: Target) -> bool:
         """Whether `target` overrides the stub."""
         return getattr(type(target), self.handler.__name__, None) is not self.handler
@@ -104,21 +122,14 @@ class Dispatcher(Generic[Target]):
         route = self.routes.get(method)
         if route is None:
             raise MethodNotFound(method)
-        arguments = () if route.method.params is None else (_read(route, params),)
+        arguments = () if route.method.params is None else (route.read(params),)
         answer = getattr(target, route.handler.__name__)(*arguments, ctx)
         return await answer if isawaitable(answer) else answer
 
 
-def _read(route: Route[Any], params: bytes | str | None) -> Any:
-    if params is None:
-        if route.method.params_required:
-            raise InvalidParams(route.method.name, [{"path": "params", "problem": "Field required"}])
-        params = b"{}"
-    try:
-        return route.params.validate_json(params)
-    except ValidationError as error:
-        problems = [
-            {"path": ".".join(["params", *map(str, problem["loc"])]), "problem": problem["msg"]}
-            for problem in error.errors(include_url=False, include_input=False, include_context=False)
-        ]
-        raise InvalidParams(route.method.name, problems) from None
+def problems(error: ValidationError, root: str) -> list[dict[str, str]]:
+    """What is wrong and where, fit to be sent to the other side: no values, no addresses."""
+    return [
+        {"path": ".".join([root, *map(str, problem["loc"])]), "problem": problem["msg"]}
+        for problem in error.errors(include_url=False, include_input=False, include_context=False)
+    ]

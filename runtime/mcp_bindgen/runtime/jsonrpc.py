@@ -11,12 +11,12 @@ import re
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 from pydantic_core import from_json, to_json
 from typing_extensions import TypedDict
 
 from .dispatcher import Route
-from .errors import INVALID_REQUEST, PARSE_ERROR, InvalidParams, ProtocolError
+from .errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
 from .methods import Method, Request
 from .values import Json
 
@@ -85,16 +85,6 @@ def _answers(method: Request[Any, Any, Any]) -> Any:
     return Annotated[answers, Field(union_mode="left_to_right")] if method.alternatives else answers
 
 
-@cache
-def _empty(route: Route[Any]) -> TypeAdapter[Any]:
-    return route.params
-
-
-def no_params(route: Route[Any]) -> Any:
-    """The params of a message that has none."""
-    return None if route.method.params is None else _empty(route).validate_json(b"{}")
-
-
 def parse(data: bytes) -> Any:
     """`data` as a JSON document.
 
@@ -108,29 +98,8 @@ def parse(data: bytes) -> Any:
 
 
 def read_params(route: Route[Any], message: dict[str, Any]) -> Any:
-    """The typed params of a message that was parsed the slow way.
-
-    Raises:
-        InvalidParams: They do not fit.
-    """
-    if route.method.params is None:
-        return None
-    if "params" not in message:
-        if route.method.params_required:
-            raise InvalidParams(route.method.name, [{"path": "params", "problem": "Field required"}])
-        return no_params(route)
-    try:
-        return route.params.validate_json(to_json(message["params"]))
-    except ValidationError as error:
-        raise InvalidParams(route.method.name, problems(error, "params")) from None
-
-
-def problems(error: ValidationError, root: str) -> list[dict[str, str]]:
-    """What is wrong and where, fit to be sent to the other side: no values, no addresses."""
-    return [
-        {"path": ".".join([root, *map(str, problem["loc"])]), "problem": problem["msg"]}
-        for problem in error.errors(include_url=False, include_input=False, include_context=False)
-    ]
+    """The typed params of a message that was parsed the slow way; raises `InvalidParams`."""
+    return route.read(to_json(message["params"]) if "params" in message else None)
 
 
 def envelope_id(message: dict[str, Any]) -> RequestId | None:

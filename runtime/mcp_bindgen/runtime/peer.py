@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from . import jsonrpc
-from .dispatcher import Route
+from .dispatcher import Route, problems
 from .errors import INTERNAL_ERROR, ConnectionClosed, MethodNotFound, ProtocolError
 from .guards import is_array, is_object
 from .jsonrpc import RequestId
@@ -169,10 +169,10 @@ class Peer:
             if id_ is None or id_ in self.handling:
                 return None
             self.handling[id_] = None
-            return Requested(id_, route, message.get("params") or jsonrpc.no_params(route))
+            return Requested(id_, route, message.get("params") or route.read(None))
         if "id" in message:
             return None
-        return self._notified(route, message.get("params") or jsonrpc.no_params(route))
+        return self._notified(route, message.get("params") or route.read(None))
 
     def _receive_batch(self, messages: list[Any]) -> list[Event]:
         if not self.vocabulary.batches or not messages:
@@ -262,7 +262,7 @@ class Peer:
         try:
             result = jsonrpc.result_reader(pending.method).validate_json(to_json(message["result"]))
         except ValidationError as error:
-            first = jsonrpc.problems(error, "result")[0]
+            first = problems(error, "result")[0]
             reason = f"the result of {pending.method.name} is not valid: {first['path']}: {first['problem']}"
             return [Answered(pending, error=jsonrpc.invalid(reason))]
         return [Answered(pending, result)]
