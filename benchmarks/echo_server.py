@@ -13,7 +13,7 @@ def server(revision: str) -> Server:
     bindings: Any = import_module(f"mcp_bindgen.v{revision.replace('-', '_')}")
     mcp = bindings.types
 
-    class Echo(bindings.Server):
+    class Echo(bindings.Server):  # type: ignore[misc]
         """Says back what it is told."""
 
         info = mcp.Implementation(name="echo", version="1")

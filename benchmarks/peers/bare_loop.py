@@ -24,6 +24,8 @@ async def main() -> None:
                 "capabilities": {"tools": {}},
                 "serverInfo": {"name": "bare", "version": "1"},
             }
+        elif message["method"] == "tools/list":
+            result = {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
         else:
             result = {"content": [{"type": "text", "text": message["params"]["arguments"]["text"]}]}
         writer.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode() + b"\n")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from .methods import Method, Notification, Request
     from .model import Model
+    from .run import run
     from .server import Server, serve
     from .session import Options
     from .transport import Transport
@@ -53,6 +54,7 @@ __all__ = [
     "UnexpectedAnswer",
     "UnsupportedRevision",
     "handles",
+    "run",
     "serve",
 ]
 
@@ -85,6 +87,7 @@ __getattr__ = lazy(
         "UnexpectedAnswer": "errors",
         "UnsupportedRevision": "errors",
         "handles": "dispatcher",
+        "run": "run",
         "serve": "server",
     },
 )

@@ -134,10 +134,9 @@ class Session:
                         return
                 else:
                     self._take(event)
-            if self._outgoing:
-                outgoing, self._outgoing = self._outgoing, []
-                if not await self._send(outgoing):
-                    return
+            await self._flush()
+            if self.closed.is_set():
+                return
             messages = await self.transport.receive()
             if not messages:
                 self._finish("the other side closed the connection")
@@ -235,10 +234,12 @@ class Session:
         waiter = _Waiter(anyio.Event(), chosen.on_progress, timeout=chosen.timeout)
         pending.waiter = waiter
         try:
-            with anyio.move_on_after(chosen.total_timeout), anyio.move_on_after(chosen.timeout) as scope:
-                waiter.scope = scope
-                if await self._send([data]):
-                    await waiter.event.wait()
+            if chosen.timeout is None and chosen.total_timeout is None:
+                await self._exchange(data, waiter)
+            else:
+                with anyio.move_on_after(chosen.total_timeout), anyio.move_on_after(chosen.timeout) as scope:
+                    waiter.scope = scope
+                    await self._exchange(data, waiter)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._give_up(pending, "the caller is gone")
@@ -250,6 +251,21 @@ class Session:
             raise waiter.error
         answer: Answer = waiter.result
         return answer
+
+    async def _exchange(self, data: bytes, waiter: _Waiter) -> None:
+        """Sends a request and waits for its answer; requests that are made at the same time leave together."""
+        if len(self.peer.pending) == 1 or self._tasks is None:
+            await self._send([data])
+        else:
+            self._outgoing.append(data)
+            if len(self._outgoing) == 1:
+                self._tasks.start_soon(self._flush)
+        await waiter.event.wait()
+
+    async def _flush(self) -> None:
+        outgoing, self._outgoing = self._outgoing, []
+        if outgoing:
+            await self._send(outgoing)
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
         """Sends a notification.
