@@ -380,6 +380,10 @@ def test_read_definitions_reads_other_members(additional: object, extra: Type | 
     assert type.extra == extra
 
 
+def test_read_definitions_knows_an_object_without_any_member() -> None:
+    assert types(read({"X": {"type": "object", "additionalProperties": False}})) == {"X": Object((), None)}
+
+
 def test_read_definitions_sorts_and_marks_the_hoisted() -> None:
     found = read_definitions(hoist_inline_objects(draft({"Z": record(a=INLINE), "B": STRING}))).definitions
     assert list(found) == ["B", "Z", "ZA"]

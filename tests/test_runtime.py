@@ -665,6 +665,25 @@ def test_a_constructor_takes_python_names_and_fills_in_constants() -> None:
         Thing.model_validate({"displayName": "x", "left": None})
 
 
+def test_dicts_inside_have_wire_names() -> None:
+    tool = mcp.Tool.model_validate({"name": "x", "inputSchema": {"type": "object", "$schema": "y"}})
+    made = mcp.Tool(name="x", input_schema=cast(Any, {"type": "object", "$schema": "y"}))
+    assert made == tool == mcp.Tool(name="x", input_schema=mcp.ToolInputSchema(schema_="y"))
+
+
+@pytest.mark.parametrize("text", [b"hi", 1, None])
+def test_a_constructor_converts_nothing(text: Any) -> None:
+    with pytest.raises(ValidationError):
+        mcp.TextContent(text=text)
+    with pytest.raises(ValidationError):
+        mcp.ListToolsResult(tools=cast(Any, ()))
+
+
+def test_python_names_can_be_written_too() -> None:
+    written = Thing(display_name="x", left=None).model_dump(by_alias=False)
+    assert written == {"kind": "thing", "display_name": "x", "left": None}
+
+
 def test_a_closed_model_refuses_what_it_does_not_name() -> None:
     class Closed(Model, extra="forbid"):
         name: str
@@ -747,7 +766,7 @@ def test_numbers_are_finite(adapter: TypeAdapter[Any], value: float) -> None:
             adapter.validate_json(json.dumps(wrapped))
 
 
-@pytest.mark.parametrize("value", [b"x", {1: 2}, {"a": {1, 2}}, object(), [mcp.Result()]])
+@pytest.mark.parametrize("value", [b"x", {1: 2}, {b"a": 1}, {"a": {1, 2}}, object(), [mcp.Result()]])
 def test_what_json_cannot_say_is_no_json(value: object) -> None:
     with pytest.raises(ValidationError):
         JSON.validate_python(value)

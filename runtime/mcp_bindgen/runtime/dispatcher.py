@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import isawaitable
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, from_json
 
 from .calls import Returns
 from .errors import InvalidParams, MethodNotFound
+from .guards import is_array, is_object
 from .methods import Method, Notification, Request
 
 Target = TypeVar("Target")
@@ -49,7 +51,7 @@ class Route(Generic[Target]):
         try:
             return self.params.validate_json(b"{}" if data is None else data)
         except ValidationError as error:
-            raise InvalidParams(self.method.name, problems(error, "params")) from None
+            raise InvalidParams(self.method.name, problems(error, "params", data or b"{}")) from None
 
     def handled_by(self, target: Target) -> bool:
         """Whether `target` overrides the stub."""
@@ -120,16 +122,36 @@ class Dispatcher(Generic[Target]):
             InvalidParams: The params do not fit.
         """
         route = self.routes.get(method)
-        if route is None:
+        if route is None or (not route.handled_by(target) and route.method.kind == "request"):
             raise MethodNotFound(method)
+        if not route.handled_by(target):
+            return None
         arguments = () if route.method.params is None else (route.read(params),)
         answer = getattr(target, route.handler.__name__)(*arguments, ctx)
         return await answer if isawaitable(answer) else answer
 
 
-def problems(error: ValidationError, root: str) -> list[dict[str, str]]:
-    """What is wrong and where, fit to be sent to the other side: no values, no addresses."""
+def problems(error: ValidationError, root: str, data: bytes | str) -> list[dict[str, str]]:
+    """What is wrong with a JSON text and where, fit to be sent to the other side: no values, no addresses.
+
+    Paths lead through the document, so the names that pydantic gives to the members of a union are left out.
+    """
+    try:
+        document = from_json(data)
+    except ValueError:
+        document = None
     return [
-        {"path": ".".join([root, *map(str, problem["loc"])]), "problem": problem["msg"]}
+        {"path": ".".join([root, *_steps(problem, document)]), "problem": problem["msg"]}
         for problem in error.errors(include_url=False, include_input=False, include_context=False)
     ]
+
+
+def _steps(problem: ErrorDetails, node: Any) -> Iterator[str]:
+    for position, step in enumerate(problem["loc"]):
+        if is_object(node) and step in node:
+            node = node[str(step)]
+        elif is_array(node) and isinstance(step, int) and step < len(node):
+            node = node[step]
+        elif problem["type"] != "missing" or position < len(problem["loc"]) - 1:
+            continue
+        yield str(step)

@@ -11,11 +11,10 @@ def lazy(package: str, exports: Mapping[str, str]) -> Callable[[str], object]:
     """The `__getattr__` of `package`: each name of `exports` comes from the submodule beside it, or is one itself."""
 
     def get(name: str) -> object:
-        try:
-            module = import_module(f".{exports[name]}", package)
-        except KeyError:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
-        value = module if name == exports[name] else getattr(module, name)
+        if name not in exports:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f".{exports[name]}", package)
+        value = module if name == exports[name] and not hasattr(module, name) else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 

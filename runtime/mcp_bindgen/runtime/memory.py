@@ -25,18 +25,21 @@ class MemoryTransport:
         self._outgoing = outgoing
 
     async def receive(self) -> Sequence[bytes | Oversized]:
+        """The next messages; nothing when the other end was closed."""
         try:
             return await self._incoming.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             return ()
 
     async def send(self, messages: Sequence[bytes]) -> None:
+        """Hands messages over; waits while many wait. Raises `ConnectionClosed` when the other end was closed."""
         try:
             await self._outgoing.send(messages)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise ConnectionClosed("the other side closed the connection") from None
 
     async def close(self) -> None:
+        """Closes this end."""
         self._incoming.close()
         self._outgoing.close()
 

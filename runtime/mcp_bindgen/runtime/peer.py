@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,84 +17,11 @@ from pydantic_core import from_json, to_json
 from . import jsonrpc
 from .dispatcher import Route, problems
 from .errors import INTERNAL_ERROR, ConnectionClosed, MethodNotFound, ProtocolError
+from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested, State
 from .guards import is_array, is_object
 from .jsonrpc import RequestId
 from .methods import Notification, Request
 from .vocabulary import CANCELLED, INITIALIZE, INITIALIZED, PING, PROGRESS, Role, Vocabulary
-
-
-class State(Enum):
-    """Where a connection is in its life."""
-
-    NEW = "nothing was said"
-    NEGOTIATED = "initialize is answered"
-    READY = "initialized"
-    CLOSED = "over"
-
-
-# --- events ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Requested:
-    """The other side asks: handle it, then call `Peer.respond` or `Peer.fail` with its id."""
-
-    id: RequestId
-    route: Route[Any]
-    params: Any
-
-
-@dataclass(slots=True)
-class Notified:
-    """The other side tells."""
-
-    route: Route[Any]
-    params: Any
-
-
-@dataclass(slots=True)
-class Answered:
-    """A request of ours is answered, by `result` or by `error`."""
-
-    pending: Pending
-    result: Any = None
-    error: Exception | None = None
-
-
-@dataclass(slots=True)
-class Progressed:
-    """A request of ours makes progress."""
-
-    pending: Pending
-    params: Any
-
-
-@dataclass(slots=True)
-class CancelRequested:
-    """The other side no longer wants an answer to the request with this id."""
-
-    id: RequestId
-    reason: str | None
-
-
-@dataclass(slots=True)
-class Rejected:
-    """Something unusable came; `reply` is what to send back, possibly nothing."""
-
-    error: ProtocolError
-    reply: bytes
-
-
-Event = Requested | Notified | Answered | Progressed | CancelRequested | Rejected
-
-
-@dataclass(slots=True, eq=False)
-class Pending:
-    """A request of ours that waits for its answer. `waiter` belongs to whoever sent it."""
-
-    id: int
-    method: Request[Any, Any, Any]
-    waiter: Any = None
 
 
 @dataclass(slots=True, eq=False)
@@ -259,10 +185,11 @@ class Peer:
             return []  # late, or never asked for: nobody waits for it
         if "error" in message:
             return [Answered(pending, error=_error(message["error"]))]
+        data = to_json(message["result"])
         try:
-            result = jsonrpc.result_reader(pending.method).validate_json(to_json(message["result"]))
+            result = jsonrpc.result_reader(pending.method).validate_json(data)
         except ValidationError as error:
-            first = problems(error, "result")[0]
+            first = problems(error, "result", data)[0]
             reason = f"the result of {pending.method.name} is not valid: {first['path']}: {first['problem']}"
             return [Answered(pending, error=jsonrpc.invalid(reason))]
         return [Answered(pending, result)]

@@ -20,9 +20,10 @@ from anyio.abc import TaskGroup
 from .capabilities import missing
 from .dispatcher import Route
 from .errors import INTERNAL_ERROR, CapabilityMissing, ConnectionClosed, ProtocolError, RequestTimeout
+from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .jsonrpc import RequestId, failure, invalid
 from .methods import Method, Notification, Request
-from .peer import Answered, CancelRequested, Event, Notified, Peer, Pending, Progressed, Rejected, Requested
+from .peer import Peer
 from .transport import Oversized, Transport
 from .vocabulary import Role
 

@@ -210,8 +210,8 @@ def sse_app(
 ) -> Starlette:
     """An ASGI application that serves HTTP with server-sent events. It authenticates nobody: put that in front of it.
 
-    Mounted in another application, its lifespan is for that one to enter, as Starlette does not:
-    `Starlette(routes=[Mount("/mcp", app)], lifespan=lambda _: app.router.lifespan_context(app))`.
+    Mounted in another application, its lifespan is for that one to enter, as Starlette does not by itself:
+    `Starlette(routes=[Mount("/mcp", app)], lifespan=app.router.lifespan_context)`.
 
     Args:
         servers: One for each revision to offer.
@@ -267,5 +267,4 @@ async def serve_sse(*servers: Server, address: str) -> None:
     app = sse_app(*servers, allowed_hosts=(*LOOPBACK, host) if private else ("*",))
     config = uvicorn.Config(app, host, int(port), lifespan="on", ws="none", log_config=None, access_log=False)
     config.timeout_graceful_shutdown = _GRACE
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     await _Announced(config).serve()
