@@ -1,0 +1,103 @@
+"""What an idle HTTP+SSE session costs: 1,000 initialized sessions in one process of ours."""
+
+import argparse
+import json
+import resource
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SERVER = Path(__file__).parent / "echo_server.py"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
+}
+
+
+def main() -> None:
+    """Prints the memory before, after, and for each session."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=int, default=1000)
+    sessions = parser.parse_args().sessions
+    needed = 4 * sessions + 64
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, max(needed, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+    port = free_port()
+    command = [sys.executable, str(SERVER), "2024-11-05", "--sse", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
+        try:
+            wait_for(port)
+            open_session(port).close()  # warm
+            before = memory(server.pid)
+            begin = time.perf_counter()
+            streams = [open_session(port) for _ in range(sessions)]
+            seconds = time.perf_counter() - begin
+            after = memory(server.pid)
+            print(f"{len(streams)} sessions opened in {seconds:.1f} s")
+            print(
+                f"{before / 1024:.1f} MiB before, {after / 1024:.1f} MiB after: {(after - before) / sessions:.1f} KiB each"
+            )
+        finally:
+            server.terminate()
+
+
+def open_session(port: int) -> socket.socket:
+    """Opens a stream, initializes its session, and leaves it idle."""
+    stream = socket.create_connection(("127.0.0.1", port))
+    stream.sendall(f"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n\r\n".encode())
+    seen = b""
+    while b"data: " not in seen or not seen.split(b"data: ", 1)[1].count(b"\n"):
+        seen += stream.recv(65536)
+    endpoint = seen.split(b"data: ", 1)[1].split(b"\r\n", 1)[0].split(b"\n", 1)[0].decode()
+    post(port, endpoint, INITIALIZE)
+    while b"serverInfo" not in seen:
+        seen += stream.recv(65536)
+    post(port, endpoint, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    return stream
+
+
+def post(port: int, endpoint: str, message: object) -> None:
+    """Posts one message on a connection of its own."""
+    body = json.dumps(message).encode()
+    head = (
+        f"POST {endpoint} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(head.encode() + body)
+        status = connection.recv(65536).split(b" ", 2)[1]
+        if status != b"202":
+            sys.exit(f"unexpected status {status.decode()}")
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(port: int) -> None:
+    """Waits until somebody listens."""
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    sys.exit("the server did not start")
+
+
+def memory(pid: int) -> int:
+    """Resident memory in KiB (Linux)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+if __name__ == "__main__":
+    main()
