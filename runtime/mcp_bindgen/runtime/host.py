@@ -74,7 +74,8 @@ class Host(Generic[C_co]):
 
     Args:
         servers: Name -> entry, as in `mcpServers`: `{"command": ..., "args": [...], "env": {...}, "cwd": ...}` or
-            `{"url": ...}`. In the values of `env`, `${NAME}` stands for a variable of our own environment.
+            `{"url": ..., "headers": {...}}`. In the values of `env` and `headers`, `${NAME}` stands for an environment
+            variable of ours.
         client: The generated client class, or a subclass of it; it decides which revision is spoken.
         start_timeout: Seconds that servers have to start; who needs longer has failed.
 
@@ -147,6 +148,7 @@ class Host(Generic[C_co]):
                 if not event.is_set():
                     self._fail(name, TimeoutError(f"not ready within {self._start_timeout:g} s"))
                     scopes[name].cancel()
+            self._clients = {name: self._clients[name] for name in self._entries if name in self._clients}
             try:
                 yield
             except Exception as error:  # the task group would wrap it in a group of exceptions

@@ -32,6 +32,7 @@ class Entry:
         env: Environment variables for it, beside the few that every child gets.
         cwd: The folder to run it in.
         url: Where it listens (HTTP+SSE), if it is not a program to start.
+        headers: HTTP headers to send there.
     """
 
     command: str | None = None
@@ -39,6 +40,7 @@ class Entry:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     cwd: str | None = None
     url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def transport(self) -> AbstractAsyncContextManager[Transport]:
         """A connection to the server; it is started when this is entered, and gone afterwards."""
@@ -46,7 +48,7 @@ class Entry:
             return stdio(self.command, *self.args, env=self.env, cwd=self.cwd)
         from .sse_client import sse  # brings an HTTP client with it
 
-        return sse(self.url or "")
+        return sse(self.url or "", headers=self.headers)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -83,6 +85,16 @@ def entry(name: str, value: object) -> Entry:
             raise bad(f'"{member}" must be text')
         return found
 
+    def texts(member: str) -> dict[str, str]:
+        found = given.get(member, {})
+        if not is_object(found) or not all(isinstance(setting, str) for setting in found.values()):
+            raise bad(f'"{member}" must be an object with texts')
+        wanted = [variable for setting in found.values() for variable in _VARIABLE.findall(setting)]
+        missing = [variable for variable in wanted if variable not in os.environ]
+        if missing:
+            raise bad(f'"{member}" needs the environment variable {missing[0]}, which is not set')
+        return {key: _VARIABLE.sub(lambda found: os.environ[found[1]], setting) for key, setting in found.items()}
+
     if not is_object(value):
         raise bad("an entry must be an object")
     given = value
@@ -91,14 +103,7 @@ def entry(name: str, value: object) -> Entry:
         raise bad('it needs either "command" or "url"' + (", not both" if command else ""))
     if url is not None and not url.startswith(("http://", "https://")):
         raise bad('"url" must begin with http:// or https://')
-    args, env = given.get("args", []), given.get("env", {})
+    args = given.get("args", [])
     if not is_array(args) or not all(isinstance(argument, str) for argument in args):
         raise bad('"args" must be a list of texts')
-    if not is_object(env) or not all(isinstance(setting, str) for setting in env.values()):
-        raise bad('"env" must be an object with texts')
-    wanted = [variable for setting in env.values() for variable in _VARIABLE.findall(setting)]
-    missing = [variable for variable in wanted if variable not in os.environ]
-    if missing:
-        raise bad(f'"env" needs the environment variable {missing[0]}, which is not set')
-    expanded = {key: _VARIABLE.sub(lambda found: os.environ[found[1]], setting) for key, setting in env.items()}
-    return Entry(command, tuple(args), expanded, cwd, url)
+    return Entry(command, tuple(args), texts("env"), cwd, url, texts("headers"))

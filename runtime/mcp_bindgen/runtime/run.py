@@ -31,7 +31,10 @@ def run(*servers: Server) -> None:
         if address is not None:
             from .sse import serve_sse
 
-            anyio.run(partial(serve_sse, *servers, address=address))
+            try:
+                anyio.run(partial(serve_sse, *servers, address=address))
+            except ValueError as error:
+                parser.error(str(error))
         else:
             anyio.run(_serve_stdio, *servers)
     except KeyboardInterrupt:

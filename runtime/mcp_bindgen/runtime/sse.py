@@ -33,6 +33,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine to itself."""
 
 _EVENTS = 8  # that wait for a client which is slow to read
+_AHEAD = 256 * 1024  # bytes that are taken from such a client, or else neither side might get on
 _POSTS = 64  # of a session that wait for their turn
 _PATIENCE = 30.0  # seconds without a byte of a message that was begun
 _GRACE = 5  # seconds for what a closed session still has to say
@@ -57,22 +58,28 @@ class SseServerTransport:
         self._outgoing, self.events = anyio.create_memory_object_stream[bytes](_EVENTS)
         self._outgoing.send_nowait(_event(b"endpoint", endpoint.encode()))
         self._writing = anyio.Lock(fast_acquire=True)
+        self._ahead = _AHEAD
         self.turn = anyio.Lock(fast_acquire=True)
 
     async def receive(self) -> Sequence[bytes | Oversized]:
-        """The next message; none is taken while the client leaves unread what it was sent."""
-        try:
+        """The next message; few are taken while the client leaves unread what it was sent."""
+        if self._ahead <= 0:
             async with self._writing:
                 pass
-            return [await self._incoming.receive()]
+        try:
+            message = await self._incoming.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             return ()
+        if self._writing.locked():
+            self._ahead -= len(message) + _AHEAD // 16
+        return [message]
 
     async def send(self, messages: Sequence[bytes]) -> None:
         """Sends messages, each as an event."""
         try:
             async with self._writing:
                 await self._outgoing.send(b"".join([_event(b"message", message) for message in messages]))
+                self._ahead = _AHEAD
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise ConnectionClosed("the client is gone") from None
 
@@ -119,16 +126,26 @@ class _Sessions:
         prefix = quote(scope.get("root_path", "").rstrip("/"))
         transport = self.open[id_] = SseServerTransport(f"{prefix}{self.messages}?session_id={id_}")
 
+        leaving = anyio.Event()
+
+        async def leave() -> None:
+            await leaving.wait()
+            await transport.close()
+
         async def work() -> None:
-            await serve(transport, *self.servers)
-            await anyio.sleep(_GRACE)
-            stream.cancel()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(leave)
+                await serve(transport, *self.servers)
+                await anyio.sleep(_GRACE)
+                stream.cancel()
 
         response = EventSourceResponse(
             transport.events,
             ping=self.keep_alive,
             ping_message_factory=lambda: ServerSentEvent(comment="keep-alive"),
             data_sender_callable=work,
+            shutdown_event=leaving,
+            shutdown_grace_period=_GRACE / 2,
         )
         try:
             with anyio.CancelScope() as stream:
