@@ -10,6 +10,7 @@ import typer
 
 from mcp_bindgen.spec import BadInput
 
+from .call import call
 from .check import check
 from .generate import generate
 from .methods import methods
@@ -28,6 +29,7 @@ app.command()(generate)
 app.command()(check)
 app.command()(methods)
 app.command()(show)
+app.command()(call)
 app.add_typer(schema, name="schema")
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from mcp_bindgen.spec import BadInput
+
 Revisions = Annotated[list[str] | None, typer.Argument(help="Revisions such as 2025-11-25; all when none is given.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for a package of your own.")]
 Package = Annotated[str | None, typer.Option("--package", metavar="NAME", help="Import name of that package.")]
@@ -25,5 +27,8 @@ Only = Annotated[
 
 
 def names(only: str | None) -> tuple[str, ...]:
-    """The names in a comma-separated list."""
-    return tuple(name.strip() for name in (only or "").split(",") if name.strip())
+    """The names in a comma-separated list; raises `BadInput` when there is a list and nothing in it."""
+    found = tuple(name.strip() for name in (only or "").split(",") if name.strip())
+    if only is not None and not found:
+        raise BadInput("--only names no capability", fix="name some, as in --only tools,resources, or leave it out")
+    return found

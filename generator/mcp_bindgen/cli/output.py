@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 _WIDE = 10_000
 
@@ -17,9 +17,13 @@ MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console for stdout or stderr; in a pipe lines are never folded. `NO_COLOR` is honoured."""
-    found = Console(stderr=stderr, highlight=False, soft_wrap=False)
-    return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=_WIDE, no_color=True)
+    """A console for stdout or stderr; in a pipe lines are plain and never folded. `NO_COLOR` is honoured.
+
+    Where a pipe is asked to look like a terminal, with `FORCE_COLOR`, it still is one: programs read it.
+    """
+    if (sys.stderr if stderr else sys.stdout).isatty():
+        return Console(stderr=stderr, highlight=False)
+    return Console(stderr=stderr, highlight=False, width=_WIDE, force_terminal=False, no_color=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -27,7 +31,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     target = console()
     rows = list(rows)
     if target.is_terminal:
-        table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+        table = Table(
+            *(Column(name, overflow="fold") for name in columns), box=None, header_style="bold", pad_edge=False
+        )
         for row in rows:
             table.add_row(*row)
         target.print(table)

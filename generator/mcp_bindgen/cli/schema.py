@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,13 @@ Revision = Annotated[str, typer.Argument(help="A revision such as 2025-11-25.")]
 File = Annotated[Path, typer.Argument(help="The schema.json that upstream publishes.")]
 
 
+class Status(StrEnum):
+    """What `schema import` says of a revision."""
+
+    RELEASED = "released"
+    DRAFT = "draft"
+
+
 @schema.command("list")
 def list_(folder: Folder = None) -> None:
     """List the revisions.
@@ -41,7 +49,7 @@ def import_(
     revision: Revision,
     file: File,
     commit: Annotated[str, typer.Option(help="The upstream commit of the file.")],
-    status: Annotated[str, typer.Option(help="`released` or `draft`.")] = "released",
+    status: Annotated[Status, typer.Option(help="Whether the revision is final.")] = Status.RELEASED,
     changed: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When upstream last changed it, if not on its date.")
     ] = None,
@@ -52,7 +60,7 @@ def import_(
     Example: `mcp-bindgen schema import 2025-11-25 schema.json --commit c4c367f9`
     """
     pin = Store(folder).add(
-        revision, file, commit=commit, status=status, changed=changed.date() if changed is not None else None
+        revision, file, commit=commit, status=status.value, changed=changed.date() if changed is not None else None
     )
     print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
 

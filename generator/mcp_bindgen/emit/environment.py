@@ -29,13 +29,23 @@ def environment() -> Environment:
 def docstring(text: str, indent: int = 4) -> str:
     """`text` as a Python docstring: quoted, escaped, and wrapped at `indent` columns; paragraphs are kept."""
     pad = " " * indent
-    safe = text.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    safe = _printable(text).strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     if safe.endswith('"'):
         safe = safe[:-1] + '\\"'
     if "\n" not in safe and len(safe) + indent + 6 <= WIDTH:
         return f'"""{safe}"""'
     lines = [line for part in _reflow(safe) for line in _wrap(part, WIDTH - indent)]
     return '"""' + "\n".join(f"{pad}{line}" if line else "" for line in lines).lstrip() + f'\n{pad}"""'
+
+
+def _printable(text: str) -> str:
+    """`text` without what has no place in source code, such as NUL and halves of surrogate pairs."""
+    lines = ("".join(char if char.isprintable() else _blank(char) for char in line) for line in text.splitlines())
+    return "\n".join(lines)
+
+
+def _blank(char: str) -> str:
+    return " " if char.isspace() else ""
 
 
 def _reflow(text: str) -> list[str]:
@@ -63,4 +73,9 @@ def _wrap(part: str, width: int) -> list[str]:
 
 def render(template: str, **values: object) -> str:
     """The text of `template` with `values` filled in."""
-    return environment().get_template(template).render(docstring=docstring, quoted=json.dumps, **values)
+    return environment().get_template(template).render(docstring=docstring, quoted=quoted, **values)
+
+
+def quoted(text: str) -> str:
+    """`text` as a string literal of Python, in double quotes."""
+    return json.dumps(text, ensure_ascii=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol import Protocol, naming
 from mcp_bindgen.protocol.model import Array, Method, Object, Type
 
 from .annotations import annotation
@@ -41,4 +41,4 @@ def walk(protocol: Protocol, method: Method) -> Walk | None:
     if len(lists) != 1:
         return None
     (name, item) = lists[0]
-    return Walk(f"each_{name.removesuffix('s')}", method.stub, annotation(item), name)
+    return Walk(naming.walker(method.stub), method.stub, annotation(item), name)

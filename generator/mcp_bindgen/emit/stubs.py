@@ -76,7 +76,7 @@ class Handler:
 
 def constant(method: Method) -> str:
     """The name of a method's descriptor in `methods.py`."""
-    return naming.constant(method.stub)
+    return naming.descriptor(method.stub)
 
 
 def params_annotation(method: Method) -> str | None:
@@ -108,7 +108,7 @@ def handlers(protocol: Protocol, receiver: Sender) -> Iterator[Handler]:
             plain = receiver == "server" and method.kind == "request"
             yield Handler(
                 method=method,
-                name=method.stub if plain else f"on_{method.stub}",
+                name=method.stub if plain else naming.handler(method.stub),
                 constant=constant(method),
                 params=params_annotation(method),
                 returns=answers(method),
@@ -143,13 +143,13 @@ def _call(protocol: Protocol, method: Method, sender: Sender) -> Call:
     result = annotation(method.result) if method.result is not None else "None"
     return Call(
         method=method,
-        name=method.stub if request else f"notify_{method.stub}",
+        name=method.stub if request else naming.notifier(method.stub),
         constant=constant(method),
         arguments=arguments,
         params=params,
         returns=result,
         doc=docstring(_call_doc(protocol, method, sender, arguments), indent=8),
-        walk=walk(protocol, method),
+        walk=walk(protocol, method) if _needs_only_cursor(arguments) else None,
     )
 
 
@@ -185,6 +185,11 @@ def _arguments(protocol: Protocol, method: Method) -> tuple[tuple[Argument, ...]
     )
     passed = ", ".join(f"{argument.field}={argument.value}" for argument in found)
     return tuple(found), f"{annotation(method.params)}({passed})"
+
+
+def _needs_only_cursor(arguments: tuple[Argument, ...]) -> bool:
+    """Whether a call gives a page for its first argument alone."""
+    return [argument.field for argument in arguments[:1]] == ["cursor"] and all(one.default for one in arguments)
 
 
 def _can_flatten(type: Object, protocol: Protocol) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from keyword import iskeyword
 from pathlib import Path
 
 from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
 from mcp_bindgen.spec import BadInput, EffectiveSchema, Store, external
-from mcp_bindgen.spec.store import read_toml
+from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
 from .bindings import emit
 
@@ -43,7 +45,8 @@ class Target:
         protocol = build(self.source)
         if self.only:
             protocol = slice_protocol(protocol, self.only)
-        return protocol, emit(protocol, self.package, self.command)
+        with locating(self.source.file):
+            return protocol, emit(protocol, self.package, self.command)
 
 
 def checkout() -> Path:
@@ -90,8 +93,8 @@ def targets(
         raise BadInput("bindings of your own need --out DIR, --package NAME and one revision", fix="give all three")
     if (schema is not None or only) and not own:
         raise BadInput("--schema and --only are for bindings of your own", fix="give --out DIR and --package NAME")
-    if package is not None and not all(part.isidentifier() for part in package.split(".")):
-        raise BadInput(f"{package!r} is not the name of a package", fix="use letters, digits, _ and dots")
+    if package is not None and not all(part.isidentifier() and not iskeyword(part) for part in package.split(".")):
+        raise BadInput(f"{package!r} is not the name of a package", fix="use letters, digits, _ and dots, no keywords")
     if name is not None and not re.fullmatch(r"[\w.+-]+", name):
         raise BadInput(f"{name!r} is not the name of a revision", fix="use letters, digits and . _ + -")
     if out is None or package is None:
@@ -100,7 +103,7 @@ def targets(
     if schema is None or name is None:
         source, words = store.effective(revisions[0]), [revisions[0]]
     else:
-        facts = _merge(store.semantics, read_toml(semantics)) if semantics else store.semantics
+        facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
         source, words = external(schema, name, facts), ["--schema", str(schema), "--revision", name]
         words += ["--semantics", str(semantics)] if semantics else []
     words += ["--out", str(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
@@ -113,17 +116,3 @@ def _ours(store: Store, revision: str, root: Path) -> Target:
     source = store.effective(revision)
     command = f"mcp-bindgen generate {revision}"
     return Target(source, root / NAMESPACE / module, f"{NAMESPACE}.{module}", (), command)
-
-
-def _merge(ours: dict[str, object], theirs: dict[str, object]) -> dict[str, object]:
-    """Tables are merged, lists are joined."""
-    merged = dict(ours)
-    for key, value in theirs.items():
-        known = merged.get(key)
-        if isinstance(known, dict) and isinstance(value, dict):
-            merged[key] = {**known, **value}
-        elif isinstance(known, list) and isinstance(value, list):
-            merged[key] = [*known, *value]
-        else:
-            raise BadInput(f"semantics have no table {key!r}", fix=f"known: {', '.join(ours)}")
-    return merged

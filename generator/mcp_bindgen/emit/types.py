@@ -55,9 +55,12 @@ def emit(protocol: Protocol, header: str) -> str:
     Raises:
         BadInput: A definition has the name of something that every generated module uses.
     """
-    return render(
-        "types.py.jinja", header=header, protocol=protocol, qualified=_shadows(protocol), body=_models(protocol)
-    )
+    _check_free(protocol)
+    return _module(protocol, header, _models(protocol))
+
+
+def _module(protocol: Protocol, header: str, body: str) -> str:
+    return render("types.py.jinja", header=header, protocol=protocol, qualified=_shadows(protocol), body=body)
 
 
 def _shadows(protocol: Protocol) -> bool:
@@ -89,20 +92,35 @@ def _models(protocol: Protocol) -> str:
     return body
 
 
+def _check_free(protocol: Protocol) -> None:
+    """No definition may hide what the module imports; the library would rename it and then miss its template data."""
+    imports = [node for node in ast.parse(_module(protocol, "", "")).body if isinstance(node, ast.ImportFrom)]
+    for name in sorted({alias.name for node in imports for alias in node.names} & set(protocol.definitions)):
+        raise _taken(name)
+
+
 def _check_names(body: str, protocol: Protocol) -> None:
     """Nothing may be renamed, dropped or invented on the way."""
     for name in sorted(set(_defined(ast.parse(body).body)) ^ set(protocol.definitions)):
-        raise BadInput(
-            f"the definition {name!r} has the name of something that generated modules use",
-            pointer=f"/$defs/{name}",
-            fix="rename it with a patch",
-        )
+        raise _taken(name)
+
+
+def _taken(name: str) -> BadInput:
+    return BadInput(
+        f"the definition {name!r} has the name of something that generated modules use",
+        pointer=f"/$defs/{name}",
+        fix="rename it with a patch",
+    )
 
 
 def _defined(statements: list[ast.stmt]) -> Iterator[str]:
     for statement in statements:
         match statement:
-            case ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
+            case (
+                ast.ClassDef(name=name)
+                | ast.Assign(targets=[ast.Name(id=name)])
+                | ast.AnnAssign(target=ast.Name(id=name))
+            ):
                 yield name
             case ast.If(orelse=alternative):
                 yield from _defined(alternative)
@@ -177,6 +195,9 @@ def _template_data(protocol: Protocol) -> defaultdict[str, dict[str, Any]]:
             data[name]["members"] = {field.name: _member(field, protocol) for field in definition.type.fields}
         else:
             data[name]["recursive"] = recursive.get(name)
+            data[name]["class"] = isinstance(definition.type, Ref) and isinstance(
+                protocol.resolve(definition.type), Object
+            )
             data[name]["refinements"] = _refinements(definition.type, protocol)
             data[name]["plain_doc"] = docstring(_doc(definition), indent=0)
     return data

@@ -14,12 +14,15 @@ from mcp_bindgen.spec import BadInput
 
 from .bindings import MARK
 
+_CACHE = "__pycache__"
+
 
 def write(folder: Path, files: dict[str, str], *, force: bool = False) -> bool:
-    """Makes `folder` hold exactly `files`, in one step.
+    """Makes `folder` hold exactly `files` beside its sub-folders, in one step.
 
-    Files that are not ours are refused, or with `force` kept, unless one of ours has their name. When anything goes
-    wrong, a full disk or a kill included, the old folder stays as it was.
+    Files that are not ours are refused, or with `force` kept, unless one of ours has their name. Sub-folders are kept:
+    another package of ours may stand there. When anything goes wrong, a full disk or a kill included, the old folder
+    stays as it was.
 
     Returns:
         Whether anything changed.
@@ -41,15 +44,15 @@ def write(folder: Path, files: dict[str, str], *, force: bool = False) -> bool:
         fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             fresh.chmod(0o755)
-            for kept in foreign:
-                _copy(kept, fresh / kept.relative_to(folder))
+            _keep(folder, foreign, fresh)
             for name, text in files.items():
                 _save(fresh / name, text)
             _replace(folder, fresh)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     except OSError as error:
-        raise BadInput(f"cannot be written ({error.strerror})", file=folder, fix="nothing was changed there") from None
+        reason = error.strerror or error
+        raise BadInput(f"cannot be written ({reason})", file=folder, fix="nothing was changed there") from None
     return True
 
 
@@ -58,7 +61,7 @@ def read(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         return {}
     ours = (path for path in sorted(folder.iterdir()) if path.is_file() and _is_ours(path))
-    return {path.name: path.read_text("utf-8") for path in ours}
+    return {path.name: path.read_text("utf-8", errors="replace") for path in ours}
 
 
 def drift(folder: Path, files: dict[str, str]) -> str:
@@ -72,7 +75,7 @@ def drift(folder: Path, files: dict[str, str]) -> str:
             fromfile=f"{folder.name}/{name} (on disk)" if name in present else "/dev/null",
             tofile=f"{folder.name}/{name} (from the schema)" if name in files else "/dev/null",
         )
-    return "".join(parts)
+    return "".join(part if part.endswith("\n") else f"{part}\n\\ No newline at end of file\n" for part in parts)
 
 
 def _foreign(folder: Path) -> list[Path]:
@@ -80,7 +83,7 @@ def _foreign(folder: Path) -> list[Path]:
         return []
     if not folder.is_dir():
         raise BadInput("is a file, not a folder", file=folder, fix="choose another --out or --package")
-    paths = (path for path in sorted(folder.rglob("*")) if "__pycache__" not in path.parts)
+    paths = (path for path in sorted(folder.rglob("*")) if _CACHE not in path.parts)
     return [path for path in paths if path.is_symlink() or (path.is_file() and not _is_ours(path))]
 
 
@@ -90,9 +93,13 @@ def _is_ours(path: Path) -> bool:
         return file.read(len(mark)) == mark
 
 
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source, target, follow_symlinks=False)
+def _keep(folder: Path, foreign: list[Path], fresh: Path) -> None:
+    """Copies the sub-folders of `folder`, and the `foreign` files in it, into `fresh`."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path in foreign:
+            shutil.copy2(path, fresh / path.name, follow_symlinks=False)
+        elif path.is_dir() and path.name != _CACHE:
+            shutil.copytree(path, fresh / path.name, symlinks=True, ignore=shutil.ignore_patterns(_CACHE))
 
 
 def _save(path: Path, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from mcp_bindgen.spec import EffectiveSchema
+from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.store import era
 
 from .model import Protocol
@@ -15,9 +16,10 @@ def build(source: EffectiveSchema) -> Protocol:
     """Runs all passes over `source`.
 
     Raises:
-        BadInput: The schema breaks a convention that the protocol model reads; the error names the pointer.
+        BadInput: The schema breaks a convention that the protocol model reads; the error names file and pointer.
     """
-    draft = reduce(lambda so_far, step: step(so_far), PASSES, Draft(source, source.definitions))
+    with locating(source.file):
+        draft = reduce(lambda so_far, step: step(so_far), PASSES, Draft(source, source.definitions))
     return Protocol(
         revision=source.revision,
         era=era(source.definitions),

@@ -12,9 +12,19 @@ from pydantic import BaseModel
 from mcp_bindgen.spec import BadInput
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+|[0-9]+")
+_DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
 _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
-_RESERVED = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self", "cls"}
-_BUILTINS = frozenset(dir(builtins))
+_MODULES = frozenset({"methods", "runtime", "types"})
+_FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self", "cls"}
+_ARGUMENTS = frozenset(dir(builtins)) | _MODULES
+_SIDES = frozenset({"bindings", "extra_capabilities", "info", "instructions", "options", "revision"})
+_CALLERS = frozenset({"call", "link", "metadata", "notify", "pages", "request"})
+_CLIENTS = frozenset({"connect", "connected", "server_capabilities", "server_info", "with_options"})
+_SERVERS = frozenset({"connections", "lifespan"})
+_CONTEXTS = frozenset({"log", "meta", "params", "peer_capabilities", "peer_info", "progress", "request_id", "session"})
+_INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS  # of the runtime's classes: a stub would hide them
+_STUBS = _INHERITED | _ANNOTATIONS | _MODULES
+_TABLES = frozenset({"METHODS", "FLAGS"})
 
 
 def words(name: str) -> list[str]:
@@ -37,15 +47,23 @@ def constant(name: str) -> str:
     return snake(name).upper()
 
 
+def is_definition(name: str) -> bool:
+    """Whether generated code can use the name of a definition as it is: a class, or an alias that looks like one."""
+    return _DEFINITION.fullmatch(name) is not None and not keyword.iskeyword(name)
+
+
 def field(wire: str) -> str:
     """The Python name of a member: the part after a vendor prefix, in snake case, never a name that
     pydantic or the annotations beside it need."""
     name = snake(wire.rpartition("/")[2]) or "field"
     if name[0].isdigit():
         name = f"field_{name}"
-    if keyword.iskeyword(name) or name in _RESERVED or name.startswith("model_"):
-        name += "_"
-    return name
+    return f"{name}_" if name.startswith("model_") else _free(name, _FIELDS)
+
+
+def _free(name: str, reserved: frozenset[str]) -> str:
+    """`name`, or with a trailing underscore where it would hide something or is a word of Python's."""
+    return f"{name}_" if keyword.iskeyword(name) or name in reserved else name
 
 
 def fields(owner: str, wires: Iterable[str]) -> dict[str, str]:
@@ -69,8 +87,8 @@ def fields(owner: str, wires: Iterable[str]) -> dict[str, str]:
 
 
 def argument(name: str) -> str:
-    """A field's name as an argument of a function: like the field, but it does not hide a builtin."""
-    return f"{name}_" if name in _BUILTINS else name
+    """A field's name as an argument of a function: like the field, but it hides no builtin and no module."""
+    return _free(name, _ARGUMENTS)
 
 
 def hoisted(parent: str, member: str) -> str:
@@ -80,12 +98,32 @@ def hoisted(parent: str, member: str) -> str:
 
 def request_stub(definition: str) -> str:
     """`CallToolRequest` -> `call_tool`."""
-    return snake(definition.removesuffix("Request"))
+    return _free(snake(definition.removesuffix("Request")), _STUBS)
 
 
 def notification_stub(definition: str) -> str:
     """`ToolListChangedNotification` -> `tool_list_changed`; stubs put `on_` or `notify_` before it."""
     return snake(definition.removesuffix("Notification"))
+
+
+def handler(stub: str) -> str:
+    """`create_message` -> `on_create_message`."""
+    return f"on_{stub.removesuffix('_')}"
+
+
+def notifier(stub: str) -> str:
+    """`initialized` -> `notify_initialized`."""
+    return f"notify_{stub.removesuffix('_')}"
+
+
+def walker(stub: str) -> str:
+    """`list_tools` -> `each_tool`."""
+    return f"each_{stub.removesuffix('_').removeprefix('list_').removesuffix('s')}"
+
+
+def descriptor(stub: str) -> str:
+    """`call_tool` -> `CALL_TOOL`, in the module of methods."""
+    return _free(constant(stub), _TABLES)
 
 
 def package(revision: str) -> str:

@@ -6,7 +6,8 @@ import json
 from hashlib import sha256
 from typing import Any
 
-from .keywords import ANNOTATIONS, PROSE, STRUCTURE, Schema, rebuild
+from .json import is_array, is_object
+from .keywords import ANNOTATIONS, NESTING, PROSE, STRUCTURE, Schema, rebuild
 
 _ORDER = {keyword: position for position, keyword in enumerate((*STRUCTURE, *sorted(ANNOTATIONS)))}
 
@@ -25,7 +26,11 @@ def canonical(document: Schema) -> Schema:
 
 
 def _canonical(schema: Schema) -> Schema:
-    kept = {keyword: value for keyword, value in schema.items() if keyword not in PROSE}
+    kept = {
+        keyword: value if keyword in NESTING else _sorted(value)
+        for keyword, value in schema.items()
+        if keyword not in PROSE
+    }
     ordered = dict(sorted(kept.items(), key=lambda item: (_ORDER.get(item[0], len(_ORDER)), item[0])))
     for keyword in ("required", "enum"):
         if keyword in ordered:
@@ -37,9 +42,16 @@ def _canonical(schema: Schema) -> Schema:
     return rebuild(ordered, _canonical)
 
 
+def _sorted(value: Any) -> Any:
+    """A value that is data, such as a `default`, with the members of its objects in order."""
+    if is_object(value):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if is_array(value) else value
+
+
 def _rank(value: Any) -> tuple[str, Any]:
     """Orders the values of an `enum`, which may be of several types."""
-    return type(value).__name__, value
+    return type(value).__name__, value if isinstance(value, str | int | float) else json.dumps(value)
 
 
 def dumps(document: Any) -> str:

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from . import pointer as json_pointer
-from .errors import BadInput
-from .json import is_object, listed
-from .keywords import KNOWN, Schema, children, rebuild, walk
+from .check import DEEPEST, check_definition, check_depth
+from .errors import BadInput, locating
+from .json import is_object
+from .keywords import Schema, rebuild, walk
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _LEGACY = "#/definitions/"
 _PREFIX = "#/$defs/"
-_TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
-_SHAPES: dict[str, type | tuple[type, ...]] = {
-    "$ref": str,
-    "type": (str, list),
-    "enum": list,
-    "properties": dict,
-    "required": list,
-    "additionalProperties": (dict, bool),
-    "items": (dict, bool),
-    "anyOf": list,
-    "oneOf": list,
-    "allOf": list,
-}
 
 
 def read(path: Path) -> tuple[Schema, str]:
@@ -44,15 +35,14 @@ def read(path: Path) -> tuple[Schema, str]:
         raw = path.read_bytes()
     except OSError as error:
         raise BadInput(f"cannot be read ({error.strerror})", file=path, fix="give the path of a schema file") from None
-    try:
+    with locating(path):
         return normalise(_parse(raw)), sha256(raw).hexdigest()
-    except BadInput as error:
-        raise error.located(path) from None
 
 
 def _parse(raw: bytes) -> Any:
     try:
-        return json.loads(raw, object_pairs_hook=_unique, parse_constant=_refuse)
+        text = raw.decode("utf-8-sig")
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise BadInput(f"is not UTF-8 (byte {error.start})", fix="save it as UTF-8 JSON") from None
     except json.JSONDecodeError as error:
@@ -60,6 +50,8 @@ def _parse(raw: bytes) -> Any:
         raise BadInput(f"is not JSON: {error.msg} at {where}", fix="give a JSON Schema file") from None
     except RecursionError:
         raise BadInput("is nested too deeply to be a schema", fix="give a JSON Schema file") from None
+    except ValueError:
+        raise BadInput("has a number with too many digits", fix="use a smaller one") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -75,12 +67,18 @@ def _refuse(constant: str) -> Any:
     raise BadInput(f"{constant} is not JSON", fix="use a finite number or a string")
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if isfinite(number) else _refuse(digits)
+
+
 def normalise(document: Any) -> Schema:
     """`document` (draft-07 or 2020-12) as a 2020-12 schema with `$defs`, checked; prose is kept.
 
     Raises:
         BadInput: As `read`, without the file's name.
     """
+    check_depth(document)
     if not is_object(document):
         raise BadInput("is JSON but not a schema: the top is not an object", fix="give a JSON Schema file")
     key = "$defs" if "$defs" in document else "definitions"
@@ -94,38 +92,10 @@ def normalise(document: Any) -> Schema:
     checked: dict[str, Schema] = {}
     for name, definition in definitions.items():
         top = json_pointer.join(f"/{key}", name)
-        if not is_object(definition):
-            raise BadInput("a definition must be an object", pointer=top, fix="write it as a schema")
-        _check(definition, top, legacy)
+        check_definition(definition, top, legacy=legacy)
         checked[name] = _translate(definition) if legacy else definition
     _check_references(checked)
     return {"$schema": DIALECT, "$defs": checked}
-
-
-def _check(definition: Schema, top: str, legacy: bool) -> None:
-    pending = [(top, definition)]
-    while pending:
-        here, node = pending.pop()
-        for keyword, value in node.items():
-            at = json_pointer.join(here, keyword)
-            if keyword not in KNOWN and not keyword.startswith("x-"):
-                raise BadInput(
-                    f"the keyword {keyword!r} would change the meaning and is not supported",
-                    pointer=at,
-                    fix="express it with the keywords that MCP schemas use, or drop it with a patch",
-                )
-            if keyword in _SHAPES and not isinstance(value, _SHAPES[keyword]):
-                raise BadInput(f"{keyword!r} has a value of the wrong kind", pointer=at, fix="see JSON Schema 2020-12")
-        for name in listed(node.get("type", [])):
-            if name not in _TYPES:
-                raise BadInput(f"{name!r} is not a JSON type", pointer=json_pointer.join(here, "type"))
-        if "$ref" in node and not legacy:
-            beside = sorted(keyword for keyword in node if keyword in _SHAPES and keyword != "$ref")
-            if beside:
-                raise BadInput(
-                    f"{beside[0]!r} beside '$ref' is not supported", pointer=here, fix="combine the two with 'allOf'"
-                )
-        pending.extend(children(node, here))
 
 
 def _translate(schema: Schema) -> Schema:
@@ -154,21 +124,38 @@ def _check_references(definitions: dict[str, Schema]) -> None:
                     pointer=here,
                     fix="refer to an entry of '$defs' in the same file",
                 )
-    for name in definitions:
-        _check_grounded(name, definitions, ())
+    _check_grounded(definitions)
 
 
-def _check_grounded(name: str, definitions: dict[str, Schema], trail: tuple[str, ...]) -> None:
+def _check_grounded(definitions: dict[str, Schema]) -> None:
     """A definition may contain itself below a property or an item, but it may not *be* itself."""
-    if name in trail:
-        cycle = " -> ".join((*trail[trail.index(name) :], name))
+    graph = {name: list(_same(definition)) for name, definition in definitions.items()}
+    depths: dict[str, int] = {}
+    try:
+        for name in TopologicalSorter(graph).static_order():
+            depths[name] = 1 + max((depths[other] for other in graph[name]), default=0)
+            if depths[name] > DEEPEST:
+                raise BadInput(
+                    "refers to a definition that refers to another, and so on, too often",
+                    pointer=json_pointer.join("/$defs", name),
+                    fix="refer to the last one",
+                )
+    except CycleError as error:
+        *cycle, _ = reversed(error.args[1])  # it says "is referred to by", we say "refers to"
+        start = cycle.index(min(cycle))
+        cycle = cycle[start:] + cycle[:start]
         raise BadInput(
-            f"the references go in a circle: {cycle}",
-            pointer=json_pointer.join("/$defs", name),
+            f"the references go in a circle: {' -> '.join([*cycle, cycle[0]])}",
+            pointer=json_pointer.join("/$defs", cycle[0]),
             fix="break the circle with an object or an array",
-        )
-    node = definitions[name]
-    same = [node, *(member for keyword in ("anyOf", "oneOf", "allOf") for member in node.get(keyword, ()))]
-    for member in same:
-        if is_object(member) and "$ref" in member:
-            _check_grounded(target(member["$ref"]), definitions, (*trail, name))
+        ) from None
+
+
+def _same(schema: Schema) -> Iterator[str]:
+    """The definitions that a value of `schema` may be a value of as a whole."""
+    if "$ref" in schema:
+        yield target(schema["$ref"])
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        for member in schema.get(keyword, ()):
+            if is_object(member):
+                yield from _same(member)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 
 class BadInput(Exception):
     """Input that cannot be used, said in one line: where it stands, what is wrong and what to do.
@@ -31,4 +34,18 @@ class BadInput(Exception):
     def __str__(self) -> str:
         place = (self.file or "") + (f"#{self.pointer}" if self.pointer is not None else "")
         line = f"{place}: {self.message}" if place else self.message
-        return f"{line}; {self.fix}" if self.fix else line
+        return _one_line(f"{line}; {self.fix}" if self.fix else line)
+
+
+@contextmanager
+def locating(file: object) -> Generator[None]:
+    """Names `file` in the errors that are raised meanwhile, unless they name one themselves."""
+    try:
+        yield
+    except BadInput as error:
+        raise error.located(file) from None
+
+
+def _one_line(text: str) -> str:
+    """`text` with line breaks, and whatever else a terminal cannot show, escaped: input has strange names at times."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

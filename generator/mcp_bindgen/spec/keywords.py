@@ -57,6 +57,9 @@ _SCHEMA_MAPS = ("properties",)
 _SCHEMA_LISTS = ("anyOf", "oneOf", "allOf")
 _SCHEMAS = ("items", "additionalProperties")
 
+NESTING = frozenset((*_SCHEMA_MAPS, *_SCHEMA_LISTS, *_SCHEMAS))
+"""Keywords whose values hold schemas."""
+
 
 def children(schema: Schema, pointer: str) -> Iterator[tuple[str, Schema]]:
     """The schemas directly below `schema`, each with its pointer. Boolean schemas have no inside and are left out."""

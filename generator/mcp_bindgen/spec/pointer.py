@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from .errors import BadInput
 from .json import is_array, is_object
+
+_INDEX = re.compile("0|[1-9][0-9]*")
 
 
 def join(pointer: str, *tokens: str | int) -> str:
@@ -23,7 +26,7 @@ def split(pointer: str) -> list[str]:
 def step(node: Any, token: str) -> Any:
     """The child of `node` that `token` names; raises `KeyError` when there is none."""
     if is_array(node):
-        if token.isdigit() and int(token) < len(node):
+        if _INDEX.fullmatch(token) and int(token) < len(node):
             return node[int(token)]
     elif is_object(node):
         return node[token]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import tomlkit
 
-from .errors import BadInput
+from .errors import BadInput, locating
+from .json import is_object
+from .toml import read_toml
+
+_KEYS = ("era", "status", "date", "commit", "sha256", "structure")
 
 
 @dataclass(frozen=True)
@@ -40,33 +44,39 @@ def load(path: Path) -> dict[str, Pin]:
     """The pins of a `revisions.toml`, oldest first.
 
     Raises:
-        BadInput: The file is missing or is not TOML, or an entry lacks a key.
+        BadInput: The file is missing or is not TOML, or an entry is not complete.
     """
-    try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", file=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"is not TOML: {error}", file=path) from None
-    try:
-        return {name: Pin(name=name, **table[name]) for name in sorted(table)}
-    except TypeError as error:
-        raise BadInput(f"has an incomplete entry: {error}", file=path) from None
+    table = read_toml(path)
+    with locating(path):
+        return {name: _pin(name, table[name]) for name in sorted(table)}
 
 
-def save(path: Path, pin: Pin) -> None:
-    """Adds or replaces one entry and leaves the rest of the file, comments included, as it is."""
-    document = tomlkit.parse(path.read_text("utf-8")) if path.exists() else tomlkit.document()
+def _pin(name: str, entry: Any) -> Pin:
+    if not is_object(entry) or entry.keys() != set(_KEYS) or not all(isinstance(entry[key], str) for key in _KEYS):
+        raise BadInput(f"the entry of {name!r} is not complete", fix=f"give it the strings {', '.join(_KEYS)}")
+    return Pin(name=name, **entry)
+
+
+def revised(path: Path, pin: Pin) -> str:
+    """The text of a `revisions.toml` with one entry added or replaced; all else, comments included, is as it was.
+
+    Raises:
+        BadInput: The file is damaged.
+    """
+    document = tomlkit.document()
+    if path.exists():
+        load(path)
+        document = tomlkit.parse(path.read_text("utf-8"))
     values = asdict(pin)
     entry = tomlkit.table()
-    for key in ("era", "status", "date", "commit", "sha256", "structure"):
+    for key in _KEYS:
         entry.add(key, values[key])
     if pin.name in document:
         document[pin.name] = entry
     else:
         document.add(tomlkit.nl())
         document.add(pin.name, entry)
-    path.write_text(tomlkit.dumps(document), "utf-8")
+    return tomlkit.dumps(document)
 
 
 def unknown(name: str, known: Iterable[str]) -> BadInput:

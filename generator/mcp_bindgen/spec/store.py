@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import tomllib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -13,11 +13,13 @@ from typing import Any
 
 from . import canonical, document, patches, revisions
 from . import pointer as json_pointer
-from .errors import BadInput
+from .errors import BadInput, locating
 from .json import is_object
 from .keywords import Schema, walk
 from .patches import Patch
 from .revisions import Pin
+from .semantics import read_semantics
+from .toml import read_toml
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class EffectiveSchema:
         digest: sha256 over the effective structure; generated files carry it.
         semantics: The facts of `semantics.toml`.
         docs: The words of `docs.toml`, or nothing for a file that brings its own prose.
+        file: Where it was read from, for errors that are found later.
     """
 
     revision: str
@@ -37,6 +40,7 @@ class EffectiveSchema:
     digest: str
     semantics: Mapping[str, Any] = field(default_factory=dict[str, Any])
     docs: Mapping[str, Any] | None = None
+    file: Path | None = None
 
 
 def find() -> Path:
@@ -66,7 +70,7 @@ class Store:
     @cached_property
     def semantics(self) -> dict[str, Any]:
         """The facts of `semantics.toml`."""
-        return read_toml(self.root / "semantics.toml")
+        return read_semantics(self.root / "semantics.toml")
 
     @cached_property
     def docs(self) -> dict[str, Any]:
@@ -92,16 +96,15 @@ class Store:
             BadInput: The revision is unknown, its files are damaged, or a patch no longer fits.
         """
         structure = self.structure(revision)
-        try:
+        with locating(self.root / revision / "patches.toml"):
             patched = document.normalise(patches.apply(structure, self.ledger(revision)))
-        except BadInput as error:
-            raise error.located(self.root / revision / "patches.toml") from None
         return EffectiveSchema(
             revision=revision,
             definitions=patched["$defs"],
             digest=canonical.digest(patched),
             semantics=self.semantics,
             docs=self.docs,
+            file=self.root / revision / "schema.json",
         )
 
     def ledger(self, revision: str) -> tuple[Patch, ...]:
@@ -116,26 +119,25 @@ class Store:
         """Imports an upstream file: writes its structure and pins it. Patches and other revisions are not touched.
 
         Raises:
-            BadInput: The file is not a usable schema, or `revision` is not a date.
+            BadInput: The file is not a usable schema, `revision` is not a date, or the table of pins is damaged.
         """
-        try:
-            day = changed or date.fromisoformat(revision)
-        except ValueError:
-            raise BadInput(f"{revision!r} is not a date", fix="name a revision like 2025-11-25") from None
+        day = _day(revision)
         upstream, sha = document.read(file)
         pin = Pin(
             name=revision,
             era=era(upstream["$defs"]),
             status=status,
-            date=day.isoformat(),
+            date=(changed or day).isoformat(),
             commit=commit,
             sha256=sha,
             structure=canonical.digest(upstream),
         )
+        table = self.root / "revisions.toml"
+        revised = revisions.revised(table, pin)
         folder = self.root / revision
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "schema.json").write_text(canonical.dumps(canonical.canonical(upstream)), "utf-8")
-        revisions.save(self.root / "revisions.toml", pin)
+        table.write_text(revised, "utf-8")
         return pin
 
     def verify(self, revision: str, file: Path) -> tuple[bool, list[str]]:
@@ -152,7 +154,7 @@ class Store:
 def external(file: Path, revision: str, semantics: Mapping[str, Any]) -> EffectiveSchema:
     """The effective schema of any file: a draft, a fork, a revision to come. Its own prose documents it."""
     loaded, _ = document.read(file)
-    return EffectiveSchema(revision, loaded["$defs"], canonical.digest(loaded), semantics)
+    return EffectiveSchema(revision, loaded["$defs"], canonical.digest(loaded), semantics, file=file)
 
 
 def era(definitions: Mapping[str, Schema]) -> str:
@@ -164,14 +166,14 @@ def era(definitions: Mapping[str, Schema]) -> str:
     return "stateless"
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file; raises `BadInput` when it is missing or damaged."""
+def _day(revision: str) -> date:
+    """The date that a revision is named after, which is also the name of its folder."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", file=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"is not TOML: {error}", file=path) from None
+        if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", revision):
+            return date.fromisoformat(revision)
+    except ValueError:
+        pass
+    raise BadInput(f"{revision!r} is not a date", fix="name a revision like 2025-11-25")
 
 
 def differences(ours: Any, theirs: Any, pointer: str = "") -> list[str]:

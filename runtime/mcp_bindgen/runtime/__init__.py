@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     )
     from .methods import Method, Notification, Request
     from .model import Model
-    from .run import run
     from .server import Server, serve
+    from .serving import run
     from .session import Options
     from .transport import Transport
     from .values import Boolean, Integer, Json, Nullable, Number
@@ -87,7 +87,7 @@ __getattr__ = lazy(
         "UnexpectedAnswer": "errors",
         "UnsupportedRevision": "errors",
         "handles": "dispatcher",
-        "run": "run",
+        "run": "serving",
         "serve": "server",
     },
 )

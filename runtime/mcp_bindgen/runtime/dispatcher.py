@@ -141,9 +141,15 @@ def problems(error: ValidationError, root: str, data: bytes | str) -> list[dict[
     except ValueError:
         document = None
     return [
-        {"path": ".".join([root, *_steps(problem, document)]), "problem": problem["msg"]}
-        for problem in error.errors(include_url=False, include_input=False, include_context=False)
+        {"path": ".".join([root, *_steps(problem, document)]), "problem": _said(problem)}
+        for problem in error.errors(include_url=False, include_input=False)
     ]
+
+
+def _said(problem: ErrorDetails) -> str:
+    if problem["type"] == "union_tag_invalid":  # pydantic's own words repeat the value
+        return "Input should have {discriminator} {expected_tags}".format(**problem.get("ctx", {}))
+    return problem["msg"]
 
 
 def _steps(problem: ErrorDetails, node: Any) -> Iterator[str]:

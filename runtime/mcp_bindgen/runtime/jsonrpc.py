@@ -18,7 +18,6 @@ from typing_extensions import TypedDict
 from .dispatcher import Route
 from .errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
 from .methods import Method, Request
-from .values import Json
 
 RequestId = int | str
 
@@ -47,14 +46,9 @@ def peek_answer(data: bytes) -> int | None:
 def message_reader(route: Route[Any]) -> TypeAdapter[dict[str, Any]]:
     """Reads a whole message of one method."""
     method = route.method
-    params: Any = Json if method.params is None else method.params
-    required = method.params is not None and method.params_required
-    fields = {
-        "jsonrpc": Literal["2.0"],
-        "id": NotRequired[int | str],
-        "method": Literal[method.name],
-        "params": params if required else NotRequired[params],
-    }
+    fields: dict[str, Any] = {"jsonrpc": Literal["2.0"], "id": NotRequired[int | str], "method": Literal[method.name]}
+    if method.params is not None:
+        fields["params"] = method.params if method.params_required else NotRequired[method.params]
     return _record("Message", fields)
 
 
@@ -65,10 +59,10 @@ def answer_reader(method: Request[Any, Any, Any]) -> TypeAdapter[dict[str, Any]]
 
 
 def _record(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
-    """Reads a JSON object with these members; others are let pass."""
+    """Reads a JSON object with these members and no others: what else there is may matter, so the slow way looks."""
     make: Any = TypedDict
     kind = make(name, fields)
-    kind.__pydantic_config__ = {"strict": True}
+    kind.__pydantic_config__ = {"strict": True, "extra": "forbid"}
     return TypeAdapter(kind)
 
 

@@ -16,7 +16,7 @@ from pydantic_core import from_json, to_json
 
 from . import jsonrpc
 from .dispatcher import Route, problems
-from .errors import INTERNAL_ERROR, ConnectionClosed, MethodNotFound, ProtocolError
+from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested, State
 from .guards import is_array, is_object
 from .jsonrpc import RequestId
@@ -51,6 +51,7 @@ class Peer:
         self.vocabulary = list(vocabularies.values())[-1]
         self.pending: dict[int, Pending] = {}
         self.handling: dict[RequestId, _Batch | None] = {}
+        self._introducing: RequestId | None = None
         self._ids = itertools.count(1)
 
     # --- receiving --------------------------------------------------------------------------------------------
@@ -78,27 +79,30 @@ class Peer:
             if pending is None:
                 return None
             try:
-                result = jsonrpc.answer_reader(pending.method).validate_json(data)["result"]
+                message = jsonrpc.answer_reader(pending.method).validate_json(data)
             except ValidationError:
                 return None
-            return Answered(self.pending.pop(answered), result)
+            if message["id"] != answered:  # there are two, and the last one counts
+                return None
+            return Answered(self.pending.pop(answered), message["result"])
         method = jsonrpc.peek_method(data)
         route = self.vocabulary.routes.get(method) if method is not None else None
-        if route is None or self.state is not State.READY:
+        if route is None or self.state is not State.READY or method == INITIALIZE:
             return None
         try:
             message = jsonrpc.message_reader(route).validate_json(data)
-        except ValidationError:
+            params = message["params"] if "params" in message else route.read(None)
+        except (ValidationError, InvalidParams):
             return None
         if route.method.kind == "request":
             id_ = message.get("id")
             if id_ is None or id_ in self.handling:
                 return None
             self.handling[id_] = None
-            return Requested(id_, route, message.get("params") or route.read(None))
+            return Requested(id_, route, params)
         if "id" in message:
             return None
-        return self._notified(route, message.get("params") or route.read(None))
+        return self._notified(route, params)
 
     def _receive_batch(self, messages: list[Any]) -> list[Event]:
         if not self.vocabulary.batches or not messages:
@@ -140,14 +144,17 @@ class Peer:
         route = self.vocabulary.routes.get(name)
         if route is None or route.method.kind != "notification":
             raise MethodNotFound(name)
+        if self.role == "server" and self.state is State.NEW and name != CANCELLED:
+            raise jsonrpc.invalid("the connection is not initialized")
         return [self._notified(route, jsonrpc.read_params(route, message))]
 
     def _request(self, name: str, message: dict[str, Any], id_: RequestId, batch: _Batch | None) -> Event:
         if id_ in self.handling:
             raise jsonrpc.invalid(f"the id {id_!r} is in use")
         if name == INITIALIZE and self.role == "server":
-            if self.state is not State.NEW or batch is not None:
+            if self.state is not State.NEW or self._introducing in self.handling or batch is not None:
                 raise jsonrpc.invalid("initialize comes once, first and alone")
+            self._introducing = id_
             self._negotiate(message)
         elif self.state is not State.READY and name != PING:
             raise jsonrpc.invalid("the connection is not initialized")
@@ -162,14 +169,14 @@ class Peer:
         """Picks the revision that the client asks for, or else our best; the client decides whether that will do."""
         params = message.get("params")
         wanted = params.get("protocolVersion") if is_object(params) else None
-        if isinstance(wanted, str) and wanted in self.vocabularies:
-            self.vocabulary = self.vocabularies[wanted]
+        best = list(self.vocabularies.values())[-1]
+        self.vocabulary = self.vocabularies.get(wanted, best) if isinstance(wanted, str) else best
 
     def _notified(self, route: Route[Any], params: Any) -> Event:
         name = route.method.name
         if name == CANCELLED:
             id_ = getattr(params, "request_id", None)
-            if id_ in self.handling:
+            if id_ in self.handling and (self.state is not State.NEW or id_ != self._introducing):
                 return CancelRequested(id_, getattr(params, "reason", None))
         elif name == PROGRESS:
             token = getattr(params, "progress_token", None)
@@ -183,7 +190,7 @@ class Peer:
         pending = self.pending.pop(id_, None) if isinstance(id_, int) else None
         if pending is None:
             return []  # late, or never asked for: nobody waits for it
-        if "error" in message:
+        if "error" in message and message.get("result") is None:
             return [Answered(pending, error=_error(message["error"]))]
         data = to_json(message["result"])
         try:
@@ -287,5 +294,5 @@ def _error(body: Any) -> ProtocolError:
         return jsonrpc.invalid("the error of a response is not an object")
     code, message = body.get("code"), body.get("message")
     return ProtocolError(
-        code if isinstance(code, int) else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")
+        code if type(code) is int else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal
@@ -52,8 +53,12 @@ def custom_routes(target: type) -> dict[str, Route[Any]]:
     return found
 
 
+@cache
 def vocabulary(target: type, bindings: str, role: Role) -> Vocabulary:
-    """What an object of the class `target` understands, whose generated base class is in the package `bindings`."""
+    """What an object of the class `target` understands, whose generated base class is in the package `bindings`.
+
+    It is the same for all connections, and so are the readers that are built for its routes.
+    """
     package = import_module(bindings)
     dispatcher = module(bindings, "dispatcher")
     routes: Mapping[str, Route[Any]] = (dispatcher.SERVER if role == "server" else dispatcher.CLIENT).routes

@@ -17,15 +17,19 @@ def collect_capabilities(draft: Draft) -> Draft:
         Capability(owner, path, flag)
         for owner, name in _OWNERS
         if name in draft.definitions
-        for path, flag in _paths(Ref(name), draft, "")
+        for path, flag in _paths(Ref(name), draft, "", frozenset())
     )
     return replace(draft, capabilities=found)
 
 
-def _paths(type: Type, draft: Draft, prefix: str) -> Iterator[tuple[str, bool]]:
+def _paths(type: Type, draft: Draft, prefix: str, above: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    """The members of `type` and theirs; one that holds what stands `above` it is not followed any further."""
     while isinstance(type, Ref):
+        if type.name in above:
+            return
+        above |= {type.name}
         type = draft.definitions[type.name].type
     if isinstance(type, Object):
         for field in type.fields:
             yield prefix + field.wire, field.type == Scalar("boolean")
-            yield from _paths(field.type, draft, f"{prefix}{field.wire}.")
+            yield from _paths(field.type, draft, f"{prefix}{field.wire}.", above)

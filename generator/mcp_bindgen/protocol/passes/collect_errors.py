@@ -21,19 +21,30 @@ def collect_errors(draft: Draft) -> Draft:
         if code in errors:
             errors[code] = replace(errors[code], definition=definition.name)
         else:
-            errors[code] = ErrorCode(definition.name.removesuffix("Error"), code, definition.name, definition.doc)
+            name = definition.name.removesuffix("Error") or definition.name
+            errors[code] = ErrorCode(name, code, definition.name, definition.doc)
     return replace(draft, errors=tuple(errors[code] for code in sorted(errors)))
 
 
 def _code(type: Type, draft: Draft) -> int | None:
     """The constant of `code`, or of `error.code` in the definition of a whole error response."""
+    whole = _object(type, draft)
+    error = whole.field("error") if whole is not None else None
+    inner = _object(error.type, draft) if error is not None else None
+    codes = [code for part in (whole, inner) if part is not None and (code := _constant(part)) is not None]
+    return codes[0] if codes else None
+
+
+def _constant(type: Object) -> int | None:
+    field = type.field("code")
+    if field is None or not isinstance(field.type, Const) or len(field.type.values) != 1:
+        return None
+    (value,) = field.type.values
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _object(type: Type, draft: Draft) -> Object | None:
     while isinstance(type, Ref):
         definition: Definition = draft.definitions[type.name]
         type = definition.type
-    if not isinstance(type, Object):
-        return None
-    code = type.field("code")
-    if code is not None and isinstance(code.type, Const) and isinstance(code.type.values[0], int):
-        return code.type.values[0]
-    error = type.field("error")
-    return _code(error.type, draft) if error is not None else None
+    return type if isinstance(type, Object) else None

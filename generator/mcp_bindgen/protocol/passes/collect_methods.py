@@ -17,25 +17,14 @@ def collect_methods(draft: Draft) -> Draft:
     """Fills in the methods with kind, senders, carrier and params.
 
     Raises:
-        BadInput: There is no role union, a member of one is not a message, or a message is in none of them.
+        BadInput: There is no role union, a member of one is not a message, a message is in none of them, or a method
+            has two.
     """
     methods: dict[str, Method] = {}
     for union, role in draft.semantics["unions"].items():
         for name in _members(draft, union):
             definition = draft.definitions[name]
-            method = _method(definition)
-            if method is None:
-                raise BadInput(
-                    f"{name} is a member of {union} but has no 'method' constant",
-                    pointer=f"/$defs/{name}",
-                    fix="every message names its method in properties.method.const",
-                )
-            if not name.endswith(_SUFFIX[role["kind"]]):
-                raise BadInput(
-                    f"{name} is a {role['kind']} but its name does not end in {_SUFFIX[role['kind']]!r}",
-                    pointer=f"/$defs/{name}",
-                    fix="stubs are named after the definition: rename it",
-                )
+            method = _checked(definition, union, role["kind"])
             methods[method] = _with_sender(methods.get(method), definition, method, role)
     if not methods:
         raise BadInput(
@@ -45,6 +34,25 @@ def collect_methods(draft: Draft) -> Draft:
         )
     _check_all_found(draft, methods)
     return replace(draft, methods=dict(sorted(methods.items())))
+
+
+def _checked(definition: Definition, union: str, kind: str) -> str:
+    """The method of a message, which keeps the conventions for a member of `union`."""
+    method, name, suffix = _method(definition), definition.name, _SUFFIX[kind]
+    if method is None:
+        raise BadInput(
+            f"{name} is a member of {union} but has no 'method' constant",
+            pointer=f"/$defs/{name}",
+            fix="every message names its one method in properties.method.const",
+        )
+    if not name.endswith(suffix) or name == suffix:
+        wrong = "has no words before" if name == suffix else "does not end in"
+        raise BadInput(
+            f"{name} is a {kind} but its name {wrong} {suffix!r}",
+            pointer=f"/$defs/{name}",
+            fix="stubs are named after the definition: rename it",
+        )
+    return method
 
 
 def _known(draft: Draft) -> str:
@@ -63,20 +71,27 @@ def _members(draft: Draft, union: str) -> list[str]:
             pointer=f"/$defs/{union}",
             fix="refer to a definition with a 'method' constant",
         )
-    nested = [name for name in names if isinstance(draft.definitions[name].type, Union)]
+    nested = [name for name in names if isinstance(draft.definitions[name].type, Union | Ref)]
     return [name for name in names if name not in nested] + [leaf for name in nested for leaf in _members(draft, name)]
 
 
 def _method(definition: Definition) -> str | None:
     field = definition.type.field("method") if isinstance(definition.type, Object) else None
-    if field is None or not isinstance(field.type, Const) or not isinstance(field.type.values[0], str):
+    if field is None or not isinstance(field.type, Const) or len(field.type.values) != 1:
         return None
-    return field.type.values[0]
+    (value,) = field.type.values
+    return value if isinstance(value, str) else None
 
 
 def _with_sender(known: Method | None, definition: Definition, name: str, role: dict[str, str]) -> Method:
     sender: Sender = "client" if role["sender"] == "client" else "server"
     if known is not None:
+        if known.definition != definition.name:
+            raise BadInput(
+                f"{known.definition} and {definition.name} are both the message of {name!r}",
+                pointer=f"/$defs/{definition.name}",
+                fix="give each method one message",
+            )
         senders = known.senders if sender in known.senders else (*known.senders, sender)
         return replace(known, senders=tuple(sorted(senders)))
     params: tuple[Type, bool] | None = None

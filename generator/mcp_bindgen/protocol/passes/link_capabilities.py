@@ -38,7 +38,7 @@ def _namesake(method: Method, sender: Sender, declared: set[str]) -> str | None:
     if len(segments) < 2:
         return None
     owner = _OTHER[sender] if method.kind == "request" else sender
-    first, *words = naming.words(segments[-1])
-    leaf = first.lower() + "".join(word.capitalize() for word in words)
+    leaf = "".join(word.capitalize() for word in naming.words(segments[-1]))
+    leaf = leaf[:1].lower() + leaf[1:]
     below, whole = f"{owner}.{segments[0]}.{leaf}", f"{owner}.{segments[0]}"
     return below if below in declared else whole if whole in declared else None

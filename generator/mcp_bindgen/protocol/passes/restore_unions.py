@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcp_bindgen.spec import Schema
+from mcp_bindgen.spec.json import is_object
 
 from .draft import Draft
 
@@ -25,8 +26,9 @@ def _unions(draft: Draft) -> tuple[str, ...]:
 
 
 def _method(schema: Schema) -> str | None:
-    method = schema.get("properties", {}).get("method", {}).get("const")
-    return method if isinstance(method, str) else None
+    method = schema.get("properties", {}).get("method")
+    name = method.get("const") if is_object(method) else None
+    return name if isinstance(name, str) else None
 
 
 def _prose(schema: Schema) -> Schema:

@@ -31,12 +31,11 @@ def run(*servers: Server) -> None:
         if address is not None:
             from .sse import serve_sse
 
-            try:
-                anyio.run(partial(serve_sse, *servers, address=address))
-            except ValueError as error:
-                parser.error(str(error))
+            anyio.run(partial(serve_sse, *servers, address=address))
         else:
             anyio.run(_serve_stdio, *servers)
+    except ValueError as error:
+        parser.error(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
 
