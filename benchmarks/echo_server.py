@@ -4,8 +4,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from mcp_bindgen.runtime import Server
-from mcp_bindgen.runtime.run import run
+from mcp_bindgen.runtime import Server, run
 
 
 def server(revision: str) -> Server:

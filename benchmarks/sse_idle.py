@@ -37,9 +37,8 @@ def main() -> None:
             seconds = time.perf_counter() - begin
             after = memory(server.pid)
             print(f"{len(streams)} sessions opened in {seconds:.1f} s")
-            print(
-                f"{before / 1024:.1f} MiB before, {after / 1024:.1f} MiB after: {(after - before) / sessions:.1f} KiB each"
-            )
+            each = (after - before) / sessions
+            print(f"{before / 1024:.1f} MiB before, {after / 1024:.1f} MiB after: {each:.1f} KiB each")
         finally:
             server.terminate()
 

@@ -36,7 +36,9 @@ class Instances:
     def of(self, name: str) -> st.SearchStrategy[Any]:
         """Valid instances of a definition."""
         if name not in self.known:
-            self.known[name] = st.deferred(lambda: self.schema(self.definitions[name]))
+            # A strategy that stands for itself until it is known lets definitions contain themselves.
+            self.known[name] = st.deferred(lambda: self.known[name])
+            self.known[name] = self.schema(self.definitions[name])
         return self.known[name]
 
     def schema(self, schema: Schema | bool) -> st.SearchStrategy[Any]:

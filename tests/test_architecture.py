@@ -22,7 +22,7 @@ HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydant
 LONGEST = 360
 
 MAY_IMPORT = {
-    "cli": {"scaffold", "diff", "emit", "protocol", "spec"},
+    "cli": {"scaffold", "diff", "emit", "protocol", "spec", "runtime"},
     "scaffold": {"emit", "protocol", "spec"},
     "diff": {"protocol", "spec"},
     "emit": {"protocol", "spec", "runtime.model"},

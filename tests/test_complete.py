@@ -194,7 +194,8 @@ def test_every_definition_is_a_type_of_its_own_name(revision: str) -> None:
     for name, schema in definitions_of(revision).items():
         type = getattr(types, name)
         assert name in types.__all__
-        assert type.__name__ == name or "$ref" in schema
+        other_name_of_a_class = "$ref" in schema or name == "ClientNotification"  # 2026-07-28: a union of one
+        assert type.__name__ == name or other_name_of_a_class
         adapter = TypeAdapter[Any](type)
         adapter.rebuild(raise_errors=True)
         assert adapter.pydantic_complete, name

@@ -588,7 +588,7 @@ def test_an_application_can_be_mounted() -> None:
 SCRIPT = """
 import sys
 sys.argv[1:] = ["--sse", sys.argv[1]]
-from mcp_bindgen.runtime.run import run
+from mcp_bindgen.runtime import run
 from tests.test_sse import Announcing
 run(Announcing())
 """

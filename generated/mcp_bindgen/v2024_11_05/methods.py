@@ -258,7 +258,7 @@ LIST_TOOLS: Final[Request[types.ListToolsRequestParams, types.ListToolsResult]] 
 )
 """Request, sent by the client."""
 
-FLAGS: Final = frozenset(
+FLAGS: Final[frozenset[str]] = frozenset(
     {
         "client.roots.listChanged",
         "server.prompts.listChanged",

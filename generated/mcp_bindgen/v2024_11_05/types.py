@@ -3,7 +3,7 @@
 """The types of MCP 2024-11-05: one class or alias for each definition of its schema."""
 
 import typing
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -494,7 +494,7 @@ class EmbeddedResourceAnnotations(Model):
     """How much the resource matters, from 0 (can be dropped) to 1 (cannot be done without)."""
 
 
-EmptyResult = TypeAliasType("EmptyResult", Result)
+EmptyResult: TypeAlias = Result
 """A result that only confirms success, without data."""
 
 

@@ -355,7 +355,7 @@ LIST_TOOLS: Final[Request[types.PaginatedRequestParams, types.ListToolsResult]] 
 )
 """Request, sent by the client."""
 
-FLAGS: Final = frozenset(
+FLAGS: Final[frozenset[str]] = frozenset(
     {
         "client.roots.listChanged",
         "server.prompts.listChanged",

@@ -2,7 +2,7 @@
 # Regenerate with: mcp-bindgen generate 2025-11-25
 """The types of MCP 2025-11-25: one class or alias for each definition of its schema."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -1032,7 +1032,7 @@ class EmbeddedResource(Model):
     """Marks the block as an embedded resource, always `resource`."""
 
 
-EmptyResult = TypeAliasType("EmptyResult", Result)
+EmptyResult: TypeAlias = Result
 """A result that only confirms success, without data."""
 
 

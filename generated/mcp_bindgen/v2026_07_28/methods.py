@@ -246,7 +246,7 @@ LIST_TOOLS: Final[Request[types.PaginatedRequestParams, types.ListToolsResult]] 
 )
 """Request, sent by the client."""
 
-FLAGS: Final = frozenset(
+FLAGS: Final[frozenset[str]] = frozenset(
     {
         "server.prompts.listChanged",
         "server.resources.listChanged",

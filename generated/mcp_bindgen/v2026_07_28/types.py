@@ -2,7 +2,7 @@
 # Regenerate with: mcp-bindgen generate 2026-07-28
 """The types of MCP 2026-07-28: one class or alias for each definition of its schema."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -1358,7 +1358,7 @@ class ClientCapabilitiesSampling(Model):
     """Set if sampling requests may contain `tools` and `toolChoice`; if absent, the client rejects them."""
 
 
-ClientResult = TypeAliasType("ClientResult", Result)
+ClientResult: TypeAlias = Result
 """The result that a client may send. Servers issue no requests any more; answers for them travel as
 `inputResponses` of a retried request.
 """
@@ -1414,7 +1414,7 @@ class DiscoverResultResponse(Model):
     """What the server says about itself."""
 
 
-EmptyResult = TypeAliasType("EmptyResult", Result)
+EmptyResult: TypeAlias = Result
 """A result that only confirms success, with nothing but `resultType` and metadata."""
 
 
@@ -1792,7 +1792,7 @@ class ClientCapabilities(Model):
     """Set if servers may ask the client to sample a model; deprecated in this revision."""
 
 
-ClientNotification = TypeAliasType("ClientNotification", CancelledNotification)
+ClientNotification: TypeAlias = CancelledNotification
 """Every notification that a client may send: only `notifications/cancelled` is left."""
 
 

@@ -11,6 +11,7 @@ from .capabilities import declare, merge
 from .context import Context
 from .dispatcher import Route
 from .errors import MethodNotFound
+from .events import State
 from .jsonrpc import RequestId
 from .peer import Peer
 from .session import Options, Session, in_thread
@@ -46,7 +47,11 @@ class Server:
     @property
     def connections(self) -> list[Context]:
         """A context for each client that is connected now, for what is sent outside of a request."""
-        return [_context(self, session, None, None) for session in _sessions(self)]
+        return [
+            _context(self, session, None, None)
+            for session in _sessions(self)
+            if session.peer.state is State.READY and session.peer.vocabulary.revision == self.revision
+        ]
 
 
 async def serve(transport: Transport, *servers: Server) -> None:

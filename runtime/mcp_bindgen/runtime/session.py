@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import types
@@ -32,6 +33,8 @@ log = logging.getLogger("mcp_bindgen")
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 Progress = Callable[[Any], object]
+
+_PATIENCE = 1.0  # seconds for the news that an answer is not wanted any longer
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class Session:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                await self._lead()
+                tasks.start_soon(self._lead)
                 await self.closed.wait()
                 tasks.cancel_scope.cancel()
         finally:
@@ -192,12 +195,29 @@ class Session:
             answer = handler(id_, params)
             if inspect.isawaitable(answer):
                 answer = await answer
-            return self.peer.respond(id_, answer) if id_ is not None else b""
+            if id_ is None:
+                return b""
+            if answer is None and self.peer.vocabulary.methods.get(name) is route.method:
+                raise TypeError(f"the handler of {name} returned nothing")
+            return self.peer.respond(id_, answer)
         except ProtocolError as error:
-            return self.peer.fail(id_, error) if id_ is not None else b""
+            return self._refuse(id_, name, error)
+        except asyncio.CancelledError:
+            if _is_being_cancelled():
+                raise
+            log.exception("what the handler of %s was waiting for is cancelled", name)
         except Exception:
             log.exception("the handler of %s failed", name)
-            return self.peer.fail(id_, ProtocolError(INTERNAL_ERROR, "Internal error")) if id_ is not None else b""
+        return self._refuse(id_, name, ProtocolError(INTERNAL_ERROR, "Internal error"))
+
+    def _refuse(self, id_: RequestId | None, name: str, error: ProtocolError) -> bytes:
+        if id_ is None:
+            return b""
+        try:
+            return self.peer.fail(id_, error)
+        except ValueError:
+            log.exception("the error that the handler of %s raised cannot be written", name)
+            return self.peer.fail(id_, ProtocolError(INTERNAL_ERROR, "Internal error"))
 
     def _take(self, event: Event) -> None:
         match event:
@@ -242,8 +262,7 @@ class Session:
                     waiter.scope = scope
                     await self._exchange(data, waiter)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self._give_up(pending, "the caller is gone")
+            await self._give_up(pending, "the caller is gone")
             raise
         if not waiter.event.is_set():
             await self._give_up(pending, "timed out")
@@ -289,9 +308,11 @@ class Session:
             raise CapabilityMissing(method.name, capability)
 
     async def _give_up(self, pending: Pending, reason: str) -> None:
+        """Tells the other side that an answer is not wanted any longer, unless it does not even read that."""
         data = self.peer.cancel(pending, reason)
         if data:
-            await self._send([data])
+            with anyio.move_on_after(_PATIENCE, shield=True):
+                await self._send([data])
 
     def _resolve(self, answered: Answered) -> None:
         waiter: _Waiter | None = answered.pending.waiter
@@ -338,11 +359,18 @@ def _resume(work: Coroutine[Any, Any, bytes], trap: Any, variables: Variables) -
             return bytes(done.value)
 
 
+def _is_being_cancelled() -> bool:
+    """Whether somebody cancels this task, and not only what it was waiting for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
 def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """A handler that blocks, as one that does not."""
 
     async def run(*arguments: Any) -> Any:
-        return await anyio.to_thread.run_sync(partial(handler, *arguments), abandon_on_cancel=True)
+        answer = await anyio.to_thread.run_sync(partial(handler, *arguments), abandon_on_cancel=True)
+        return await answer if inspect.isawaitable(answer) else answer
 
     return run
 

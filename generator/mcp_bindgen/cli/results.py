@@ -1,0 +1,118 @@
+"""How `mcp-bindgen call` shows what servers answer. Their words are not ours: on a terminal they are only text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.markup import escape
+
+from mcp_bindgen.spec.json import is_array, is_object
+
+from .output import console, print_table
+
+KINDS = {
+    "tools": ("tool", "name"),
+    "prompts": ("prompt", "name"),
+    "resources": ("resource", "uri"),
+    "resourceTemplates": ("template", "uriTemplate"),
+}
+"""The member of a list result -> what its items are, and the member that identifies them."""
+
+
+def print_offers(offers: Mapping[str, Any]) -> None:
+    """Prints what a server offers as a table; `offers` has some of the members of `KINDS`."""
+    rows = [
+        [KINDS[member][0], item[KINDS[member][1]], _takes(item), _meaning(item)]
+        for member in KINDS
+        for item in offers.get(member, ())
+    ]
+    dress = escape if console().is_terminal else str
+    print_table(["KIND", "NAME", "TAKES", "MEANING"], [[dress(_line(cell)) for cell in row] for row in rows])
+
+
+def _takes(item: Mapping[str, Any]) -> str:
+    """The arguments of a tool or prompt, optional ones with `?`; what a resource is made of."""
+    schema, arguments = item.get("inputSchema"), item.get("arguments")
+    if is_object(schema):
+        required = schema.get("required", ())
+        names = [name if name in required else f"{name}?" for name in schema.get("properties", ())]
+    else:
+        names = [argument["name"] + ("" if argument.get("required") else "?") for argument in arguments or ()]
+    return ", ".join(names) or item.get("mimeType") or "-"
+
+
+def _meaning(item: Mapping[str, Any]) -> str:
+    name = item["name"] if "uri" in item or "uriTemplate" in item else "-"
+    return item.get("description") or item.get("title") or name
+
+
+def readable(result: Mapping[str, Any]) -> str:
+    """A result as text: what is text as it is, other content summed up, everything else as JSON."""
+    content, messages, contents = (result.get(member) for member in ("content", "messages", "contents"))
+    if is_array(content):
+        return "\n".join(_said(content, result.get("structuredContent")))
+    if is_array(messages):
+        return "\n".join(f"{message['role']}: {_block(message['content'])}" for message in messages)
+    if is_array(contents):
+        return "\n".join(_resource(part) for part in contents)
+    return _json(result)
+
+
+def show(text: str, *, stderr: bool = False) -> None:
+    """Prints what a server said; on a terminal it cannot move the cursor or change colours."""
+    target = sys.stderr if stderr else sys.stdout
+    if target.isatty():
+        text = "".join(char for char in text if char.isprintable() or char in "\n\t")
+    print(text, file=target)
+
+
+def _said(content: Sequence[Any], structured: Any) -> Iterator[str]:
+    """The content of a tool's result; servers tend to give structured content as text too, and once is enough."""
+    for block in content:
+        if structured is None or not _repeats(block, structured):
+            yield _block(block)
+    if structured is not None:
+        yield _json(structured)
+
+
+def _repeats(block: Mapping[str, Any], structured: Any) -> bool:
+    try:
+        return bool(json.loads(block.get("text", "")) == structured)
+    except ValueError:
+        return False
+
+
+def _block(block: Any) -> str:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "image" | "audio" as kind, "mimeType": mime, "data": str(data)}:
+            return f"[{kind} {mime}, {_size(data)} bytes]"
+        case {"type": "resource", "resource": resource}:
+            return _resource(resource)
+        case {"type": "resource_link", "uri": uri}:
+            return f"[link {uri}]"
+        case _:
+            return _json(block)
+
+
+def _resource(part: Mapping[str, Any]) -> str:
+    if "text" in part:
+        return str(part["text"])
+    return f"[{part['uri']} {part.get('mimeType', 'of unknown type')}, {_size(part['blob'])} bytes]"
+
+
+def _size(base64: str) -> int:
+    return len(base64.rstrip("=")) * 3 // 4
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _line(text: str) -> str:
+    """Words on one line, with nothing that a terminal would act on."""
+    return "".join(char for char in " ".join(text.split()) if char.isprintable())

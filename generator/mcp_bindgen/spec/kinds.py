@@ -1,0 +1,63 @@
+"""What kind of value a place in an input file takes, as a test and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from .errors import BadInput
+from .json import is_array, is_object
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of value.
+
+    Attributes:
+        fits: Whether a value is of it.
+        words: What it is, after "give it".
+    """
+
+    fits: Callable[[Any], bool]
+    words: str
+
+    def check(self, value: Any, name: str, pointer: str) -> None:
+        """Refuses a `value` of `name`, at `pointer`, that is of another kind."""
+        if not self.fits(value):
+            raise BadInput(f"{name!r} has a value of the wrong kind", pointer=pointer, fix=f"give it {self.words}")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: Any) -> bool:
+    return is_array(value) and all(map(_is_text, value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+TEXT = Kind(_is_text, "a string")
+TEXTS = Kind(_is_texts, "an array of strings")
+TYPES = Kind(lambda value: _is_text(value) or (_is_texts(value) and value != []), "the name of a type, or several")
+NUMBER = Kind(_is_number, "a number")
+STEP = Kind(lambda value: _is_number(value) and value > 0, "a number above 0")
+WHOLE = Kind(_is_whole, "a whole number")
+COUNT = Kind(lambda value: _is_whole(value) and value >= 0, "a whole number from 0 on")
+SCALAR = Kind(lambda value: isinstance(value, str | bool) or _is_number(value), "a string, a number or a boolean")
+OBJECT = Kind(is_object, "an object")
+FILLED = Kind(lambda value: is_array(value) and value != [], "an array with something in it")
+SCHEMA = Kind(lambda value: isinstance(value, dict | bool), "a schema: an object or a boolean")
+
+
+def one_of(*choices: str) -> Kind:
+    """One of a few strings."""
+    return Kind(lambda value: value in choices, f"one of {', '.join(choices)}")

@@ -1,0 +1,21 @@
+"""Reading TOML files, with errors that name them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from .errors import BadInput
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file; raises `BadInput` when it is missing or damaged."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", file=path, fix="give the path of a TOML file") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"is not UTF-8 (byte {error.start})", file=path, fix="save it as UTF-8 TOML") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"is not TOML: {error}", file=path, fix="correct it there") from None

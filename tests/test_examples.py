@@ -1,0 +1,79 @@
+"""The examples run, are short, and print what they are meant to show."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from .helpers import ROOT, execute
+
+EXAMPLES = ROOT / "examples"
+SHORT = ["two_servers_host.py", "unix_socket.py", "weather_client.py", "weather_server.py"]
+
+
+def run(name: str, folder: Path) -> list[str]:
+    """What an example prints; it must succeed, wherever it is started."""
+    done = execute(sys.executable, "-W", "error", EXAMPLES / name, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_examples_are_short(name: str) -> None:
+    lines = (EXAMPLES / name).read_text("utf-8").splitlines()
+    assert len([line for line in lines if line.strip()]) < 60
+
+
+def test_a_client(tmp_path: Path) -> None:
+    assert run("weather_client.py", tmp_path) == [
+        "connected to weather 1.0.0",
+        "tool forecast: Tells the sky over a city, day by day.",
+        "tool await_sun: Answers as soon as the sun comes out, which may take an hour.",
+        "resource weather://cities: 1 part",
+        "calling forecast",
+        "  1/3 day 1: rain",
+        "  2/3 day 2: more rain",
+        "  3/3 day 3: sun",
+        "Bergen: rain, more rain, sun",
+    ]
+
+
+def test_a_server_without_a_client_ends(tmp_path: Path) -> None:
+    assert run("weather_server.py", tmp_path) == []
+
+
+def test_two_servers_behind_a_host(tmp_path: Path) -> None:
+    assert run("two_servers_host.py", tmp_path) == [
+        "running: weather, echo",
+        "failed: broken: there-is-no-such-program cannot be started: No such file or directory",
+        "weather offers forecast",
+        "weather offers await_sun",
+        "echo offers echo",
+        "Oslo: snow, clouds, sun",
+        "hello",
+    ]
+
+
+def test_a_transport_of_ones_own(tmp_path: Path) -> None:
+    assert run("unix_socket.py", tmp_path) == ["tools: upper", "HELLO"]
+
+
+def test_a_conversation(tmp_path: Path) -> None:
+    lines = run("conversation.py", tmp_path)
+    assert max(map(len, lines)) <= 110
+    directions = "".join(line[2] for line in lines if line.startswith(("  -> ", "  <- ")))
+    assert directions == "-<--<-<<<---<"
+    transcript = "\n".join(lines)
+    for expected in (
+        '-> {"jsonrpc":"2.0","id":1,"method":"initialize"',
+        '<- {"jsonrpc":"2.0","method":"notifications/progress"',
+        '-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":"timed out","requestId":4}}',
+        '<- {"jsonrpc":"2.0","id":5,"error":{"code":-32602',
+        "2 of 2: day 2: clouds",
+    ):
+        assert expected in transcript, expected
+    assert re.search("^     RequestTimeout: tools/call", transcript, re.MULTILINE)
+    assert re.search("^     ProtocolError: .*no tool 'nothing'", transcript, re.MULTILINE)
