@@ -131,7 +131,7 @@ def _ask(wanted: _Call, revision: str, ours: list[str]) -> Answer:
         return _ask(wanted, other, [other])
     except (ProtocolError, CapabilityMissing) as error:
         data = getattr(error, "data", None)
-        show(f"error: {error}" + (f"\n{json.dumps(data, ensure_ascii=False)}" if data is not None else ""), stderr=True)
+        show(f"error: {error}" + (f"\n{json.dumps(data, ensure_ascii=False)}" if data else ""), stderr=True)
     except (ConnectionClosed, RequestTimeout) as error:
         slow = isinstance(error, RequestTimeout)
         reason = f"no answer within {wanted.timeout:g} s" if slow else f"{error}{wanted.last_words()}"

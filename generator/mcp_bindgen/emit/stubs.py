@@ -26,18 +26,18 @@ class Argument:
         name: Its name in the signature.
         field: The field of the params that it fills.
         annotation: Its type.
-        default: Whether it may be left out.
+        default: What it is when it is left out, in Python; `None` when it must be given.
         value: What is passed on to the params.
     """
 
     name: str
     field: str
     annotation: str
-    default: bool
+    default: str | None
     value: str
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.annotation}" + (" = None" if self.default else "")
+        return f"{self.name}: {self.annotation}" + (f" = {self.default}" if self.default else "")
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,10 @@ def _arguments(protocol: Protocol, method: Method) -> tuple[tuple[Argument, ...]
         return (), "None"
     type = _params(protocol, method)
     if not isinstance(type, Object) or not isinstance(method.params, Ref) or not _can_flatten(type, protocol):
-        return (Argument("params", "params", annotation(method.params), False, "params"),), "params"
+        return (Argument("params", "params", annotation(method.params), None, "params"),), "params"
     found = sorted(
         (_argument(field) for field in type.fields if not _is_fixed(field)),
-        key=lambda argument: (argument.field == "meta", argument.default),
+        key=lambda argument: (argument.field == "meta", argument.default is not None),
     )
     passed = ", ".join(f"{argument.field}={argument.value}" for argument in found)
     return tuple(found), f"{annotation(method.params)}({passed})"
@@ -206,7 +206,7 @@ def _argument(field: Field) -> Argument:
     text = annotation(field.type)
     if field.wire == _META and field.required and isinstance(field.type, Ref):
         value = f"self.metadata({text}, {name})"
-        return Argument(name, field.name, "Mapping[str, Json] | None", True, value)
-    if field.required and field.default is None:
-        return Argument(name, field.name, text, False, name)
-    return Argument(name, field.name, optional(text), True, name)
+        return Argument(name, field.name, "Mapping[str, Json] | None", "None", value)
+    if field.required:
+        return Argument(name, field.name, text, None if field.default is None else repr(field.default), name)
+    return Argument(name, field.name, optional(text), "None", name)

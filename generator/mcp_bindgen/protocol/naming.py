@@ -22,8 +22,10 @@ _CALLERS = frozenset({"call", "link", "metadata", "notify", "pages", "request"})
 _CLIENTS = frozenset({"connect", "connected", "server_capabilities", "server_info", "with_options"})
 _SERVERS = frozenset({"connections", "lifespan"})
 _CONTEXTS = frozenset({"log", "meta", "params", "peer_capabilities", "peer_info", "progress", "request_id", "session"})
-_INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS  # of the runtime's classes: a stub would hide them
-_STUBS = _INHERITED | _ANNOTATIONS | _MODULES
+INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS
+"""The names of the runtime's classes: a stub of that name would hide what it inherits."""
+
+_STUBS = INHERITED | _ANNOTATIONS | _MODULES
 _TABLES = frozenset({"METHODS", "FLAGS"})
 
 
