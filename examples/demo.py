@@ -1,4 +1,4 @@
-"""The main job on real input: regenerate all bindings, prove them in sync, and read and write real-looking traffic.
+"""The main job on real input: regenerate all bindings, prove them in sync, read and write traffic, and converse.
 
 Run it with `make demo`. Each line of `examples/traffic/REVISION.jsonl` is one message and who sent it.
 """
@@ -17,16 +17,18 @@ TOOL = Path(sys.executable).with_name("mcp-bindgen")
 
 
 def main() -> None:
-    """Runs the three steps and shows what each of them did."""
-    print("1. Regenerate the bindings of every revision from schema/\n")
+    """Runs the four steps and shows what each of them did."""
+    print("1. Regenerate the bindings of every revision from schema/\n", flush=True)
     subprocess.run([TOOL, "generate"], check=True)
-    print("\n2. Prove that they are in sync with it\n")
+    print("\n2. Prove that they are in sync with it\n", flush=True)
     subprocess.run([TOOL, "check"], check=True)
     print("\n3. Read real-looking traffic as typed objects and write it back\n")
     for path in sorted((HERE / "traffic").glob("*.jsonl")):
         count = sum(read_and_write(path.stem, json.loads(line)) for line in path.read_text("utf-8").splitlines())
         print(f"{path.stem}  {count:2} messages, each written back exactly as it came")
     show("2025-11-25")
+    print("\n4. Let a generated client and a generated server talk over stdio, message by message\n", flush=True)
+    subprocess.run([sys.executable, HERE / "conversation.py"], check=True)
 
 
 def read_and_write(revision: str, entry: dict[str, Any]) -> bool:

@@ -200,7 +200,7 @@ async def test_servers_that_do_not_start(entry: Entry, caplog: pytest.LogCapture
 
 @bounded()
 async def test_a_slow_server_holds_up_nobody(entry: Entry, tmp_path: Path) -> None:
-    slow = {"command": "sh", "args": ["-c", f"echo $$ >> {tmp_path / 'pids'}; sleep 600"]}
+    slow = {"command": "sh", "args": ["-c", f"echo $$ >> {tmp_path / 'pids'}; cat > {os.devnull}"]}
     host = Host({"slow": slow, "fine": entry("fine", "a")}, Client, start_timeout=2)
     async with host:
         assert str(host.failures["slow"]) == "not ready within 2 s"

@@ -125,10 +125,9 @@ def _ask(wanted: _Call, revision: str, ours: list[str]) -> Answer:
     try:
         return anyio.run(_connect, wanted, revision, work)
     except UnsupportedRevision as error:
-        other = next((name for name in ours if name != revision and name in str(error)), None)
-        if other is None:
+        if error.revision not in ours or error.revision == revision:
             raise BadInput(f"{error}", fix=f"we have {', '.join(ours)}") from None
-        return _ask(wanted, other, [other])
+        return _ask(wanted, error.revision, [error.revision])
     except (ProtocolError, CapabilityMissing) as error:
         data = getattr(error, "data", None)
         show(f"error: {error}" + (f"\n{json.dumps(data, ensure_ascii=False)}" if data else ""), stderr=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Column, Table
 
 _WIDE = 10_000
@@ -35,7 +36,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
             *(Column(name, overflow="fold") for name in columns), box=None, header_style="bold", pad_edge=False
         )
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*map(escape, row))
         target.print(table)
         return
     widths = [max(len(line[index]) for line in [columns, *rows]) for index in range(len(columns))]

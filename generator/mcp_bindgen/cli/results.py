@@ -7,11 +7,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.markup import escape
-
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .output import console, print_table
+from .output import print_table
 
 KINDS = {
     "tools": ("tool", "name"),
@@ -29,8 +27,7 @@ def print_offers(offers: Mapping[str, Any]) -> None:
         for member in KINDS
         for item in offers.get(member, ())
     ]
-    dress = escape if console().is_terminal else str
-    print_table(["KIND", "NAME", "TAKES", "MEANING"], [[dress(_line(cell)) for cell in row] for row in rows])
+    print_table(["KIND", "NAME", "TAKES", "MEANING"], [[_line(cell) for cell in row] for row in rows])
 
 
 def _takes(item: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         UnexpectedAnswer,
         UnsupportedRevision,
     )
+    from .host import BadConfig, Host, NotRouted, Offer
     from .methods import Method, Notification, Request
     from .model import Model
     from .server import Server, serve
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from .values import Boolean, Integer, Json, Nullable, Number
 
 __all__ = [
+    "BadConfig",
     "Boolean",
     "CapabilityMissing",
     "Client",
     "ConnectionClosed",
     "Context",
     "Dispatcher",
+    "Host",
     "Integer",
     "InvalidParams",
     "Json",
@@ -41,9 +44,11 @@ __all__ = [
     "Method",
     "MethodNotFound",
     "Model",
+    "NotRouted",
     "Notification",
     "Nullable",
     "Number",
+    "Offer",
     "Options",
     "ProtocolError",
     "Request",
@@ -61,12 +66,14 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "BadConfig": "host",
         "Boolean": "values",
         "CapabilityMissing": "errors",
         "Client": "client",
         "ConnectionClosed": "errors",
         "Context": "context",
         "Dispatcher": "dispatcher",
+        "Host": "host",
         "Integer": "values",
         "InvalidParams": "errors",
         "Json": "values",
@@ -74,9 +81,11 @@ __getattr__ = lazy(
         "Method": "methods",
         "MethodNotFound": "errors",
         "Model": "model",
+        "NotRouted": "host",
         "Notification": "methods",
         "Nullable": "values",
         "Number": "values",
+        "Offer": "host",
         "Options": "session",
         "ProtocolError": "errors",
         "Request": "methods",

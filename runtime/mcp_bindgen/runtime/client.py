@@ -68,7 +68,7 @@ class Client(Caller):
         async with AsyncExitStack() as stack:
             if isinstance(transport, AbstractAsyncContextManager):
                 transport = await stack.enter_async_context(transport)
-            words = vocabulary(type(self), self.bindings, "client")
+            words = vocabulary(self, self.bindings, "client")
             session = Session(Peer("client", {self.revision: words}), transport, self._bind, self.options)
             self.link = session
             try:
@@ -126,10 +126,7 @@ class Client(Caller):
         }
         answer = await session.request(method, typed_params(method, wire), self.options)
         if answer.protocol_version != self.revision:
-            raise UnsupportedRevision(
-                f"the server speaks {answer.protocol_version}, this client {self.revision}; "
-                "use the client of that revision"
-            )
+            raise UnsupportedRevision(self.revision, answer.protocol_version)
         session.declared["server"] = self.server_capabilities = answer.capabilities.model_dump()
         session.peer_info = self.server_info = answer.server_info
         self.instructions = answer.instructions

@@ -72,4 +72,12 @@ class RequestTimeout(Exception):
 
 
 class UnsupportedRevision(Exception):
-    """The two sides have no revision in common."""
+    """The two sides have no revision in common.
+
+    Attributes:
+        revision: The one that the server speaks.
+    """
+
+    def __init__(self, ours: str, revision: str) -> None:
+        super().__init__(f"the server speaks {revision}, this client {ours}; use the client of that revision")
+        self.revision = revision

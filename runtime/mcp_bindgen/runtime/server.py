@@ -62,7 +62,7 @@ async def serve(transport: Transport, *servers: Server) -> None:
         servers: One for each revision that is offered; the client's wish decides, else the newest.
     """
     ordered = sorted(servers, key=lambda server: server.revision)
-    peer = Peer("server", {server.revision: vocabulary(type(server), server.bindings, "server") for server in ordered})
+    peer = Peer("server", {server.revision: vocabulary(server, server.bindings, "server") for server in ordered})
     by_revision = {server.revision: server for server in ordered}
 
     def bind(session: Session, route: Route[Any]) -> Callable[[RequestId | None, Any], Any]:

@@ -53,12 +53,17 @@ def custom_routes(target: type) -> dict[str, Route[Any]]:
     return found
 
 
-@cache
-def vocabulary(target: type, bindings: str, role: Role) -> Vocabulary:
-    """What an object of the class `target` understands, whose generated base class is in the package `bindings`.
+def vocabulary(target: object, bindings: str, role: Role) -> Vocabulary:
+    """What `target` understands, whose generated base class is in the package `bindings`.
 
     It is the same for all connections, and so are the readers that are built for its routes.
     """
+    kind: type = type(target)
+    return _vocabulary(kind, bindings, role)
+
+
+@cache
+def _vocabulary(target: type, bindings: str, role: Role) -> Vocabulary:
     package = import_module(bindings)
     dispatcher = module(bindings, "dispatcher")
     routes: Mapping[str, Route[Any]] = (dispatcher.SERVER if role == "server" else dispatcher.CLIENT).routes

@@ -1,0 +1,86 @@
+"""A generated server and a generated client in conversation, message by message: `python examples/conversation.py`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from mcp_bindgen.runtime import ProtocolError, RequestTimeout, Transport
+from mcp_bindgen.runtime.stdio import stdio
+from mcp_bindgen.runtime.transport import Oversized
+from mcp_bindgen.v2025_11_25 import Client
+from mcp_bindgen.v2025_11_25 import types as mcp
+
+SERVER = Path(__file__).with_name("weather_server.py")
+WIDTH = 110
+
+
+class Shown:
+    """A transport that prints what travels over another one: `->` is sent by the client, `<-` by the server."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+
+    async def receive(self) -> Sequence[bytes | Oversized]:
+        """Receives, and shows it."""
+        messages = await self.inner.receive()
+        for message in messages:
+            show("<-", message)
+        return messages
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Shows messages, and sends them."""
+        for message in messages:
+            show("->", message)
+        await self.inner.send(messages)
+
+    async def close(self) -> None:
+        """Closes the other transport."""
+        await self.inner.close()
+
+
+class Guest(Client):
+    """A client that says who it is."""
+
+    info = mcp.Implementation(name="guest", version="1.0.0")
+
+
+def show(direction: str, message: bytes | Oversized) -> None:
+    """Prints one message on one line."""
+    text = message.decode() if isinstance(message, bytes) else f"more than {message.limit} bytes"
+    line = f"  {direction} {text}"
+    print(line if len(line) <= WIDTH else f"{line[: WIDTH - 35]} ... {line[-30:]}")
+
+
+def said(progress: mcp.ProgressNotificationParams) -> None:
+    """Prints what a progress notification says."""
+    print(f"     {progress.progress} of {progress.total}: {progress.message}")
+
+
+async def main() -> None:
+    """Initializes, lists, calls with progress, loses patience, and makes a mistake."""
+    print("connect")
+    async with stdio(sys.executable, str(SERVER)) as pipe, Guest.connect(Shown(pipe)) as client:
+        print("list the tools")
+        tools = await client.list_tools()
+        print(f"     they are {', '.join(tool.name for tool in tools.tools)}")
+
+        print("call one, with progress")
+        await client.with_options(on_progress=said).call_tool("forecast", {"city": "Oslo", "days": 2})
+
+        print("call a slow one, and cancel it after 0.2 seconds")
+        try:
+            await client.with_options(timeout=0.2).call_tool("await_sun")
+        except RequestTimeout as error:
+            print(f"     RequestTimeout: {error}")
+
+        print("call one that does not exist")
+        try:
+            await client.call_tool("nothing")
+        except ProtocolError as error:
+            print(f"     ProtocolError: {error}")
+
+
+if __name__ == "__main__":
+    anyio.run(main)
