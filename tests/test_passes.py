@@ -991,7 +991,7 @@ def test_arguments_of_calls_are_unique_and_required_ones_come_first(revision: st
     whole = protocol(revision)
     for call in (*calls(whole, "client"), *calls(whole, "server")):
         names = [argument.name for argument in call.arguments]
-        may_be_left_out = [argument.default for argument in call.arguments]
+        may_be_left_out = [argument.default is not None for argument in call.arguments]
         assert len({*names, "self"}) == len(names) + 1
         assert may_be_left_out == sorted(may_be_left_out)
 

@@ -51,7 +51,8 @@ every_revision = pytest.mark.parametrize("revision", STATEFUL)
 
 def words(revision: str, role: Role, target: type | None = None) -> Vocabulary:
     package = bindings(revision)
-    return vocabulary(target or (package.Server if role == "server" else package.Client), package.__name__, role)
+    kind = target or (package.Server if role == "server" else package.Client)
+    return vocabulary(kind(), package.__name__, role)
 
 
 def server(*revisions: str, target: type | None = None) -> Peer:

@@ -154,8 +154,8 @@ def _said(problem: ErrorDetails) -> str:
 
 def _steps(problem: ErrorDetails, node: Any) -> Iterator[str]:
     for position, step in enumerate(problem["loc"]):
-        if is_object(node) and step in node:
-            node = node[str(step)]
+        if isinstance(step, str) and is_object(node) and step in node:
+            node = node[step]
         elif is_array(node) and isinstance(step, int) and step < len(node):
             node = node[step]
         elif problem["type"] != "missing" or position < len(problem["loc"]) - 1:

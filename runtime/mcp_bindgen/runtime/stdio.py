@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import anyio
-import anyio.to_thread
 from anyio.abc import Process
 
 from .errors import ConnectionClosed
