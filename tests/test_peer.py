@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 from typing import Any
@@ -19,7 +18,6 @@ from mcp_bindgen.runtime import (
     Request,
     handles,
 )
-from mcp_bindgen.runtime.dispatcher import Route
 from mcp_bindgen.runtime.events import (
     Answered,
     CancelRequested,
@@ -32,12 +30,29 @@ from mcp_bindgen.runtime.events import (
 )
 from mcp_bindgen.runtime.jsonrpc import typed_params
 from mcp_bindgen.runtime.peer import Peer
-from mcp_bindgen.runtime.vocabulary import Role, Vocabulary, vocabulary
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 
 from .instances import Instances
-from .wire import INITIALIZED, STATEFUL, answer, bindings, initialize, notification, oracle, refusal, request
+from .wire import (
+    INITIALIZED,
+    STATEFUL,
+    answer,
+    bindings,
+    copied,
+    essence,
+    feed,
+    initialize,
+    introduce,
+    notification,
+    oracle,
+    ready,
+    refusal,
+    request,
+    slow,
+    spelled,
+    words,
+)
 
 LATEST = "2025-11-25"
 BATCHING = "2025-03-26"
@@ -49,43 +64,14 @@ every_revision = pytest.mark.parametrize("revision", STATEFUL)
 # --- tools ----------------------------------------------------------------------------------------------------
 
 
-def words(revision: str, role: Role, target: type | None = None) -> Vocabulary:
-    package = bindings(revision)
-    kind = target or (package.Server if role == "server" else package.Client)
-    return vocabulary(kind(), package.__name__, role)
-
-
-def server(*revisions: str, target: type | None = None) -> Peer:
+def server(*revisions: str) -> Peer:
     """A server to which nothing was said."""
-    return Peer("server", {revision: words(revision, "server", target) for revision in revisions or [LATEST]})
+    return Peer("server", {revision: words(revision, "server") for revision in revisions or [LATEST]})
 
 
-def ready(revision: str = LATEST, target: type | None = None) -> Peer:
-    """A server whose handshake is done."""
-    peer = server(revision, target=target)
-    introduce(peer, revision)
-    return peer
-
-
-def introduce(peer: Peer, revision: str) -> None:
-    (asked,) = feed(peer, initialize(revision))
-    assert isinstance(asked, Requested)
-    peer.negotiated()
-    peer.respond(asked.id, {})
-    assert [type(event) for event in feed(peer, INITIALIZED)] == [Notified]
-    assert peer.state is State.READY
-
-
-def client(revision: str = LATEST, target: type | None = None) -> Peer:
+def client(revision: str = LATEST) -> Peer:
     """A client whose handshake is done."""
-    peer = Peer("client", {revision: words(revision, "client", target)})
-    peer.negotiated(revision)
-    return peer
-
-
-def feed(peer: Peer, message: object) -> list[Event]:
-    """What a message means: a JSON document, or bytes as they are."""
-    return peer.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
+    return ready(revision, "client")
 
 
 def code_of(events: list[Event]) -> int:
@@ -151,7 +137,7 @@ def test_a_text_is_no_number() -> None:
     assert feed(peer, answer(str(pending.id), {})) == []
     assert feed(peer, refusal(str(pending.id), -1)) == []
     assert pending.id in peer.pending
-    theirs = ready()
+    theirs = ready(LATEST)
     assert asked(feed(theirs, ping(1)) + feed(theirs, ping("1"))) == [1, "1"]
     assert json.loads(theirs.respond("1", {})) == answer("1", {})
     assert json.loads(theirs.respond(1, {})) == answer(1, {})
@@ -163,14 +149,14 @@ def test_a_whole_number_may_have_a_point() -> None:
     (event,) = feed(peer, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')
     assert isinstance(event, Answered)
     assert event.pending is pending
-    theirs = ready()
+    theirs = ready(LATEST)
     assert asked(feed(theirs, b'{"jsonrpc":"2.0","id":7.0,"method":"ping"}')) == [7]
     assert code_of(feed(theirs, ping(7))) == INVALID
 
 
 @pytest.mark.parametrize("id_", [0, -1, 2**53 + 1, 10**400, "", "null", "\u0000", "é\U0001f600", 'a"b\\c\n'])
 def test_ids_come_back_as_they_were(id_: object) -> None:
-    peer = ready()
+    peer = ready(LATEST)
     (event,) = feed(peer, ping(id_))
     assert isinstance(event, Requested)
     assert event.id == id_
@@ -184,7 +170,7 @@ def test_ids_come_back_as_they_were(id_: object) -> None:
 
 
 def test_both_sides_ask_at_once() -> None:
-    peer = ready()
+    peer = ready(LATEST)
     pending, _ = peer.request(methods.PING, None)
     assert asked(feed(peer, ping(pending.id))) == [pending.id]
     assert json.loads(peer.respond(pending.id, {})) == answer(pending.id, {})
@@ -196,7 +182,7 @@ def test_both_sides_ask_at_once() -> None:
 
 
 def test_an_id_in_flight_is_refused() -> None:
-    peer = ready()
+    peer = ready(LATEST)
     assert asked(feed(peer, ping(3))) == [3]
     events = feed(peer, call(3))
     assert code_of(events) == INVALID
@@ -206,7 +192,7 @@ def test_an_id_in_flight_is_refused() -> None:
 
 
 def test_an_answer_leaves_once() -> None:
-    peer = ready()
+    peer = ready(LATEST)
     feed(peer, ping(3))
     assert peer.respond(3, {})
     assert peer.respond(3, {}) == peer.fail(3, ProtocolError(1, "x")) == peer.drop(3) == b""
@@ -322,7 +308,7 @@ def test_the_last_of_two_ids_counts() -> None:
     ids=lambda data: repr(data[:60]),
 )
 def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
-    for peer in (ready(), client(), server()):
+    for peer in (ready(LATEST), client(), server()):
         events = feed(peer, data)
         assert code_of(events) == PARSE
         answered = reply(events)
@@ -333,7 +319,11 @@ def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}', b'{"jsonrpc":"2.0","id":1'],
+    [
+        b'{"jsonrpc":"2.0","id":1,"result":{}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}',
+        b'{"jsonrpc":"2.0","id":1',
+    ],
 )
 def test_a_damaged_answer_answers_nothing(data: bytes) -> None:
     peer = client()
@@ -344,19 +334,19 @@ def test_a_damaged_answer_answers_nothing(data: bytes) -> None:
 
 @pytest.mark.parametrize("message", [1, "ping", None, True, 1.5])
 def test_a_message_is_an_object(message: object) -> None:
-    events = feed(ready(), message)
+    events = feed(ready(LATEST), message)
     assert code_of(events) == INVALID
     assert "id" not in reply(events)
 
 
 @pytest.mark.parametrize("version", [None, "1.0", 2.0, 2, "2.00", ["2.0"]])
 def test_the_version_is_two(version: object) -> None:
-    for state in (ready(), server()):
+    for state in (ready(LATEST), server()):
         events = feed(state, {**ping(5), "jsonrpc": version})
         assert code_of(events) == INVALID
         assert reply(events)["id"] == 5
     without = {name: value for name, value in ping(5).items() if name != "jsonrpc"}
-    assert reply(feed(ready(), without))["id"] == 5
+    assert reply(feed(ready(LATEST), without))["id"] == 5
     peer = client()
     peer.request(methods.PING, None)
     assert code_of(feed(peer, {**answer(1, {}), "jsonrpc": version})) == INVALID
@@ -365,7 +355,7 @@ def test_the_version_is_two(version: object) -> None:
 
 @pytest.mark.parametrize("id_", [None, True, False, 1.5, [1], {}, 1e-300])
 def test_an_id_is_a_text_or_a_whole_number(id_: object) -> None:
-    peer = ready()
+    peer = ready(LATEST)
     events = feed(peer, ping(id_))
     assert code_of(events) == INVALID
     assert "id" not in reply(events)
@@ -373,40 +363,40 @@ def test_an_id_is_a_text_or_a_whole_number(id_: object) -> None:
 
 
 def test_an_id_is_finite() -> None:
-    assert code_of(feed(ready(), b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}')) == INVALID
+    assert code_of(feed(ready(LATEST), b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}')) == INVALID
 
 
 @pytest.mark.parametrize("method", [1, None, ["ping"], {"ping": 1}, True])
 def test_a_method_is_a_text(method: object) -> None:
-    events = feed(ready(), request(5, "ping") | {"method": method})
+    events = feed(ready(LATEST), request(5, "ping") | {"method": method})
     assert code_of(events) == INVALID
     assert reply(events)["id"] == 5
-    events = feed(ready(), {"jsonrpc": "2.0", "method": method})
+    events = feed(ready(LATEST), {"jsonrpc": "2.0", "method": method})
     assert code_of(events) == INVALID
     assert "id" not in reply(events)
 
 
 @pytest.mark.parametrize("message", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 5}, {"foo": "boo"}])
 def test_what_is_neither_request_nor_answer_is_refused(message: dict[str, Any]) -> None:
-    events = feed(ready(), message)
+    events = feed(ready(LATEST), message)
     assert code_of(events) == INVALID
     assert reply(events).get("id") == message.get("id")
 
 
 @pytest.mark.parametrize("method", ["tools/explode", "", "Ping", "ping ", "sampling/createMessage", "rpc.discover"])
 def test_an_unknown_method_is_refused(method: str) -> None:
-    events = feed(ready(), request(5, method))
+    events = feed(ready(LATEST), request(5, method))
     assert code_of(events) == UNKNOWN
     assert reply(events)["id"] == 5
-    events = feed(ready(), notification(method))
+    events = feed(ready(LATEST), notification(method))
     assert code_of(events) == UNKNOWN
     assert reply(events) is None
 
 
 def test_requests_are_no_notifications() -> None:
-    events = feed(ready(), notification("ping"))
+    events = feed(ready(LATEST), notification("ping"))
     assert (code_of(events), reply(events)) == (UNKNOWN, None)
-    events = feed(ready(), request(5, "notifications/initialized"))
+    events = feed(ready(LATEST), request(5, "notifications/initialized"))
     assert (code_of(events), reply(events)["id"]) == (UNKNOWN, 5)
 
 
@@ -430,7 +420,7 @@ SECRET = "s3cret"
     ],
 )
 def test_wrong_params_are_refused_with_the_place_and_nothing_else(method: str, params: object, path: str) -> None:
-    peer = ready()
+    peer = ready(LATEST)
     events = feed(peer, request(5, method, params))
     assert code_of(events) == PARAMS
     answered = reply(events)
@@ -452,7 +442,7 @@ def test_errors_keep_to_the_schema(revision: str) -> None:
 
 
 def test_a_wrong_notification_is_silent() -> None:
-    events = feed(ready(), notification("notifications/cancelled", {"requestId": []}))
+    events = feed(ready(LATEST), notification("notifications/cancelled", {"requestId": []}))
     assert (code_of(events), reply(events)) == (PARAMS, None)
 
 
@@ -461,7 +451,7 @@ def test_a_wrong_notification_is_silent() -> None:
 
 def test_params_may_be_absent_where_nothing_is_required() -> None:
     for message in (ping(), request(1, "ping", {})):
-        (event,) = feed(ready(), message)
+        (event,) = feed(ready(LATEST), message)
         assert isinstance(event, Requested)
         assert event.params == PING_PARAMS
 
@@ -496,14 +486,14 @@ class Own(Server):
     ],
 )
 def test_own_methods_have_params_of_any_kind(spelling: bytes, text: bytes, params: object) -> None:
-    (event,) = feed(ready(target=Own), spelling % text)
+    (event,) = feed(ready(LATEST, target=Own), spelling % text)
     assert isinstance(event, Requested | Notified)
     assert event.params == params
 
 
 def test_own_params_that_are_missing_or_wrong() -> None:
     for message in (request(1, "own/any"), request(1, "own/list"), request(1, "own/list", ["x"])):
-        assert code_of(feed(ready(target=Own), message)) == PARAMS
+        assert code_of(feed(ready(LATEST, target=Own), message)) == PARAMS
 
 
 def test_readers_are_not_built_for_each_connection() -> None:
@@ -753,7 +743,7 @@ def test_initialize_is_not_cancelled() -> None:
 
 @pytest.mark.parametrize("id_", [5, "5"])
 def test_a_request_of_theirs_is_given_up(id_: object) -> None:
-    for state in (ready(), client()):
+    for state in (ready(LATEST), client()):
         assert asked(feed(state, ping(id_))) == [id_]
         told = notification("notifications/cancelled", {"requestId": id_, "reason": "enough"})
         assert feed(state, told) == [CancelRequested(id_, "enough")]  # type: ignore[arg-type]
@@ -763,7 +753,7 @@ def test_a_request_of_theirs_is_given_up(id_: object) -> None:
 
 @pytest.mark.parametrize("id_", [6, "5", "x", None])
 def test_cancelling_something_else_cancels_nothing(id_: object) -> None:
-    peer = ready()
+    peer = ready(LATEST)
     feed(peer, ping(5))
     params = {} if id_ is None else {"requestId": id_}
     events = feed(peer, notification("notifications/cancelled", params))
@@ -791,7 +781,7 @@ def test_progress_finds_its_request() -> None:
 
 def test_asking_for_progress_keeps_what_else_is_said() -> None:
     peer = client()
-    meta = mcp.CallToolRequestParamsMeta(**{"x/y": 2**60})  # type: ignore[arg-type]
+    meta = mcp.CallToolRequestParamsMeta(**{"x/y": 2**60})
     params = mcp.CallToolRequestParams(name="a", arguments={"n": 10**30, "é": None}, meta=meta)
     pending, data = peer.request(methods.CALL_TOOL, params, progress=True)
     assert json.loads(data)["params"] == {
@@ -810,71 +800,6 @@ run = settings(
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-
-
-class Slow(Peer):
-    """A peer that never guesses."""
-
-    def _receive_quickly(self, data: bytes) -> Event | None:
-        return None
-
-
-def slow(peer: Peer) -> Peer:
-    """The same peer, the slow way."""
-    twin = copy.copy(peer)
-    twin.__class__ = Slow
-    twin.handling, twin.pending = dict(peer.handling), dict(peer.pending)
-    return twin
-
-
-def essence(events: list[Event]) -> list[object]:
-    """Events in a form that can be compared."""
-    found: list[object] = []
-    for event in events:
-        match event:
-            case Requested(id_, route, params):
-                found.append(("asked", type(id_), id_, named(route), type(params), params))
-            case Notified(route, params):
-                found.append(("told", named(route), type(params), params))
-            case Answered(pending, result, error):
-                found.append(("answered", pending.id, type(result), result, str(error)))
-            case Progressed(pending, params):
-                found.append(("progress", pending.id, params))
-            case CancelRequested(id_, reason):
-                found.append(("cancel", type(id_), id_, reason))
-            case Rejected(error, data):
-                found.append(("rejected", error.code, str(error), data))
-    return found
-
-
-def named(route: Route[Any]) -> str:
-    return route.method.name
-
-
-def spelled(document: Any, dice: random.Random) -> str:
-    """One of the many texts of a JSON document: other whitespace, order and escapes."""
-
-    def space() -> str:
-        return dice.choice(["", "", "", " ", "\t", "\r\n ", "  "])
-
-    if isinstance(document, dict):
-        members = [f"{spelled(name, dice)}{space()}:{space()}{spelled(part, dice)}" for name, part in document.items()]
-        dice.shuffle(members)
-        return "{" + space() + f"{space()},{space()}".join(members) + space() + "}"
-    if isinstance(document, list):
-        return "[" + space() + ",".join(space() + spelled(part, dice) for part in document) + space() + "]"
-    if isinstance(document, str):
-        return '"' + "".join(character(one, dice) for one in document) + '"'
-    return json.dumps(document)
-
-
-def character(one: str, dice: random.Random) -> str:
-    if one in '"\\' or one < " ":
-        return json.dumps(one)[1:-1]
-    if dice.random() < 0.02:
-        units = one.encode("utf-16-be")
-        return "".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2))
-    return "\\/" if one == "/" and dice.random() < 0.1 else one
 
 
 NUMERIC = st.sampled_from([0, 7, -1, 2**53 + 1, 10**30, "7", "0", "", "-1", "1.0", "é", "null"])
@@ -922,12 +847,6 @@ def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st
         assert essence(copied(peer).receive(text.encode())) == expected
 
 
-def copied(peer: Peer) -> Peer:
-    twin = copy.copy(peer)
-    twin.handling, twin.pending = dict(peer.handling), dict(peer.pending)
-    return twin
-
-
 @every_revision
 @run
 @given(data=st.data())
@@ -951,7 +870,7 @@ def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data
 
 @pytest.mark.parametrize("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
 def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
-    peer = ready()
+    peer = ready(LATEST)
     nested = '{"a":' * depth + "1" + "}" * depth
     for text in (
         f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","arguments":{nested}}}}}',

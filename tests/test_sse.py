@@ -382,12 +382,12 @@ def test_a_client_that_vanishes_ends_its_session(url: str, tools: Tools, how: st
     endpoint = received.partition(b"data: ")[2].split()[0].decode()
     tools.started.clear()
     tools.cancelled.clear()
-    eventually(lambda: len(tools.connections) == 1)
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait"}}
     with httpx2.Client(base_url=url) as http:
         for message in (INITIALIZE, INITIALIZED, call):
             assert http.post(endpoint, json=message).status_code == 202
         assert tools.started.wait(PATIENCE)
+        assert len(tools.connections) == 1
         if how == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         connection.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,8 +17,20 @@ import anyio
 import jsonschema_rs
 
 from mcp_bindgen.runtime import Client, Server, Transport, serve
+from mcp_bindgen.runtime.events import (
+    Answered,
+    CancelRequested,
+    Event,
+    Notified,
+    Progressed,
+    Rejected,
+    Requested,
+    State,
+)
 from mcp_bindgen.runtime.memory import pair
+from mcp_bindgen.runtime.peer import Peer
 from mcp_bindgen.runtime.transport import Oversized
+from mcp_bindgen.runtime.vocabulary import Role, Vocabulary, vocabulary
 from mcp_bindgen.spec import Store
 
 STATEFUL = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -214,7 +228,9 @@ class Raw:
 
     async def send(self, *messages: object) -> None:
         """Sends messages: JSON documents, or bytes as they are."""
-        await self._transport.send([part if isinstance(part, bytes) else json.dumps(part).encode() for part in messages])
+        await self._transport.send(
+            [part if isinstance(part, bytes) else json.dumps(part).encode() for part in messages]
+        )
 
     async def receive(self) -> Any:
         """The next message; fails when there is none."""
@@ -355,3 +371,103 @@ async def until(condition: Callable[[], object], seconds: float = 10) -> None:
     with anyio.fail_after(seconds):
         while not condition():
             await anyio.sleep(0.001)
+
+
+# --- peers ----------------------------------------------------------------------------------------------------
+
+
+def words(revision: str, role: Role, target: type | None = None) -> Vocabulary:
+    """What a side of a revision understands."""
+    package = bindings(revision)
+    kind = target or (package.Server if role == "server" else package.Client)
+    return vocabulary(kind(), package.__name__, role)
+
+
+def feed(peer: Peer, message: object) -> list[Event]:
+    """What a message means: a JSON document, or bytes as they are."""
+    return peer.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
+
+
+def introduce(peer: Peer, revision: str) -> None:
+    """Does the handshake with a server."""
+    (asked,) = feed(peer, initialize(revision))
+    assert isinstance(asked, Requested)
+    peer.negotiated()
+    peer.respond(asked.id, {})
+    assert [type(event) for event in feed(peer, INITIALIZED)] == [Notified]
+    assert peer.state is State.READY
+
+
+def ready(revision: str, role: Role = "server", target: type | None = None) -> Peer:
+    """A peer whose handshake is done."""
+    peer = Peer(role, {revision: words(revision, role, target)})
+    if role == "server":
+        introduce(peer, revision)
+    else:
+        peer.negotiated(revision)
+    return peer
+
+
+class _Slow(Peer):
+    def _receive_quickly(self, data: bytes) -> Event | None:
+        return None
+
+
+def copied(peer: Peer) -> Peer:
+    """A peer to which the same was said."""
+    twin = copy.copy(peer)
+    twin.handling, twin.pending = dict(peer.handling), dict(peer.pending)
+    return twin
+
+
+def slow(peer: Peer) -> Peer:
+    """A peer to which the same was said, but which never guesses."""
+    twin = copied(peer)
+    twin.__class__ = _Slow
+    return twin
+
+
+def essence(events: list[Event]) -> list[object]:
+    """Events in a form that can be compared."""
+    found: list[object] = []
+    for event in events:
+        match event:
+            case Requested(id_, route, params):
+                found.append(("asked", type(id_), id_, route.method.name, type(params), params))
+            case Notified(route, params):
+                found.append(("told", route.method.name, type(params), params))
+            case Answered(pending, result, error):
+                found.append(("answered", pending.id, type(result), result, str(error)))
+            case Progressed(pending, params):
+                found.append(("progress", pending.id, params))
+            case CancelRequested(id_, reason):
+                found.append(("cancel", type(id_), id_, reason))
+            case Rejected(error, data):
+                found.append(("rejected", error.code, str(error), data))
+    return found
+
+
+def spelled(document: Any, dice: random.Random) -> str:
+    """One of the many texts of a JSON document: other whitespace, order and escapes."""
+
+    def space() -> str:
+        return dice.choice(["", "", "", " ", "\t", "\r\n ", "  "])
+
+    if isinstance(document, dict):
+        members = [f"{spelled(name, dice)}{space()}:{space()}{spelled(part, dice)}" for name, part in document.items()]
+        dice.shuffle(members)
+        return "{" + space() + f"{space()},{space()}".join(members) + space() + "}"
+    if isinstance(document, list):
+        return "[" + space() + ",".join(space() + spelled(part, dice) for part in document) + space() + "]"
+    if isinstance(document, str):
+        return '"' + "".join(_character(one, dice) for one in document) + '"'
+    return json.dumps(document)
+
+
+def _character(one: str, dice: random.Random) -> str:
+    if one in '"\\' or one < " ":
+        return json.dumps(one)[1:-1]
+    if dice.random() < 0.02:
+        units = one.encode("utf-16-be")
+        return "".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2))
+    return "\\/" if one == "/" and dice.random() < 0.1 else one

@@ -154,10 +154,14 @@ def _said(problem: ErrorDetails) -> str:
 
 def _steps(problem: ErrorDetails, node: Any) -> Iterator[str]:
     for position, step in enumerate(problem["loc"]):
-        if isinstance(step, str) and is_object(node) and step in node:
-            node = node[step]
-        elif is_array(node) and isinstance(step, int) and step < len(node):
+        if _leads_on(node, step):
             node = node[step]
         elif problem["type"] != "missing" or position < len(problem["loc"]) - 1:
             continue
         yield str(step)
+
+
+def _leads_on(node: Any, step: int | str) -> bool:
+    if isinstance(step, str):
+        return is_object(node) and step in node
+    return is_array(node) and step < len(node)

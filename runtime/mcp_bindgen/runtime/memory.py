@@ -23,6 +23,7 @@ class MemoryTransport:
     ) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
+        self._waiting = anyio.CancelScope()
 
     async def receive(self) -> Sequence[bytes | Oversized]:
         """The next messages; nothing when the other end was closed."""
@@ -34,14 +35,21 @@ class MemoryTransport:
     async def send(self, messages: Sequence[bytes]) -> None:
         """Hands messages over; waits while many wait. Raises `ConnectionClosed` when the other end was closed."""
         try:
-            await self._outgoing.send(messages)
+            try:
+                self._outgoing.send_nowait(messages)
+            except anyio.WouldBlock:
+                with anyio.CancelScope() as self._waiting:
+                    await self._outgoing.send(messages)
+                if self._waiting.cancelled_caught:
+                    raise ConnectionClosed("the connection is closed") from None
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise ConnectionClosed("the other side closed the connection") from None
 
     async def close(self) -> None:
-        """Closes this end."""
+        """Closes this end; who waits in `send` is told."""
         self._incoming.close()
         self._outgoing.close()
+        self._waiting.cancel()
 
 
 def pair() -> tuple[MemoryTransport, MemoryTransport]:

@@ -34,12 +34,16 @@ class Pipes:
         self._reader = _reader(source)
         if can_poll(sink):
             os.set_blocking(sink, False)
+        self._rest = b""
         self._open = True
 
     async def receive(self) -> Sequence[bytes | Oversized]:
         """The next messages; nothing when the other side is gone."""
         while self._open:
-            chunk = await self._reader.read()
+            try:
+                chunk = await self._reader.read()
+            except OSError:  # a socket may end with an error
+                return ()
             if not chunk:
                 return ()
             messages = self._lines.feed(chunk)
@@ -48,16 +52,27 @@ class Pipes:
         return ()
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Writes messages; waits while the pipe is full. Raises `ConnectionClosed` when nobody reads it any more."""
-        view = memoryview(b"\n".join([*messages, b""]))
+        """Writes messages; waits while the pipe is full. Raises `ConnectionClosed` when nobody reads it any more.
+
+        Who cancels this may leave a message that is written in part; the next call writes the rest of it first.
+        """
+        begun, self._rest = self._rest, b""
+        data = begun + b"\n".join([*messages, b""])
+        view = memoryview(data)
         try:
             while view:
+                if not self._open:
+                    raise ConnectionClosed("the connection is closed")
                 try:
                     view = view[os.write(self._sink, view) :]
                 except BlockingIOError:
                     await anyio.wait_writable(self._sink)
-        except OSError:
+        except (OSError, anyio.ClosedResourceError):
             raise ConnectionClosed("the other side is gone") from None
+        except BaseException:
+            written = len(data) - len(view)
+            self._rest = _line(data, written) if written else begun
+            raise
 
     async def close(self) -> None:
         """Closes both descriptors; the other side sees the end of its input."""
@@ -66,8 +81,14 @@ class Pipes:
             self._reader.close()
             if can_poll(self._sink):
                 os.set_blocking(self._sink, True)  # the pipe may be shared with others
+            anyio.notify_closing(self._sink)
             os.close(self._sink)
             os.close(self._source)
+
+
+def _line(data: bytes, written: int) -> bytes:
+    """What is missing of the line in which writing stopped."""
+    return b"" if data[written - 1] == ord("\n") else data[written : data.index(b"\n", written) + 1]
 
 
 def can_poll(descriptor: int) -> bool:
@@ -86,7 +107,7 @@ class _Reader(Protocol):
 
 def _reader(descriptor: int) -> _Reader:
     """The best way to read `descriptor` without blocking."""
-    if not can_poll(descriptor):
+    if not can_poll(descriptor) and not os.isatty(descriptor):
         return _Threaded(descriptor)
     try:
         return _Watched(descriptor, asyncio.get_running_loop())
@@ -95,7 +116,7 @@ def _reader(descriptor: int) -> _Reader:
 
 
 class _Threaded:
-    """A file or a terminal: the event loop cannot wait for it, a thread can."""
+    """A file: the event loop cannot wait for it, a thread can."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -108,7 +129,7 @@ class _Threaded:
 
 
 class _Polled(_Threaded):
-    """A pipe, on any event loop."""
+    """A pipe or a terminal, on any event loop."""
 
     async def read(self) -> bytes:
         await anyio.wait_readable(self._descriptor)

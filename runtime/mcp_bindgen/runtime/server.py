@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from .capabilities import declare, merge
 from .context import Context
+from .coroutines import in_thread
 from .dispatcher import Route
 from .errors import MethodNotFound
 from .events import State
 from .jsonrpc import RequestId
 from .peer import Peer
-from .session import Options, Session, in_thread
+from .session import Options, Session
 from .transport import Transport
 from .vocabulary import CANCELLED, INITIALIZE, INITIALIZED, PING, PROGRESS, SET_LEVEL, module, vocabulary
 

