@@ -295,6 +295,13 @@ def test_what_is_too_large_is_not_kept() -> None:
     assert sum(len(part) for part in lines._parts) <= 10  # pyright: ignore[reportPrivateUsage]
     (found,) = lines.feed(b"\n")
     assert isinstance(found, Oversized)
+    assert found.head == b"x" * 256
+    for start in range(0, 2000, 3):
+        lines.feed(bytes(str(start), "ascii"))
+    (found,) = lines.feed(b"\n")
+    assert isinstance(found, Oversized)
+    assert found.head == b"036912151821"[: len(found.head)]
+    assert len(found.head) > 10
 
 
 def test_messages_may_be_cut_anywhere(faulty: Path) -> None:
@@ -422,6 +429,7 @@ def test_the_usual_limit_is_64_mib() -> None:
         refused = child.receive(30)
         assert refused["error"]["code"] == -32600
         assert str(64 * MIB) in refused["error"]["message"]
+        assert refused["id"] == 1
         child.alive()
         child.send(text % (b"x" * 10 * MIB))
         assert len(child.receive(30)["result"]["content"][0]["text"]) == 10 * MIB
@@ -434,12 +442,11 @@ def test_the_usual_limit_is_64_mib() -> None:
 async def test_a_client_survives_an_answer_that_is_too_large() -> None:
     left, right = pipe_pair(5000)
     async with running(serve(right, Echo())), Client.connect(left) as client:
-        calling = client.with_options(timeout=0.2)
-        assert text_of(await calling.call_tool("echo", {"text": "x" * 3000})) == "x" * 3000
-        for name in ("twice", "echo"):  # what is too large is either the answer or the request
-            with pytest.raises(RequestTimeout):
-                await calling.call_tool(name, {"text": "x" * (3000 if name == "twice" else 4999)})
-        assert text_of(await calling.call_tool("echo", {"text": "y"})) == "y"
+        assert text_of(await client.call_tool("echo", {"text": "x" * 3000})) == "x" * 3000
+        for name, size in (("twice", 3000), ("echo", 4999)):  # too large is either the answer or the request
+            with pytest.raises(ProtocolError, match="larger than 5000 bytes"):
+                await client.call_tool(name, {"text": "x" * size})
+        assert text_of(await client.call_tool("echo", {"text": "y"})) == "y"
 
 
 # --- peers that are slow --------------------------------------------------------------------------------------

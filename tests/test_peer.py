@@ -57,6 +57,7 @@ from .wire import (
 LATEST = "2025-11-25"
 BATCHING = "2025-03-26"
 PARSE, INVALID, UNKNOWN, PARAMS = -32700, -32600, -32601, -32602
+TOO_LARGE = "Invalid request: the message is larger than 9 bytes"
 
 every_revision = pytest.mark.parametrize("revision", STATEFUL)
 
@@ -444,6 +445,22 @@ def test_errors_keep_to_the_schema(revision: str) -> None:
 def test_a_wrong_notification_is_silent() -> None:
     events = feed(ready(LATEST), notification("notifications/cancelled", {"requestId": []}))
     assert (code_of(events), reply(events)) == (PARAMS, None)
+
+
+def test_what_is_too_large_is_told_to_those_who_wait() -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    (refused,) = peer.receive_oversized(9, json.dumps(request(7, "ping")).encode()[:40])
+    assert reply([refused]) == {**refusal(7, INVALID), "error": {"code": INVALID, "message": TOO_LARGE}}
+    for head in (b"", b'{"jsonrpc":"2.0","id":7', b'{"params":{"id":7},"jsonrpc":"2.0","id":1', b"["):
+        (refused,) = peer.receive_oversized(9, head)
+        assert "id" not in reply([refused])
+    assert peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":99,"result":{') == []
+    (event,) = peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":%d,"result":{' % pending.id)
+    assert isinstance(event, Answered)
+    assert event.pending is pending
+    assert TOO_LARGE in str(event.error)
+    assert not peer.pending
 
 
 # --- params ---------------------------------------------------------------------------------------------------

@@ -981,7 +981,7 @@ async def test_a_server_tells_all_its_clients() -> None:
     async with (
         connected(Latest(), theirs) as one,
         connected(Latest(), theirs) as two,
-        running(serve(right, theirs)),
+        running(serve(Recording(right, LATEST), theirs)),
     ):
         assert len(theirs.connections) <= 2
         await until(lambda: len(theirs.connections) == 2)
@@ -1113,7 +1113,7 @@ async def test_one_endpoint_speaks_many_revisions() -> None:
                 tasks.start_soon(ask, revision)
     for order in (servers[::-1], servers[1:] + servers[:1]):
         left, right = pair()
-        async with running(serve(right, *order)):
+        async with running(serve(Recording(right, LATEST), *order)):
             raw = Raw(left)
             assert (await raw.introduce("1999-01-01"))["result"]["protocolVersion"] == LATEST
             await raw.close()
@@ -1136,7 +1136,7 @@ async def test_connections_belong_to_the_server_of_their_revision() -> None:
 async def test_no_revision_in_common(ours: str, theirs: str) -> None:
     left, right = pair()
     recording = Recording(left, ours)
-    async with running(serve(right, server(theirs))):
+    async with running(serve(Recording(right, theirs), server(theirs))):
         with pytest.raises(UnsupportedRevision, match=theirs):
             async with client(ours).connected(recording):
                 raise AssertionError
@@ -1192,9 +1192,9 @@ async def test_a_server_that_answers_initialize_itself() -> None:
         with pytest.raises(CapabilityMissing):
             await connection.client.list_tools()
     left, right = pair()
-    async with running(serve(right, Custom())):
+    async with running(serve(Recording(right, LATEST), Custom())):
         with pytest.raises(ProtocolError, match="go away"):
-            async with Rude().connected(left):
+            async with Rude().connected(Recording(left, LATEST)):
                 raise AssertionError
 
 
@@ -1219,7 +1219,7 @@ async def test_what_a_block_raises_comes_out_as_it_is() -> None:
 async def test_when_the_server_goes_calls_fail() -> None:
     left, right = pair()
     raw = Raw(right)
-    async with _connected_to(raw, left) as caller:
+    async with _connected_to(raw, Recording(left, LATEST)) as caller:
         failures: list[ConnectionClosed] = []
 
         async def ask() -> None:
@@ -1250,7 +1250,7 @@ async def _connected_to(raw: Raw, transport: Any) -> AsyncGenerator[Latest]:
 async def test_when_the_client_goes_handlers_are_cancelled() -> None:
     theirs = Sleeper()
     left, right = pair()
-    async with running(serve(right, theirs)):
+    async with running(serve(Recording(right, LATEST), theirs)):
         raw = Raw(left)
         await raw.introduce(LATEST)
         await raw.send(*(request(n, "tools/call", {"name": "sleep"}) for n in range(5)))
@@ -1265,7 +1265,11 @@ async def test_a_client_leaves_while_its_calls_are_under_way() -> None:
     left, right = pair()
     failures: list[Exception] = []
 
-    async with running(serve(right, theirs)), anyio.create_task_group() as tasks, Latest.connect(left) as caller:
+    async with (
+        running(serve(Recording(right, LATEST), theirs)),
+        anyio.create_task_group() as tasks,
+        Latest.connect(Recording(left, LATEST)) as caller,
+    ):
 
         async def ask() -> None:
             try:
@@ -1317,6 +1321,6 @@ async def test_a_server_may_be_refused() -> None:
 
     async with running(script()):
         with pytest.raises(ProtocolError, match="full"):
-            async with Latest.connect(left):
+            async with Latest.connect(Recording(left, LATEST)):
                 raise AssertionError
     await raw.close()

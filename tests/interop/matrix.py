@@ -124,10 +124,10 @@ def _absent(reports: dict[tuple[Peer, str, str], Report]) -> list[str]:
 def _where(places: list[tuple[str, str]], feature: str, peer: Peer) -> str:
     """Revisions and transports, in few words."""
     revisions = sorted({revision for revision, _ in places})
-    overs = {over for _, over in places}
+    overs = sorted({over for _, over in places})
     every = [revision for revision in REVISIONS if FEATURES[feature] <= revision]
     words = "everywhere" if revisions == every else ", ".join(revisions)
-    return words if overs == set(TRANSPORTS) - set(peer.absent) else f"{words}, {' and '.join(map(_name, overs))}"
+    return words if set(overs) == set(TRANSPORTS) - set(peer.absent) else f"{words}, {' and '.join(map(_name, overs))}"
 
 
 def _name(over: str) -> str:

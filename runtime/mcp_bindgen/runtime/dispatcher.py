@@ -148,7 +148,7 @@ def problems(error: ValidationError, root: str, data: bytes | str) -> list[dict[
 
 def _said(problem: ErrorDetails) -> str:
     if problem["type"] == "union_tag_invalid":  # pydantic's own words repeat the value
-        return "Input should have {discriminator} {expected_tags}".format(**problem.get("ctx", {}))
+        return "Input should have one of these as {discriminator}: {expected_tags}".format(**problem.get("ctx", {}))
     return problem["msg"]
 
 

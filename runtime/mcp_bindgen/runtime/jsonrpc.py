@@ -23,6 +23,7 @@ RequestId = int | str
 
 METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]{1,128})"')
 ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"result"\s*:')
+ASKED = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"method"\s*:')
 
 _PEEK = 512
 
@@ -39,6 +40,12 @@ def peek_method(data: bytes) -> str | None:
 def peek_answer(data: bytes) -> int | None:
     """The id that `data` answers, if it is a result in the usual form."""
     found = ANSWER.match(data)
+    return int(found[1]) if found else None
+
+
+def peek_request(data: bytes) -> int | None:
+    """The id under which `data` asks, if it is a request in the usual form."""
+    found = ASKED.match(data)
     return int(found[1]) if found else None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .transport import MAX_MESSAGE, Oversized
 
+_HEAD = 256
+
 
 class Lines:
     """Collects chunks and gives the complete lines in them.
@@ -16,7 +18,7 @@ class Lines:
         self.limit = limit
         self._parts: list[bytes] = []
         self._size = 0
-        self._skipping = False
+        self._skipping: Oversized | None = None
 
     def feed(self, chunk: bytes) -> list[bytes | Oversized]:
         """The lines that `chunk` completes, without their line ends; blank ones are left out."""
@@ -32,13 +34,14 @@ class Lines:
 
     def _add(self, part: bytes) -> None:
         self._size += len(part)
-        if self._size > self.limit:
-            self._skipping = True
-            self._parts.clear()
-        elif part:
+        if self._skipping is None and part:
             self._parts.append(part)
+            if self._size > self.limit:
+                head = b"".join(part[:_HEAD] for part in self._parts[:_HEAD])[:_HEAD]
+                self._skipping = Oversized(self.limit, head)
+                self._parts.clear()
 
     def _take(self) -> bytes | Oversized:
-        message = Oversized(self.limit) if self._skipping else b"".join(self._parts)
-        self._parts, self._size, self._skipping = [], 0, False
+        message = self._skipping or b"".join(self._parts)
+        self._parts, self._size, self._skipping = [], 0, None
         return message

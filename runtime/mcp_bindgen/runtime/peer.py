@@ -71,6 +71,15 @@ class Peer:
             return self._receive_batch(message)
         return self._receive_parsed(message, None)
 
+    def receive_oversized(self, limit: int, head: bytes) -> list[Event]:
+        """What a message means that was too large, of which only the beginning is known."""
+        error = jsonrpc.invalid(f"the message is larger than {limit} bytes")
+        answered = jsonrpc.peek_answer(head)
+        if answered is None:
+            return [Rejected(error, jsonrpc.failure(jsonrpc.peek_request(head), error))]
+        pending = self.pending.pop(answered, None)
+        return [] if pending is None else [Answered(pending, error=error)]
+
     def _receive_quickly(self, data: bytes) -> Event | None:
         """The event, if `data` is a well-formed answer or message that is welcome now; in one pass over the bytes."""
         answered = jsonrpc.peek_answer(data)

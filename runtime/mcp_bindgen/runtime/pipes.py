@@ -157,9 +157,12 @@ class _Watched:
     async def read(self) -> bytes:
         while not self._closed:
             try:
-                return os.read(self._descriptor, CHUNK)
+                chunk = os.read(self._descriptor, CHUNK)
             except BlockingIOError:
                 await self._wait()
+            else:
+                await asyncio.sleep(0)  # who sends without a pause must not keep others from their turn
+                return chunk
         return b""
 
     async def _wait(self) -> None:

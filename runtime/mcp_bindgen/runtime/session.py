@@ -19,7 +19,7 @@ from .coroutines import is_being_cancelled, resume
 from .dispatcher import Route
 from .errors import INTERNAL_ERROR, CapabilityMissing, ConnectionClosed, ProtocolError, RequestTimeout
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
-from .jsonrpc import RequestId, failure, invalid
+from .jsonrpc import RequestId
 from .methods import Method, Notification, Request
 from .peer import Peer
 from .transport import Oversized, Transport
@@ -183,8 +183,7 @@ class Session:
 
     def _understand(self, message: bytes | Oversized) -> list[Event]:
         if isinstance(message, Oversized):
-            error = invalid(f"the message is larger than {message.limit} bytes")
-            return [Rejected(error, failure(None, error))]
+            return self.peer.receive_oversized(message.limit, message.head)
         return self.peer.receive(message)
 
     async def _handle(self, event: Requested | Notified) -> bool:

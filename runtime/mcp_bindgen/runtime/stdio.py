@@ -19,7 +19,7 @@ import anyio
 from anyio.abc import Process
 
 from .errors import ConnectionClosed
-from .pipes import Pipes
+from .pipes import CHUNK, Pipes
 from .transport import MAX_MESSAGE
 
 log = logging.getLogger("mcp_bindgen")
@@ -83,6 +83,22 @@ class StdioClientTransport(Pipes):
         super().__init__(source, sink, limit)
         self.process = process
 
+    async def close(self) -> None:
+        """Ends the child's input. What it still writes is for `drain`: a closed output would break it."""
+        if self._open:
+            self._open = False
+            self._reader.close()
+            anyio.notify_closing(self._sink)
+            os.close(self._sink)
+
+    async def drain(self) -> None:
+        """Reads and discards what the child still writes, until it ends."""
+        with suppress(OSError):
+            while True:
+                await anyio.wait_readable(self._source)
+                if not os.read(self._source, CHUNK):
+                    return
+
 
 @asynccontextmanager
 async def stdio(
@@ -136,7 +152,11 @@ async def stdio(
     finally:
         with anyio.CancelScope(shield=True):
             await transport.close()
-            await _stop(process, grace)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(transport.drain)
+                await _stop(process, grace)
+                tasks.cancel_scope.cancel()
+            os.close(source)
             await process.aclose()
 
 

@@ -14,10 +14,12 @@ class Oversized:
 
     Args:
         limit: The limit, in bytes.
+        head: How the message began, if that is still known; it may show whom to tell.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, head: bytes = b"") -> None:
         self.limit = limit
+        self.head = head
 
 
 class Transport(Protocol):
