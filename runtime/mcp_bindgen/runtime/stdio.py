@@ -24,8 +24,6 @@ from .transport import MAX_MESSAGE
 
 log = logging.getLogger("mcp_bindgen")
 
-CHUNK = 256 * 1024
-
 INHERITED = (
     "HOME",
     "LANG",
