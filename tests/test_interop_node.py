@@ -25,6 +25,9 @@ from .interop.typescript import judge, look
 from .wire import bounded
 
 
+pytestmark = pytest.mark.flaky(reruns=1)  # foreign processes on a busy machine may be slow once
+
+
 @pytest.fixture(autouse=True)
 def packages() -> None:
     """Only where the packages are installed; in CI they must be."""
