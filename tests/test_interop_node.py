@@ -24,7 +24,6 @@ from .interop.report import REVISIONS, Report
 from .interop.typescript import judge, look
 from .wire import bounded
 
-
 pytestmark = pytest.mark.flaky(reruns=1)  # foreign processes on a busy machine may be slow once
 
 

@@ -18,7 +18,6 @@ from .interop.processes import FULL_SERVER
 from .interop.report import REVISIONS, Report
 from .wire import bounded
 
-
 pytestmark = pytest.mark.flaky(reruns=1)  # foreign processes on a busy machine may be slow once
 
 
