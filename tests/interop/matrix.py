@@ -57,6 +57,13 @@ def documented(peer: Peer, revision: str, over: str) -> str | None:
     return None
 
 
+def verify(peer: Peer, revision: str, over: str) -> None:
+    """Has one conversation: every step must succeed, and the page must say what came of it."""
+    report = anyio.run(peer.report, revision, over)
+    report.check()
+    assert documented(peer, revision, over) in (cell(report), None), "python -m tests.interop.matrix"
+
+
 async def main() -> int:
     """Writes the page; says whether something failed."""
     reports: dict[tuple[Peer, str, str], Report] = {}
