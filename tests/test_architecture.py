@@ -70,7 +70,8 @@ def undocumented(path: Path) -> Iterator[str]:
     while pending:
         node, prefix = pending.pop()
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-            if ast.get_docstring(node) is None:
+            overloads = any(isinstance(part, ast.Name) and part.id == "overload" for part in node.decorator_list)
+            if ast.get_docstring(node) is None and not overloads:
                 yield prefix + node.name
             if isinstance(node, ast.ClassDef):
                 pending += [(inner, f"{node.name}.") for inner in node.body]

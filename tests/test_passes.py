@@ -36,6 +36,7 @@ from mcp_bindgen.protocol.passes.fill_defaults import fill_defaults
 from mcp_bindgen.protocol.passes.flatten_all_of import flatten_all_of
 from mcp_bindgen.protocol.passes.hoist_inline_objects import hoist_inline_objects
 from mcp_bindgen.protocol.passes.link_capabilities import link_capabilities
+from mcp_bindgen.protocol.passes.link_fields import link_fields
 from mcp_bindgen.protocol.passes.link_results import link_results
 from mcp_bindgen.protocol.passes.name_refinements import name_refinements
 from mcp_bindgen.protocol.passes.read_definitions import read_definitions
@@ -59,6 +60,8 @@ SEMANTICS: dict[str, Any] = {
     "results": {},
     "alternatives": {},
     "capabilities": {},
+    "names": {},
+    "filters": {},
     "defaults": {},
     "errors": {},
     "deprecations": [],
@@ -722,6 +725,29 @@ def test_link_results_leaves_notifications() -> None:
     assert link_results(collect_methods(read(schemas))).methods["gone"].result is None
 
 
+# --- fields ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("handshake", "named_by"), [(False, "the_name"), (True, None)])
+def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None:
+    schemas = {
+        "ClientRequest": union("GetRequest"),
+        "GetRequest": message("things/get", ref("GetParams")),
+        "GetParams": record(theName=STRING),
+        "ServerNotification": union("GoneNotification"),
+        "GoneNotification": message("gone"),
+        "Filter": record(thingsGone={"type": "boolean"}),
+        **({"Hello": const("initialize")} if handshake else {}),
+    }
+    stated = {"names": {"things/get": "theName"}, "filters": {"gone": "Filter.thingsGone"}}
+    linked = link_fields(link_results(collect_methods(read({**schemas, "GetResult": STRING}, **stated)))).methods
+    assert (linked["things/get"].named_by, linked["things/get"].filter) == (named_by, None)
+    assert (linked["gone"].named_by, linked["gone"].filter) == (None, "things_gone")
+    unknown = {"names": {"things/get": "other"}, "filters": {"gone": "Nothing.thingsGone"}}
+    linked = link_fields(collect_methods(read(schemas, **unknown))).methods
+    assert not any(method.named_by or method.filter for method in linked.values())
+
+
 # --- capabilities ---------------------------------------------------------------------------------------------
 
 CAPABILITIES: Schema = {
@@ -924,7 +950,7 @@ def test_fields_refuses_two_of_a_name() -> None:
         ("CallToolRequest", "call_tool"),
         ("PingRequest", "ping"),
         ("ListURLRequest", "list_url"),
-        ("AskRequest", "ask"),
+        ("FindRequest", "find"),
     ],
 )
 def test_request_stubs(definition: str, stub: str) -> None:

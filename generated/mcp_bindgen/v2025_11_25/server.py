@@ -2,12 +2,13 @@
 # Regenerate with: mcp-bindgen generate 2025-11-25
 """What a server of MCP 2025-11-25 answers, and what it may ask its client."""
 
-from collections.abc import AsyncIterator
-from typing import ClassVar, Literal
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, ClassVar, Final, Literal, overload
 
 from mcp_bindgen import runtime
 from mcp_bindgen.runtime.calls import Returns
 from mcp_bindgen.runtime.errors import MethodNotFound
+from mcp_bindgen.runtime.methods import Request
 from mcp_bindgen.runtime.values import Json
 
 from . import methods, types
@@ -331,6 +332,35 @@ class Context(runtime.Context):
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
         await self.notify(methods.TOOL_LIST_CHANGED, types.NotificationParams(meta=meta))
+
+    @overload
+    async def ask(self, key: str, params: types.ElicitRequestParams) -> types.ElicitResult: ...
+
+    @overload
+    async def ask(self, key: str, params: types.RequestParams) -> types.ListRootsResult: ...
+
+    @overload
+    async def ask(self, key: str, params: types.CreateMessageRequestParams) -> types.CreateMessageResult: ...
+
+    async def ask(self, key: str, params: Any) -> Any:
+        """Asks the client something while a request of its runs, in the way of the revision that it speaks.
+
+        In a stateful revision the question is a request of its own. In a stateless one the handler ends here, and runs
+        again from its beginning once the client has answered: what it does before is then done again.
+
+        Args:
+            key: Names the question among those of this handler; the same question has the same key when it runs again.
+            params: What is asked; their class decides how.
+        """
+        return await self.ask_by(key, _QUESTIONS[type(params)], params)
+
+
+_QUESTIONS: Final[Mapping[type, Request[Any, Any, Any]]] = {
+    types.ElicitRequestURLParams: methods.ELICIT,
+    types.ElicitRequestFormParams: methods.ELICIT,
+    types.RequestParams: methods.LIST_ROOTS,
+    types.CreateMessageRequestParams: methods.CREATE_MESSAGE,
+}
 
 
 class Server(runtime.Server):

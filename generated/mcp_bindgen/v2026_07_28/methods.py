@@ -63,6 +63,7 @@ PROMPT_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notificatio
     capabilities={
         "server": "server.prompts.listChanged",
     },
+    filter="prompts_list_changed",
 )
 """Notification, sent by the server."""
 
@@ -74,6 +75,7 @@ RESOURCE_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notificat
     capabilities={
         "server": "server.resources.listChanged",
     },
+    filter="resources_list_changed",
 )
 """Notification, sent by the server."""
 
@@ -84,6 +86,7 @@ RESOURCE_UPDATED: Final[Notification[types.ResourceUpdatedNotificationParams]] =
     capabilities={
         "server": "server.resources.subscribe",
     },
+    filter="resource_subscriptions",
 )
 """Notification, sent by the server."""
 
@@ -104,6 +107,7 @@ TOOL_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
     capabilities={
         "server": "server.tools.listChanged",
     },
+    filter="tools_list_changed",
 )
 """Notification, sent by the server."""
 
@@ -120,6 +124,7 @@ GET_PROMPT: Final[
     capabilities={
         "client": "server.prompts",
     },
+    named_by="name",
 )
 """Request, sent by the client."""
 
@@ -160,6 +165,7 @@ READ_RESOURCE: Final[
     capabilities={
         "client": "server.resources",
     },
+    named_by="uri",
 )
 """Request, sent by the client."""
 
@@ -232,6 +238,7 @@ CALL_TOOL: Final[
     capabilities={
         "client": "server.tools",
     },
+    named_by="name",
 )
 """Request, sent by the client."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp_bindgen.protocol import Protocol
 
 from .environment import render
-from .stubs import calls, handlers
+from .stubs import calls, handlers, questions
 
 
 def emit(protocol: Protocol, header: str) -> str:
@@ -15,5 +15,6 @@ def emit(protocol: Protocol, header: str) -> str:
         header=header,
         protocol=protocol,
         calls=list(calls(protocol, "server")),
+        questions=list(questions(protocol)),
         handlers=list(handlers(protocol, "server")),
     )

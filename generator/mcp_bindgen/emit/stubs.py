@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcp_bindgen.protocol import Protocol, naming
-from mcp_bindgen.protocol.model import Const, Field, Method, Object, Ref, Sender, Type
+from mcp_bindgen.protocol.model import Const, Field, Method, Object, Ref, Sender, Type, Union
 
 from .annotations import annotation, optional
 from .environment import docstring
@@ -74,6 +74,16 @@ class Handler:
     doc: str
 
 
+@dataclass(frozen=True)
+class Question:
+    """Something that a server's handler may ask the client, and the classes of its params, which tell it apart."""
+
+    constant: str
+    params: str
+    classes: tuple[str, ...]
+    returns: str
+
+
 def constant(method: Method) -> str:
     """The name of a method's descriptor in `methods.py`."""
     return naming.descriptor(method.stub)
@@ -114,6 +124,31 @@ def handlers(protocol: Protocol, receiver: Sender) -> Iterator[Handler]:
                 returns=answers(method),
                 doc=docstring(_handler_doc(method, receiver), indent=8),
             )
+
+
+def questions(protocol: Protocol) -> Iterator[Question]:
+    """What only a server asks. Two requests with the same params cannot be told apart by them, so they are left out."""
+    asked = [method for method in _ordered(protocol) if method.kind == "request" and method.senders == ("server",)]
+    classes = {method.name: tuple(_classes(protocol, method.params)) for method in asked}
+    for method in asked:
+        others = {name for other in asked if other is not method for name in classes[other.name]}
+        params = params_annotation(method)
+        if params is not None and method.result is not None and not others & set(classes[method.name]):
+            yield Question(constant(method), params, classes[method.name], annotation(method.result))
+
+
+def _classes(protocol: Protocol, type: Type | None) -> Iterator[str]:
+    """The classes that params may be of."""
+    match type:
+        case Ref(name) if isinstance(protocol.definitions[name].type, Object):
+            yield annotation(type)
+        case Ref(name):
+            yield from _classes(protocol, protocol.definitions[name].type)
+        case Union(members):
+            for member in members:
+                yield from _classes(protocol, member)
+        case _:
+            return
 
 
 def _ordered(protocol: Protocol) -> list[Method]:

@@ -144,6 +144,8 @@ class Method:
         result: What answers it; `None` for a notification.
         alternatives: What may answer it instead.
         capabilities: Sender -> dotted capability that must be declared first, e.g. `server.tools`.
+        named_by: The field of the params that names what it is about, where headers repeat it; in Python.
+        filter: The field of a subscription's filter that asks for it, in Python.
         doc: What it is for.
         deprecated: Why it should no longer be used, if so.
     """
@@ -159,6 +161,8 @@ class Method:
     result: Type | None = None
     alternatives: tuple[Type, ...] = ()
     capabilities: tuple[tuple[Sender, str], ...] = ()
+    named_by: str | None = None
+    filter: str | None = None
     doc: str = ""
     deprecated: str = ""
 

@@ -18,10 +18,24 @@ _MODULES = frozenset({"methods", "runtime", "types"})
 _FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self", "cls"}
 _ARGUMENTS = frozenset(dir(builtins)) | _MODULES
 _SIDES = frozenset({"bindings", "extra_capabilities", "info", "instructions", "options", "revision"})
-_CALLERS = frozenset({"call", "link", "metadata", "notify", "pages", "request"})
-_CLIENTS = frozenset({"connect", "connected", "server_capabilities", "server_info", "with_options"})
-_SERVERS = frozenset({"connections", "lifespan"})
-_CONTEXTS = frozenset({"log", "meta", "params", "peer_capabilities", "peer_info", "progress", "request_id", "session"})
+_CALLERS = frozenset({"call", "check", "link", "metadata", "notify", "pages", "request", "terms"})
+_CLIENTS = frozenset({"answer", "connect", "connected", "mirror", "server_capabilities", "server_info", "with_options"})
+_SERVERS = frozenset({"broadcast", "connections", "lifespan", "state_seal"})
+_CONTEXTS = frozenset(
+    {
+        "ask",
+        "ask_by",
+        "close_stream",
+        "log",
+        "meta",
+        "params",
+        "peer_capabilities",
+        "peer_info",
+        "progress",
+        "request_id",
+        "session",
+    }
+)
 INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS
 """The names of the runtime's classes: a stub of that name would hide what it inherits."""
 

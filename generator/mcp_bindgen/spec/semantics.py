@@ -24,7 +24,14 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
 }
 """Table -> the keys that each entry must have, and those that it may have; each with what its value must be."""
 
-_VALUES = {"results": TEXT, "alternatives": TEXTS, "capabilities": TEXT, "defaults": SCALAR}
+_VALUES = {
+    "results": TEXT,
+    "alternatives": TEXTS,
+    "capabilities": TEXT,
+    "names": TEXT,
+    "filters": TEXT,
+    "defaults": SCALAR,
+}
 """Table -> what each value in it must be."""
 
 _LISTS = frozenset({"deprecations"})

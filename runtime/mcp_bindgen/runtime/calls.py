@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from .errors import UnexpectedAnswer
-from .methods import Notification, Request
+from .capabilities import missing
+from .errors import CapabilityMissing, UnexpectedAnswer
+from .methods import Method, Notification, Request
+
+if TYPE_CHECKING:
+    from .jsonrpc import RequestId
+    from .terms import Terms
 
 T = TypeVar("T")
 Params = TypeVar("Params")
@@ -21,13 +26,15 @@ Returns: TypeAlias = T | Awaitable[T]
 
 
 class Link(Protocol):
-    """The way to the other side."""
+    """The way to the other side. `related` is the id of the other side's request that a message belongs to."""
 
-    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+    async def request(
+        self, method: Request[Params, Any, Answer], params: Params, *, related: RequestId | None = None
+    ) -> Answer:
         """Sends a request and waits for its answer; raises `ProtocolError` when the answer is an error."""
         ...
 
-    async def notify(self, method: Notification[Params], params: Params) -> None:
+    async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Sends a notification."""
         ...
 
@@ -46,8 +53,27 @@ class Caller:
     def __init__(self, link: Link) -> None:
         self.link = link
 
+    @property
+    def terms(self) -> Terms | None:
+        """What the two sides agreed on, if the link knows."""
+        return getattr(self.link, "terms", None)
+
+    def check(self, method: Method) -> None:
+        """Raises `CapabilityMissing` when `method` needs a capability that was not declared."""
+        terms = self.terms
+        capability = missing(method, terms.vocabulary.role, terms.declared) if terms is not None else None
+        if capability is not None:
+            raise CapabilityMissing(method.name, capability)
+
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        """Sends any request of the method table, or one of your own, and returns whatever answers it."""
+        """Sends any request of the method table, or one of your own, and returns whatever answers it.
+
+        Raises:
+            CapabilityMissing: The other side did not declare what this needs; nothing was sent.
+            ProtocolError: The answer is an error.
+            ConnectionClosed: The connection ended first.
+        """
+        self.check(method)
         return await self.link.request(method, params)
 
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
@@ -64,7 +90,8 @@ class Caller:
         return result
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
-        """Sends any notification of the method table, or one of your own."""
+        """Sends any notification of the method table, or one of your own; raises as `request` does."""
+        self.check(method)
         await self.link.notify(method, params)
 
     async def pages(self, call: Callable[[str | None], Awaitable[T]]) -> AsyncIterator[T]:

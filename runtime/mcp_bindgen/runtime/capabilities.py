@@ -7,7 +7,7 @@ from typing import Any
 
 from .guards import is_object
 from .methods import Method
-from .vocabulary import LOG, PING, SET_LEVEL, Role, Vocabulary
+from .vocabulary import LOG, PING, Role, Vocabulary
 
 _OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
 
@@ -16,14 +16,14 @@ def declare(role: Role, vocabulary: Vocabulary, offered: Iterable[str]) -> dict[
     """The capabilities that follow from the methods that are handled.
 
     A method that the other side sends needs a capability of ours; announcing a change of something that is offered is
-    always possible. Servers that can log (the runtime answers `logging/setLevel`) say so.
+    always possible. Every server can log, because the runtime sees to it.
     """
     other = _OTHER[role]
-    names = set(offered)
-    if role == "server" and SET_LEVEL in vocabulary.methods:
-        names.add(SET_LEVEL)
     found: dict[str, Any] = {}
-    for name in sorted(names):
+    log = vocabulary.methods.get(LOG)
+    if log is not None and role in log.capabilities:
+        _put(found, log.capabilities[role], vocabulary)
+    for name in sorted(set(offered)):
         method = vocabulary.methods.get(name)
         path = method.capabilities.get(other) if method is not None else None
         if path is not None and path.startswith(f"{role}."):

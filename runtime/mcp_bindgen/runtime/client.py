@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import anyio
 
+from . import stateful, stateless
 from .calls import Caller
-from .capabilities import declare, merge
 from .context import Context
 from .dispatcher import Route
-from .errors import MethodNotFound, UnsupportedRevision
-from .jsonrpc import RequestId, typed_params
+from .errors import HEADER_MISMATCH, MethodNotFound, ProtocolError, SessionLost, UnexpectedAnswer
+from .handlers import Handler, bound, is_handled
 from .methods import Request
 from .peer import Peer
-from .server import bound, introduction, is_handled
 from .session import Options, Progress, Session
 from .transport import Transport
-from .vocabulary import INITIALIZE, INITIALIZED, PING, module, vocabulary
+from .vocabulary import CALL_TOOL, LIST_TOOLS, Vocabulary, vocabulary
+
+if TYPE_CHECKING:
+    from .http.mirror import Mirror
 
 Params = TypeVar("Params")
+Result = TypeVar("Result")
 Answer = TypeVar("Answer")
 
 
@@ -36,6 +39,7 @@ class Client(Caller):
         server_info: How the server introduced itself.
         server_capabilities: What it declared, in wire form.
         instructions: How it wants to be used, if it says so.
+        mirror: What is repeated in HTTP headers, where that is done.
     """
 
     bindings: ClassVar[str]
@@ -46,6 +50,9 @@ class Client(Caller):
     server_capabilities: Mapping[str, Any] = {}
     instructions: str | None = None
     link: Session
+
+    mirror: Mirror | None = None
+    _introductions = 0
 
     def __init__(self) -> None:
         """A client that is not connected yet."""
@@ -59,10 +66,10 @@ class Client(Caller):
 
     @asynccontextmanager
     async def connected(self, transport: Transport | AbstractAsyncContextManager[Transport]) -> AsyncGenerator[Self]:
-        """This client, connected: the handshake is done when the block begins, everything is closed when it ends.
+        """This client, connected: the two sides know each other when the block begins, all is closed when it ends.
 
         Raises:
-            UnsupportedRevision: The server answers with a revision that this client does not speak.
+            UnsupportedRevision: The server does not speak the revision of this client.
             ConnectionClosed: The server is gone before the handshake is over.
         """
         async with AsyncExitStack() as stack:
@@ -71,11 +78,12 @@ class Client(Caller):
             words = vocabulary(self, self.bindings, "client")
             session = Session(Peer("client", {self.revision: words}), transport, self._bind, self.options)
             self.link = session
+            self._introducing = anyio.Lock()
             try:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(session.run)
                     try:
-                        await self._initialize(session)
+                        await self._introduce(self._introductions)
                         yield self
                     finally:
                         await session.close()
@@ -85,7 +93,53 @@ class Client(Caller):
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Sends any request of the method table, or one of your own, and returns whatever answers it."""
-        return await self.link.request(method, params, self.options)
+        self.check(method)
+        known = self._introductions
+        try:
+            answer = await self.link.request(method, params, self.options)
+        except SessionLost:
+            await self._introduce(known)
+            answer = await self.link.request(method, params, self.options)
+        except ProtocolError as error:
+            if error.code != HEADER_MISMATCH or self.mirror is None or method.name != CALL_TOOL:
+                raise
+            await stateless.relearn(self)
+            answer = await self.link.request(method, params, self.options)
+        if self.mirror is not None and method.name == LIST_TOOLS:
+            answer = self.mirror.learn(answer)
+        return answer
+
+    async def _introduce(self, known: int) -> None:
+        """Introduces this client to the server, unless that was done again after the `known` time."""
+        async with self._introducing:
+            if known == self._introductions:
+                words = self.link.peer.vocabulary
+                await (stateless if words.stateless else stateful).introduce(self, self.link)
+                self._introductions += 1
+
+    async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
+        """Sends a request and returns its usual result; what the server asks meanwhile, the handlers answer.
+
+        Raises:
+            ProtocolError: The server answered with an error.
+            MethodNotFound: It asked something that this client has no handler for.
+            UnexpectedAnswer: It answered with one of the method's alternatives.
+        """
+        answer = await self.request(method, params)
+        if isinstance(answer, method.alternatives):
+            answer = await stateless.settle(self, method, params, answer)
+        if isinstance(answer, method.alternatives):
+            raise UnexpectedAnswer(method.name, answer)
+        result: Result = answer
+        return result
+
+    async def answer(self, method: str, params: Any) -> Any:
+        """What this client answers to a question that came inside of a result; raises `MethodNotFound`."""
+        words = self.link.peer.vocabulary
+        route = words.questions.get(method)
+        if route is None:
+            raise MethodNotFound(method)
+        return await self._bind(words, route)(self.link, None, params)
 
     def with_options(
         self,
@@ -113,37 +167,13 @@ class Client(Caller):
         """Capabilities to declare beside those that follow from the handlers, in wire form."""
         return {}
 
-    async def _initialize(self, session: Session) -> None:
-        words = session.peer.vocabulary
-        offered = [name for name, route in words.routes.items() if is_handled(route, self)]
-        session.declared["client"] = merge(declare("client", words, offered), self.extra_capabilities())
-        types = module(self.bindings, "types")
-        method: Any = words.methods[INITIALIZE]
-        wire = {
-            "protocolVersion": self.revision,
-            "capabilities": session.declared["client"],
-            "clientInfo": introduction(getattr(self, "info", None), types.Implementation).model_dump(),
-        }
-        answer = await session.request(method, typed_params(method, wire), self.options)
-        if answer.protocol_version != self.revision:
-            raise UnsupportedRevision(self.revision, answer.protocol_version)
-        session.declared["server"] = self.server_capabilities = answer.capabilities.model_dump()
-        session.peer_info = self.server_info = answer.server_info
-        self.instructions = answer.instructions
-        session.peer.negotiated()
-        initialized: Any = words.methods[INITIALIZED]
-        await session.notify(initialized, None)
-
-    def _bind(self, session: Session, route: Route[Any]) -> Callable[[RequestId | None, Any], Any]:
-        name = route.method.name
+    def _bind(self, words: Vocabulary, route: Route[Any]) -> Handler:
         if not is_handled(route, self):
-            if route.method.kind == "notification" or name == PING:
-                return lambda id_, params: {}
-            raise MethodNotFound(name)
-        handler = bound(route, self)
-        if route.method.params is None:
-            return lambda id_, params: handler(Context(session, id_, params))
-        return lambda id_, params: handler(params, Context(session, id_, params))
+            if stateful.answers_by_default(route.method):
+                return lambda link, id_, params: {}
+            raise MethodNotFound(route.method.name)
+        work = bound(route, self)
+        return lambda link, id_, params: work(params, Context(link, id_, params))
 
 
 def _single(group: BaseExceptionGroup[Any]) -> BaseException:

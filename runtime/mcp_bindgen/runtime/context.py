@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -12,14 +12,18 @@ from .calls import Caller
 from .errors import ConnectionClosed
 from .guards import is_object
 from .jsonrpc import RequestId
+from .methods import Notification, Request
 from .vocabulary import LOG, PROGRESS
 
 if TYPE_CHECKING:
+    from .asking import Questions
     from .calls import Link
     from .session import Session
+    from .terms import Terms
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-"""The severities of log messages, the mildest first (RFC 5424)."""
+Params = TypeVar("Params")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
 
 class Context(Caller):
@@ -29,14 +33,28 @@ class Context(Caller):
         request_id: The request's id; `None` for a notification.
     """
 
-    def __init__(self, link: Link, request_id: RequestId | None = None, params: Any = None) -> None:
+    def __init__(
+        self,
+        link: Link,
+        request_id: RequestId | None = None,
+        params: Any = None,
+        terms: Terms | None = None,
+        questions: Questions | None = None,
+    ) -> None:
         self.link = link
         self.request_id = request_id
         self.params = params
+        self._terms = terms
+        self._questions = questions
+
+    @property
+    def terms(self) -> Terms | None:
+        """What the request may count on, if that is known."""
+        return self._terms or getattr(self.link, "terms", None)
 
     @property
     def session(self) -> Session:
-        """The connection; raises `ConnectionClosed` where there is none, as in a test with a link of its own."""
+        """The connection; raises `ConnectionClosed` where there is none, as for a request that stands for itself."""
         from .session import Session
 
         if not isinstance(self.link, Session):
@@ -45,19 +63,26 @@ class Context(Caller):
 
     @property
     def revision(self) -> str:
-        """The revision that the two sides agreed on."""
-        return self.session.peer.vocabulary.revision
+        """The revision that is spoken."""
+        return self._agreed.vocabulary.revision
 
     @property
     def peer_info(self) -> Any:
-        """How the other side introduced itself: an `Implementation`."""
-        return self.session.peer_info
+        """How the other side introduced itself: an `Implementation`, or `None`."""
+        return self._agreed.peer_info
 
     @property
     def peer_capabilities(self) -> Mapping[str, Any]:
         """What the other side declared, in wire form."""
-        peer = self.session.peer
-        return self.session.declared["client" if peer.role == "server" else "server"]
+        terms = self._agreed
+        return terms.declared["client" if terms.vocabulary.role == "server" else "server"]
+
+    @property
+    def _agreed(self) -> Terms:
+        terms = self.terms
+        if terms is None:
+            raise ConnectionClosed("this context has no connection")
+        return terms
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -68,6 +93,44 @@ class Context(Caller):
         if isinstance(meta, BaseModel):
             return meta.model_dump()
         return meta if is_object(meta) else {}
+
+    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+        """Sends any request of the method table, or one of your own, and returns whatever answers it."""
+        self.check(method)
+        if method.carrier == "embedded":
+            answer: Answer = await self._embedded(None, method, params)
+            return answer
+        return await self.link.request(method, params, related=self.request_id)
+
+    async def notify(self, method: Notification[Params], params: Params) -> None:
+        """Sends any notification of the method table, or one of your own."""
+        self.check(method)
+        await self.link.notify(method, params, related=self.request_id)
+
+    async def ask_by(self, key: str, method: Request[Params, Result, Any], params: Params) -> Result:
+        """Asks the client something, as `ask` does, by a method of your choice."""
+        if method.carrier != "embedded":
+            return await self.call(method, params)
+        self.check(method)
+        answer: Result = await self._embedded(key, method, params)
+        return answer
+
+    async def _embedded(self, key: str | None, method: Request[Any, Any, Any], params: Any) -> Any:
+        if self._questions is None:
+            raise RuntimeError(f"{method.name} can only be asked while a request runs that may be answered in rounds")
+        return await self._questions.ask(key or self._questions.next_key(method.name), method, params)
+
+    def close_stream(self, retry: float = 1.0) -> bool:
+        """Hangs up on the client while the request goes on, so that no connection is held: it comes back for the rest.
+
+        Args:
+            retry: After how many seconds it should.
+
+        Returns:
+            Whether that was possible: what is sent meanwhile is kept, and the client knows how to come back.
+        """
+        close = getattr(getattr(self.link, "transport", None), "close_stream", None)
+        return close is not None and close(self.request_id, round(retry * 1000))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tells the other side how far the request is; does nothing when it did not ask.
@@ -84,18 +147,17 @@ class Context(Caller):
         await self._notify(PROGRESS, wire)
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
-        """Sends a log message, unless the client asked for more severe ones only.
+        """Sends a log message, unless the client does not want it.
 
         Args:
             level: One of `LEVELS`.
             data: Any JSON value.
             logger: Which part of the server speaks.
         """
-        wanted = self.session.log_level
-        if wanted is None or LEVELS.index(level) >= LEVELS.index(wanted):
+        if self._agreed.wants(level):
             await self._notify(LOG, {"level": level, "data": data, "logger": logger})
 
     async def _notify(self, name: str, wire: dict[str, Any]) -> None:
-        method: Any = self.session.peer.vocabulary.methods[name]
+        method: Any = self._agreed.vocabulary.methods[name]
         known = {key: value for key, value in wire.items() if value is not None or key == "data"}
         await self.notify(method, jsonrpc.typed_params(method, known))

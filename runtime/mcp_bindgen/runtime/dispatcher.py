@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import isawaitable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
-from .calls import Returns
 from .errors import InvalidParams, MethodNotFound
 from .guards import is_array, is_object
 from .methods import Method, Notification, Request
+
+if TYPE_CHECKING:
+    from .calls import Returns
 
 Target = TypeVar("Target")
 Ctx = TypeVar("Ctx")

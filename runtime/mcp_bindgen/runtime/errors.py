@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 PARSE_ERROR = -32700
@@ -9,6 +10,9 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+HEADER_MISMATCH = -32020
+MISSING_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
 
 
 class ProtocolError(Exception):
@@ -30,8 +34,8 @@ class ProtocolError(Exception):
 class MethodNotFound(ProtocolError):
     """The method does not exist in this revision, or this side does not offer it."""
 
-    def __init__(self, method: str) -> None:
-        super().__init__(METHOD_NOT_FOUND, f"Method not found: {method}")
+    def __init__(self, method: str, data: Any = None) -> None:
+        super().__init__(METHOD_NOT_FOUND, f"Method not found: {method}", data)
 
 
 class InvalidParams(ProtocolError):
@@ -40,6 +44,36 @@ class InvalidParams(ProtocolError):
     def __init__(self, method: str, problems: list[dict[str, str]]) -> None:
         first = problems[0]
         super().__init__(INVALID_PARAMS, f"Invalid params of {method}: {first['path']}: {first['problem']}", problems)
+
+
+class HeaderMismatch(ProtocolError):
+    """HTTP headers that are missing, malformed or at odds with the body."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(HEADER_MISMATCH, f"Header mismatch: {reason}")
+
+
+class MissingClientCapability(ProtocolError):
+    """The request needs something that its client did not declare; `data` has it in the form of capabilities."""
+
+    def __init__(self, path: str) -> None:
+        tree: dict[str, Any] = {}
+        for name in reversed(path.split(".")):
+            tree = {name: tree}
+        super().__init__(
+            MISSING_CLIENT_CAPABILITY, f"Missing client capability: {path}", {"requiredCapabilities": tree}
+        )
+
+
+class UnsupportedVersion(ProtocolError):
+    """The request is in a revision that is not served here; `data` names those that are."""
+
+    def __init__(self, requested: str, supported: Sequence[str]) -> None:
+        super().__init__(
+            UNSUPPORTED_VERSION,
+            f"Unsupported protocol version: {requested}",
+            {"supported": list(supported), "requested": requested},
+        )
 
 
 class UnexpectedAnswer(Exception):
@@ -67,6 +101,22 @@ class CapabilityMissing(Exception):
         self.capability = capability
 
 
+class SessionLost(ConnectionClosed):
+    """The server has forgotten this session; a new handshake begins another one."""
+
+
+class Refused(ConnectionClosed):
+    """A server answered with an HTTP status that says no, and with nothing of the protocol.
+
+    Attributes:
+        status: The status.
+    """
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
 class RequestTimeout(Exception):
     """No answer came in time; the other side was told that it is no longer wanted."""
 
@@ -75,9 +125,12 @@ class UnsupportedRevision(Exception):
     """The two sides have no revision in common.
 
     Attributes:
-        revision: The one that the server speaks.
+        revision: The one that the server speaks, or the first of them.
+        revisions: All that it says it speaks.
     """
 
-    def __init__(self, ours: str, revision: str) -> None:
-        super().__init__(f"the server speaks {revision}, this client {ours}; use the client of that revision")
-        self.revision = revision
+    def __init__(self, ours: str, *theirs: str) -> None:
+        spoken = " or ".join(theirs)
+        super().__init__(f"the server speaks {spoken}, this client {ours}; use the client of that revision")
+        self.revision = theirs[0] if theirs else ""
+        self.revisions = theirs

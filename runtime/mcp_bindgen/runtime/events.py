@@ -10,6 +10,7 @@ from .dispatcher import Route
 from .errors import ProtocolError
 from .jsonrpc import RequestId
 from .methods import Request
+from .vocabulary import Vocabulary
 
 
 class State(Enum):
@@ -23,19 +24,21 @@ class State(Enum):
 
 @dataclass(slots=True)
 class Requested:
-    """The other side asks: handle it, then call `Peer.respond` or `Peer.fail` with its id."""
+    """The other side asks, in the words of a revision: handle it, then call `Peer.respond` or `Peer.fail`."""
 
     id: RequestId
     route: Route[Any]
     params: Any
+    vocabulary: Vocabulary
 
 
 @dataclass(slots=True)
 class Notified:
-    """The other side tells."""
+    """The other side tells, in the words of a revision."""
 
     route: Route[Any]
     params: Any
+    vocabulary: Vocabulary
 
 
 @dataclass(slots=True)
@@ -65,10 +68,11 @@ class CancelRequested:
 
 @dataclass(slots=True)
 class Rejected:
-    """Something unusable came; `reply` is what to send back, possibly nothing."""
+    """Something unusable came; `reply` is what to send back, possibly nothing, and `id` the request it answers."""
 
     error: ProtocolError
     reply: bytes
+    id: RequestId | None = None
 
 
 Event = Requested | Notified | Answered | Progressed | CancelRequested | Rejected

@@ -135,10 +135,21 @@ def write_params(method: Method, params: Any) -> bytes:
     return serializer.to_json(params) if serializer is not None else _writer(method.params).dump_json(params)
 
 
+class Written(bytes):
+    """A result that is JSON text already."""
+
+
 def write_result(result: Any) -> bytes:
     """The JSON text of a result: a model of ours, or any JSON value."""
+    if type(result) is Written:
+        return result
     serializer = getattr(result, "__pydantic_serializer__", None)
     return serializer.to_json(result) if serializer is not None else to_json(result)
+
+
+def plain(value: Any) -> Any:
+    """The wire form of a model, as Python's dicts and lists."""
+    return from_json(write_result(value))
 
 
 def _id(value: RequestId | None) -> bytes:

@@ -32,6 +32,7 @@ class Request(Generic[Params, Result, Answer]):
         params_required: Whether `params` must be there even if empty.
         carrier: A message of its own, or embedded in results and params of others.
         capabilities: Sender -> the capability that must be declared before that side may send it.
+        named_by: The field of its params that names what it is about, where HTTP headers repeat it.
     """
 
     name: str
@@ -42,12 +43,17 @@ class Request(Generic[Params, Result, Answer]):
     params_required: bool = True
     carrier: Carrier = "message"
     capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
+    named_by: str | None = None
     kind: Literal["request"] = field(default="request", init=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Notification(Generic[Params]):
-    """A method that is not answered. The attributes are those of `Request`."""
+    """A method that is not answered. The other attributes are those of `Request`.
+
+    Attributes:
+        filter: The field of a subscription's filter that asks for it, if it comes by subscription.
+    """
 
     name: str
     sender: Sender
@@ -55,6 +61,7 @@ class Notification(Generic[Params]):
     params_required: bool = True
     carrier: Carrier = "message"
     capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
+    filter: str | None = None
     kind: Literal["notification"] = field(default="notification", init=False)
 
 

@@ -7,16 +7,23 @@ handled, batches, cancellation, and what may be said before the handshake is ove
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from . import jsonrpc
+from . import jsonrpc, metadata
 from .dispatcher import Route, problems
-from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
+from .errors import (
+    INTERNAL_ERROR,
+    ConnectionClosed,
+    InvalidParams,
+    MethodNotFound,
+    ProtocolError,
+    UnsupportedVersion,
+)
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested, State
 from .guards import is_array, is_object
 from .jsonrpc import RequestId
@@ -41,14 +48,20 @@ class Peer:
     Args:
         role: Which end.
         vocabularies: Revision -> what this end understands in it, best last. A server picks one of them when the client
-            introduces itself; a client has one.
+            introduces itself, or for each request that names a stateless one; a client has one.
+        supported: The revisions to name to who wants another one, the best first; by default those above.
     """
 
-    def __init__(self, role: Role, vocabularies: Mapping[str, Vocabulary]) -> None:
+    def __init__(
+        self, role: Role, vocabularies: Mapping[str, Vocabulary], supported: Sequence[str] | None = None
+    ) -> None:
         self.role: Role = role
-        self.state = State.NEW
         self.vocabularies = vocabularies
-        self.vocabulary = list(vocabularies.values())[-1]
+        self.stateful = [words for words in vocabularies.values() if not words.stateless]
+        self.stateless = {revision: words for revision, words in vocabularies.items() if words.stateless}
+        self.vocabulary = (self.stateful or list(self.stateless.values()))[-1]
+        self.state = State.NEW if self.stateful else State.READY
+        self.supported = supported if supported is not None else list(vocabularies)[::-1]
         self.pending: dict[int, Pending] = {}
         self.handling: dict[RequestId, _Batch | None] = {}
         self._introducing: RequestId | None = None
@@ -76,7 +89,8 @@ class Peer:
         error = jsonrpc.invalid(f"the message is larger than {limit} bytes")
         answered = jsonrpc.peek_answer(head)
         if answered is None:
-            return [Rejected(error, jsonrpc.failure(jsonrpc.peek_request(head), error))]
+            id_ = jsonrpc.peek_request(head)
+            return [Rejected(error, jsonrpc.failure(id_, error), id_)]
         pending = self.pending.pop(answered, None)
         return [] if pending is None else [Answered(pending, error=error)]
 
@@ -95,8 +109,11 @@ class Peer:
                 return None
             return Answered(self.pending.pop(answered), message["result"])
         method = jsonrpc.peek_method(data)
-        route = self.vocabulary.routes.get(method) if method is not None else None
-        if route is None or self.state is not State.READY or method == INITIALIZE:
+        words = self._peek_vocabulary(data)
+        route = words.routes.get(method) if method is not None and words is not None else None
+        if route is None or words is None or method == INITIALIZE:
+            return None
+        if self.state is not State.READY and not (words.stateless and self.role == "server"):
             return None
         try:
             message = jsonrpc.message_reader(route).validate_json(data)
@@ -107,11 +124,20 @@ class Peer:
             id_ = message.get("id")
             if id_ is None or id_ in self.handling:
                 return None
+            if words.stateless and self.role == "server" and not metadata.is_in(params, words.revision):
+                return None
             self.handling[id_] = None
-            return Requested(id_, route, params)
+            return Requested(id_, route, params, words)
         if "id" in message:
             return None
         return self._notified(route, params)
+
+    def _peek_vocabulary(self, data: bytes) -> Vocabulary | None:
+        """The words that a message seems to be in."""
+        if not self.stateless or self.role == "client":
+            return self.vocabulary
+        revision = metadata.peek_version(data)
+        return self.vocabulary if revision is None else self.stateless.get(revision)
 
     def _receive_batch(self, messages: list[Any]) -> list[Event]:
         if not self.vocabulary.batches or not messages:
@@ -136,7 +162,7 @@ class Peer:
             return self._interpret(message, id_, batch)
         except ProtocolError as error:
             silent = "method" in message and "id" not in message and isinstance(message.get("method"), str)
-            return [Rejected(error, b"" if silent or _is_answer(message) else jsonrpc.failure(id_, error))]
+            return [Rejected(error, b"" if silent or _is_answer(message) else jsonrpc.failure(id_, error), id_)]
 
     def _interpret(self, message: dict[str, Any], id_: RequestId | None, batch: _Batch | None) -> list[Event]:
         if message.get("jsonrpc") != "2.0":
@@ -149,7 +175,7 @@ class Peer:
         if "id" in message:
             if id_ is None:
                 raise jsonrpc.invalid('"id" must be a string or an integer')
-            return [self._request(name, message, id_, batch)]
+            return [self._request(name, message, id_, batch, self._vocabulary_of(name, message))]
         route = self.vocabulary.routes.get(name)
         if route is None or route.method.kind != "notification":
             raise MethodNotFound(name)
@@ -157,29 +183,48 @@ class Peer:
             raise jsonrpc.invalid("the connection is not initialized")
         return [self._notified(route, jsonrpc.read_params(route, message))]
 
-    def _request(self, name: str, message: dict[str, Any], id_: RequestId, batch: _Batch | None) -> Event:
+    def _vocabulary_of(self, name: str, message: dict[str, Any]) -> Vocabulary:
+        """The words that a request is in: those of the connection, unless it names a stateless revision itself."""
+        if not self.stateless or self.role == "client":
+            return self.vocabulary
+        newest = list(self.stateless.values())[-1]
+        revision = metadata.stated_version(message)
+        if isinstance(revision, str):
+            if revision not in self.stateless:
+                raise UnsupportedVersion(revision, self.supported)
+            return self.stateless[revision]
+        old = name == INITIALIZE or name in self.vocabulary.routes or name not in newest.routes
+        return self.vocabulary if self.stateful and revision is None and old else newest
+
+    def _request(
+        self, name: str, message: dict[str, Any], id_: RequestId, batch: _Batch | None, words: Vocabulary
+    ) -> Event:
         if id_ in self.handling:
             raise jsonrpc.invalid(f"the id {id_!r} is in use")
-        if name == INITIALIZE and self.role == "server":
+        if words.stateless:
+            if name == INITIALIZE:
+                raise MethodNotFound(name, {"supported": list(self.supported)})
+        elif name == INITIALIZE and self.role == "server":
             if self.state is not State.NEW or self._introducing in self.handling or batch is not None:
                 raise jsonrpc.invalid("initialize comes once, first and alone")
             self._introducing = id_
-            self._negotiate(message)
+            words = self._negotiate(message)
         elif self.state is not State.READY and name != PING:
             raise jsonrpc.invalid("the connection is not initialized")
-        route = self.vocabulary.routes.get(name)
+        route = words.routes.get(name)
         if route is None or route.method.kind != "request":
             raise MethodNotFound(name)
         params = jsonrpc.read_params(route, message)
         self.handling[id_] = batch
-        return Requested(id_, route, params)
+        return Requested(id_, route, params, words)
 
-    def _negotiate(self, message: dict[str, Any]) -> None:
+    def _negotiate(self, message: dict[str, Any]) -> Vocabulary:
         """Picks the revision that the client asks for, or else our best; the client decides whether that will do."""
         params = message.get("params")
         wanted = params.get("protocolVersion") if is_object(params) else None
-        best = list(self.vocabularies.values())[-1]
-        self.vocabulary = self.vocabularies.get(wanted, best) if isinstance(wanted, str) else best
+        fitting = [words for words in self.stateful if words.revision == wanted]
+        self.vocabulary = (fitting or self.stateful)[-1]
+        return self.vocabulary
 
     def _notified(self, route: Route[Any], params: Any) -> Event:
         name = route.method.name
@@ -187,13 +232,15 @@ class Peer:
             id_ = getattr(params, "request_id", None)
             if id_ in self.handling and (self.state is not State.NEW or id_ != self._introducing):
                 return CancelRequested(id_, getattr(params, "reason", None))
+            if self.role == "client" and self.vocabulary.stateless and isinstance(id_, int) and id_ in self.pending:
+                return Answered(self.pending.pop(id_), error=ConnectionClosed("the server ended the subscription"))
         elif name == PROGRESS:
             token = getattr(params, "progress_token", None)
             if isinstance(token, int) and token in self.pending:
                 return Progressed(self.pending[token], params)
         elif name == INITIALIZED and self.role == "server" and self.state is State.NEGOTIATED:
             self.state = State.READY
-        return Notified(route, params)
+        return Notified(route, params, self.vocabulary)
 
     def _answer(self, message: dict[str, Any], id_: RequestId | None) -> list[Event]:
         pending = self.pending.pop(id_, None) if isinstance(id_, int) else None
@@ -279,6 +326,17 @@ class Peer:
         if revision is not None:
             self.vocabulary = self.vocabularies[revision]
         self.state = State.READY if self.role == "client" else State.NEGOTIATED
+
+    def lose(self, id_: int, error: Exception) -> list[Event]:
+        """What it means that the answer to a request of ours will not come."""
+        pending = self.pending.pop(id_, None)
+        return [] if pending is None else [Answered(pending, error=error)]
+
+    def resume(self, revision: str, first_id: int) -> None:
+        """Goes on as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
+        self.vocabulary = next(words for words in self.stateful if words.revision == revision)
+        self.state = State.READY
+        self._ids = itertools.count(first_id)
 
     def close(self, reason: str) -> list[Answered]:
         """Ends the connection: every request of ours fails with one clear error."""

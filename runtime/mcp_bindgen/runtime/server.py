@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, ClassVar
 
-from .capabilities import declare, merge
+import anyio
+
+from . import stateful, stateless
 from .context import Context
-from .coroutines import in_thread
 from .dispatcher import Route
-from .errors import MethodNotFound
-from .events import State
-from .jsonrpc import RequestId
+from .errors import ConnectionClosed
+from .handlers import Handler, declared
 from .peer import Peer
+from .request_state import StateSeal
 from .session import Options, Session
+from .subscriptions import Subscription, attached, audience
 from .transport import Transport
-from .vocabulary import CANCELLED, INITIALIZE, INITIALIZED, PING, PROGRESS, SET_LEVEL, module, vocabulary
+from .vocabulary import Vocabulary, module, vocabulary
 
 
 class Server:
@@ -28,6 +29,8 @@ class Server:
         revision: The revision it speaks.
         instructions: How a model should use the server, told to every client.
         options: How the server's own requests are sent.
+        state_seal: Protects what a client carries from one round of a request to the next (stateless revisions).
+            Processes that serve the same clients need one with the same keys.
     """
 
     bindings: ClassVar[str]
@@ -35,6 +38,7 @@ class Server:
     info: Any
     instructions: str | None = None
     options: Options = Options()
+    state_seal: StateSeal = StateSeal()
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -47,12 +51,88 @@ class Server:
 
     @property
     def connections(self) -> list[Context]:
-        """A context for each client that is connected now, for what is sent outside of a request."""
-        return [
-            _context(self, session, None, None)
-            for session in _sessions(self)
-            if session.peer.state is State.READY and session.peer.vocabulary.revision == self.revision
-        ]
+        """A context for each client that can be told something now: those that are connected, or that listen."""
+        context: type[Context] = module(self.bindings, "server").Context
+        links: list[Any] = [link for link in audience(self) if isinstance(link, Session | Subscription) and link.ready]
+        return [context(link) for link in links if link.terms.vocabulary.revision == self.revision]
+
+    async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
+        """Tells all clients something: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
+
+        They are told at the same time; who is slow delays nobody, and who is gone is left out.
+
+        Args:
+            tell: Tells one client, given its context.
+        """
+
+        async def one(context: Context) -> None:
+            with suppress(ConnectionClosed):
+                await tell(context)
+
+        async with anyio.create_task_group() as tasks:
+            for context in self.connections:
+                tasks.start_soon(one, context)
+
+
+class Service:
+    """Servers that are served together, one for each revision.
+
+    Args:
+        servers: The servers.
+
+    Attributes:
+        servers: The servers, the oldest revision first.
+        vocabularies: Revision -> what is understood in it.
+
+    Raises:
+        ValueError: There is none, or there are two for a revision.
+    """
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = sorted(servers, key=lambda server: server.revision)
+        self.vocabularies: dict[str, Vocabulary] = {
+            server.revision: vocabulary(server, server.bindings, "server") for server in self.servers
+        }
+        if not servers or len(self.vocabularies) < len(servers):
+            raise ValueError("serving needs servers, one for each revision")
+        self._by_revision = {server.revision: server for server in self.servers}
+        self._handlers: dict[tuple[str, Route[Any]], Handler] = {}
+
+    @property
+    def supported(self) -> list[str]:
+        """The revisions, the best first."""
+        return list(reversed(self.vocabularies))
+
+    def handler(self, words: Vocabulary, route: Route[Any]) -> Handler:
+        """What takes the messages of `route`; raises `MethodNotFound` where nothing does."""
+        key = words.revision, route
+        found = self._handlers.get(key)
+        if found is None:
+            server = self._by_revision[words.revision]
+            if words.stateless:
+                found = stateless.handler(server, words, route, self.supported)
+            else:
+                found = stateful.handler(server, words, route)
+            self._handlers[key] = found
+        return found
+
+    def session(self, transport: Transport) -> Session:
+        """A session for a new connection."""
+        peer = Peer("server", self.vocabularies)
+        return Session(peer, transport, self.handler, self.servers[-1].options)
+
+    def revive(self, session: Session, memory: Mapping[str, Any], first_id: int) -> None:
+        """Makes a new session go on where another one was: see `stateful.revive`; raises `KeyError`."""
+        server = self._by_revision[memory["revision"]]
+        offers = declared(server, self.vocabularies[server.revision])
+        stateful.revive(session, memory, offers, first_id)
+
+    async def run(self, session: Session) -> None:
+        """Serves a connection until either side ends it."""
+        async with AsyncExitStack() as stack:
+            for server in self.servers:
+                stack.enter_context(attached(server, session))
+            await session.run()
 
 
 async def serve(transport: Transport, *servers: Server) -> None:
@@ -60,23 +140,11 @@ async def serve(transport: Transport, *servers: Server) -> None:
 
     Args:
         transport: How messages travel.
-        servers: One for each revision that is offered; the client's wish decides, else the newest.
+        servers: One for each revision that is offered. A request that names a stateless revision is answered in it;
+            else the client's wish at the handshake decides, or the newest revision that has one.
     """
-    ordered = sorted(servers, key=lambda server: server.revision)
-    peer = Peer("server", {server.revision: vocabulary(server, server.bindings, "server") for server in ordered})
-    by_revision = {server.revision: server for server in ordered}
-
-    def bind(session: Session, route: Route[Any]) -> Callable[[RequestId | None, Any], Any]:
-        return _bind(by_revision[session.peer.vocabulary.revision], session, route)
-
-    session = Session(peer, transport, bind, ordered[-1].options)
-    for server in ordered:
-        _sessions(server).append(session)
-    try:
-        await session.run()
-    finally:
-        for server in ordered:
-            _sessions(server).remove(session)
+    service = Service(servers)
+    await service.run(service.session(transport))
 
 
 @asynccontextmanager
@@ -86,97 +154,3 @@ async def lifespans(servers: Sequence[Server]) -> AsyncGenerator[None]:
         for server in servers:
             await stack.enter_async_context(server.lifespan())
         yield
-
-
-def introduction(info: Any, implementation: type[Any]) -> Any:
-    """How a side introduces itself; a side that says nothing of itself is named after us."""
-    return info if info is not None else implementation(name="mcp-bindgen", version="0")
-
-
-def _sessions(server: Server) -> list[Session]:
-    found: list[Session] = server.__dict__.setdefault("_sessions", [])
-    return found
-
-
-def _context(server: Server, session: Session, id_: RequestId | None, params: Any) -> Context:
-    kind: type[Context] = module(server.bindings, "server").Context
-    return kind(session, id_, params)
-
-
-def _bind(server: Server, session: Session, route: Route[Any]) -> Callable[[RequestId | None, Any], Any]:
-    """The handler of `route`: the server's own, else ours."""
-    name = route.method.name
-    if not is_handled(route, server):
-        ours = _OURS.get(name)
-        if ours is None:
-            raise MethodNotFound(name)
-        return lambda id_, params: ours(server, session, params)
-    handler = bound(route, server)
-    context: type[Context] = module(server.bindings, "server").Context
-    if name == INITIALIZE:
-        return lambda id_, params: _initialize_by(handler, session, params, context(session, id_, params))
-    if route.method.params is None:
-        return lambda id_, params: handler(context(session, id_, params))
-    return lambda id_, params: handler(params, context(session, id_, params))
-
-
-def is_handled(route: Route[Any], target: object) -> bool:
-    """Whether `target` overrides the stub of a route, or brought the route itself."""
-    return hasattr(route.handler, "__mcp_method__") or route.handled_by(target)
-
-
-def bound(route: Route[Any], target: object) -> Callable[..., Any]:
-    """The handler of `route`, bound to `target`; one that blocks runs in a thread."""
-    handler = getattr(target, route.handler.__name__)
-    return handler if inspect.iscoroutinefunction(handler) else in_thread(handler)
-
-
-def _initialize(server: Server, session: Session, params: Any) -> Any:
-    _introduce(session, params)
-    peer = session.peer
-    words = peer.vocabulary
-    offered = [name for name, route in words.routes.items() if is_handled(route, server)]
-    session.declared["server"] = merge(declare("server", words, offered), server.extra_capabilities())
-    method: Any = words.methods[INITIALIZE]
-    wire = {
-        "protocolVersion": words.revision,
-        "capabilities": session.declared["server"],
-        "serverInfo": introduction(getattr(server, "info", None), module(server.bindings, "types").Implementation),
-    }
-    if server.instructions is not None:
-        wire["instructions"] = server.instructions
-    peer.negotiated()
-    return method.result.model_validate(wire)
-
-
-async def _initialize_by(handler: Callable[..., Any], session: Session, params: Any, context: Context) -> Any:
-    """A server that answers `initialize` itself."""
-    _introduce(session, params)
-    answer = await handler(params, context)
-    session.declared["server"] = answer.capabilities.model_dump()
-    session.peer.negotiated()
-    return answer
-
-
-def _introduce(session: Session, params: Any) -> None:
-    session.declared["client"] = params.capabilities.model_dump()
-    session.peer_info = params.client_info
-
-
-def _set_level(server: Server, session: Session, params: Any) -> Any:
-    session.log_level = params.level
-    return {}
-
-
-def _nothing(server: Server, session: Session, params: Any) -> Any:
-    return {}
-
-
-_OURS: dict[str, Callable[[Server, Session, Any], Any]] = {
-    INITIALIZE: _initialize,
-    INITIALIZED: _nothing,
-    PING: _nothing,
-    CANCELLED: _nothing,
-    PROGRESS: _nothing,
-    SET_LEVEL: _set_level,
-}

@@ -14,16 +14,17 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from .capabilities import missing
 from .coroutines import is_being_cancelled, resume
 from .dispatcher import Route
-from .errors import INTERNAL_ERROR, CapabilityMissing, ConnectionClosed, ProtocolError, RequestTimeout
-from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
+from .errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, RequestTimeout
+from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested, State
+from .handlers import Handler
 from .jsonrpc import RequestId
 from .methods import Method, Notification, Request
 from .peer import Peer
-from .transport import Oversized, Transport
-from .vocabulary import Role
+from .terms import Terms
+from .transport import Lost, Outgoing, Oversized, Transport
+from .vocabulary import CANCELLED, Vocabulary
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -71,34 +72,47 @@ class Session:
     Args:
         peer: The protocol's state.
         transport: How messages travel.
-        bind: Gives the handler of a route for the connection's revision, and the context of a request.
+        bind: Gives the handler of a route of a revision.
         options: How requests are sent unless they say otherwise.
+
+    Attributes:
+        terms: What the two sides agreed on.
+        meta: What requests say of this side in their `_meta` (stateless revisions).
+        headers: Says what a transport with headers repeats there of a message of ours.
+        principal: Who is on the other side, if the transport knows.
+        closed: Set when the connection is over.
     """
 
     def __init__(
         self,
         peer: Peer,
         transport: Transport,
-        bind: Callable[[Session, Route[Any]], Callable[[RequestId | None, Any], Any]],
+        bind: Callable[[Vocabulary, Route[Any]], Handler],
         options: Options | None = None,
     ) -> None:
         self.peer = peer
         self.transport = transport
         self.options = options or Options()
-        self.declared: dict[Role, Mapping[str, Any]] = {"client": {}, "server": {}}
-        self.peer_info: Any = None
-        self.log_level: str | None = None
+        self.terms = Terms(peer.vocabulary)
+        self.meta: Mapping[str, Any] = {}
+        self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
+        self.principal: str | None = getattr(transport, "principal", None)
         self._bind = bind
-        self._handlers: dict[str, Callable[[RequestId | None, Any], Any]] = {}
         self._events: deque[Event] = deque()
-        self._backlog: deque[bytes | Oversized] = deque()
-        self._outgoing: list[bytes] = []
+        self._backlog: deque[bytes | Oversized | Lost] = deque()
+        self._outgoing: list[Outgoing] = []
         self._unread = 0
-        self._queue: list[bytes] = []
+        self._queue: list[Outgoing] = []
         self._running: dict[RequestId, anyio.CancelScope] = {}
         self._sending = anyio.Lock(fast_acquire=True)
         self._tasks: TaskGroup | None = None
+        self._independent: bool = getattr(transport, "independent", False)
         self.closed = anyio.Event()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the handshake is over and the connection lives."""
+        return self.peer.state is State.READY
 
     # --- running ----------------------------------------------------------------------------------------------
 
@@ -166,7 +180,7 @@ class Session:
         await resume(work, trap, copy_context())
         return True
 
-    async def _answer(self, answers: list[bytes]) -> None:
+    async def _answer(self, answers: list[Outgoing]) -> None:
         size = sum(map(len, answers))
         self._unread += size
         try:
@@ -181,9 +195,11 @@ class Session:
                 while (self._running or self._unread) and not self.closed.is_set():
                     await anyio.sleep(0.01)
 
-    def _understand(self, message: bytes | Oversized) -> list[Event]:
+    def _understand(self, message: bytes | Oversized | Lost) -> list[Event]:
         if isinstance(message, Oversized):
             return self.peer.receive_oversized(message.limit, message.head)
+        if isinstance(message, Lost):
+            return self.peer.lose(message.id, message.error)
         return self.peer.receive(message)
 
     async def _handle(self, event: Requested | Notified) -> bool:
@@ -191,7 +207,7 @@ class Session:
         id_ = event.id if isinstance(event, Requested) else None
         data = b""
         variables = copy_context()
-        work = self._work(id_, event.route, event.params)
+        work = self._work(id_, event)
         with anyio.CancelScope() as scope:
             if id_ is not None:
                 self._running[id_] = scope
@@ -200,7 +216,7 @@ class Session:
             except StopIteration as done:
                 self._forget(id_)
                 if done.value:
-                    self._outgoing.append(done.value)
+                    self._outgoing.append(_answering(done.value, id_))
                 return False
             assert self._tasks is not None
             self._tasks.start_soon(self._lead)
@@ -211,26 +227,23 @@ class Session:
         if scope.cancelled_caught and id_ is not None:
             data = self.peer.drop(id_)
         if data:
-            await self._answer([data])
+            await self._answer([_answering(data, id_)])
         return True
 
     def _forget(self, id_: RequestId | None) -> None:
         if id_ is not None:
             self._running.pop(id_, None)
 
-    async def _work(self, id_: RequestId | None, route: Route[Any], params: Any) -> bytes:
+    async def _work(self, id_: RequestId | None, event: Requested | Notified) -> bytes:
         """Calls a handler and gives the bytes that answer its request."""
-        name = route.method.name
+        name = event.route.method.name
         try:
-            handler = self._handlers.get(name)
-            if handler is None:
-                handler = self._handlers[name] = self._bind(self, route)
-            answer = handler(id_, params)
+            answer = self._bind(event.vocabulary, event.route)(self, id_, event.params)
             if inspect.isawaitable(answer):
                 answer = await answer
             if id_ is None:
                 return b""
-            if answer is None and self.peer.vocabulary.methods.get(name) is route.method:
+            if answer is None and event.vocabulary.methods.get(name) is event.route.method:
                 raise TypeError(f"the handler of {name} returned nothing")
             return self.peer.respond(id_, answer)
         except ProtocolError as error:
@@ -262,85 +275,95 @@ class Session:
                 scope = self._running.get(id_)
                 if scope is not None:
                     scope.cancel()
-            case Rejected(error, reply):
+            case Rejected(error, reply, id_):
                 log.warning("%s", error)
                 if reply:
-                    self._outgoing.append(reply)
+                    self._outgoing.append(_answering(reply, id_))
             case _:
                 pass
 
     # --- calling ----------------------------------------------------------------------------------------------
 
     async def request(
-        self, method: Request[Params, Any, Answer], params: Params, options: Options | None = None
+        self,
+        method: Request[Params, Any, Answer],
+        params: Params,
+        options: Options | None = None,
+        *,
+        related: RequestId | None = None,
     ) -> Answer:
         """Sends a request and waits for its answer.
 
         Raises:
-            CapabilityMissing: The other side did not declare what this needs; nothing was sent.
             ProtocolError: The answer is an error.
             RequestTimeout: No answer came in time; the other side was told.
             ConnectionClosed: The connection ended first.
         """
         chosen = options or self.options
-        self._check(method)
         pending, data = self.peer.request(method, params, progress=chosen.on_progress is not None)
+        message = self._outgoing_message(data, method, params, related)
+        message.id = pending.id
         waiter = _Waiter(anyio.Event(), chosen.on_progress, timeout=chosen.timeout)
         pending.waiter = waiter
         try:
             if chosen.timeout is None and chosen.total_timeout is None:
-                await self._exchange(data, waiter)
+                await self._exchange(message, waiter)
             else:
                 with anyio.move_on_after(chosen.total_timeout), anyio.move_on_after(chosen.timeout) as scope:
                     waiter.scope = scope
-                    await self._exchange(data, waiter)
+                    await self._exchange(message, waiter)
         except BaseException:
-            self._give_up(pending, data, "the caller is gone")
+            self._give_up(pending, message, "the caller is gone")
             raise
         if not waiter.event.is_set():
-            self._give_up(pending, data, "timed out")
+            self._give_up(pending, message, "timed out")
             raise RequestTimeout(f"{method.name} was not answered in time")
         if waiter.error is not None:
             raise waiter.error
         answer: Answer = waiter.result
         return answer
 
-    async def _exchange(self, data: bytes, waiter: _Waiter) -> None:
+    async def _exchange(self, message: Outgoing, waiter: _Waiter) -> None:
         """Sends a request and waits for its answer; requests that are made at the same time leave together."""
         alone = len(self.peer.pending) == 1 and not self._queue and not self._sending.locked()
         if alone or self._tasks is None:
-            await self._send([data])
+            await self._send([message])
         else:
-            self._send_soon(data)
+            self._send_soon(message)
         await waiter.event.wait()
 
-    async def notify(self, method: Notification[Params], params: Params) -> None:
+    async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Sends a notification.
 
         Raises:
-            CapabilityMissing: It needs a capability that was not declared.
             ConnectionClosed: The connection is over.
         """
-        self._check(method)
-        if not await self._send([self.peer.notify(method, params)]):
+        message = self._outgoing_message(self.peer.notify(method, params), method, params, related)
+        if not await self._send([message]):
             raise ConnectionClosed("the connection is closed")
 
     def metadata(self) -> Mapping[str, Any]:
         """What requests must say of this side; nothing in stateful revisions."""
-        return {}
+        return self.meta
 
-    def _check(self, method: Method) -> None:
-        capability = missing(method, self.peer.role, self.declared)
-        if capability is not None:
-            raise CapabilityMissing(method.name, capability)
+    def _outgoing_message(self, data: bytes, method: Method, params: Any, related: RequestId | None) -> Outgoing:
+        message = Outgoing(data)
+        message.method = method
+        message.related = related
+        message.self_contained = self.peer.vocabulary.stateless
+        if self.headers is not None:
+            message.headers = self.headers(method, params)
+        return message
 
-    def _give_up(self, pending: Pending, data: bytes, reason: str) -> None:
+    def _give_up(self, pending: Pending, message: Outgoing, reason: str) -> None:
         """Takes a request back, or tells the other side that an answer is not wanted any longer."""
         told = self.peer.cancel(pending, reason)
-        if data in self._queue:
-            self._queue.remove(data)
+        if message in self._queue:
+            self._queue.remove(message)
         elif told:
-            self._send_soon(told)
+            cancellation = self._outgoing_message(told, self.peer.vocabulary.methods[CANCELLED], None, None)
+            cancellation.cancels = pending.id
+            self._send_soon(cancellation)
 
     def _resolve(self, answered: Answered) -> None:
         waiter: _Waiter | None = answered.pending.waiter
@@ -360,15 +383,18 @@ class Session:
             except Exception:
                 log.exception("the progress callback of %s failed", pending.method.name)
 
-    def _send_soon(self, message: bytes) -> None:
+    def _send_soon(self, message: Outgoing) -> None:
         """Queues a message: what is said at the same time leaves together, and nobody waits for a slow reader."""
         self._queue.append(message)
         if len(self._queue) == 1 and self._tasks is not None:
             self._tasks.start_soon(self._send)
 
-    async def _send(self, messages: Sequence[bytes] | None = None) -> bool:
+    async def _send(self, messages: Sequence[Outgoing] | None = None) -> bool:
         """Sends messages, or else the queue, one sender at a time; says whether the other side was still there."""
         try:
+            if self._independent and messages:
+                await self.transport.send(messages)
+                return True
             async with self._sending:
                 if messages is None:
                     messages, self._queue = self._queue, []
@@ -378,6 +404,12 @@ class Session:
             self._finish(str(error))
             return False
         return True
+
+
+def _answering(data: bytes, id_: RequestId | None) -> Outgoing:
+    message = Outgoing(data)
+    message.related = id_
+    return message
 
 
 __all__ = ["Options", "Progress", "Session"]

@@ -6,7 +6,6 @@ A client opens a stream with GET and learns from its first event where to POST i
 from __future__ import annotations
 
 import logging
-import re
 import secrets
 import sys
 from collections.abc import AsyncGenerator, Collection, Sequence
@@ -26,18 +25,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .errors import ConnectionClosed
+from .http.guard import LOOPBACK, Guard
 from .server import Server, lifespans, serve
 from .transport import MAX_MESSAGE, Oversized
-
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-"""The names of this machine to itself."""
 
 _EVENTS = 8  # that wait for a client which is slow to read
 _AHEAD = 256 * 1024  # bytes that are taken from such a client, or else neither side might get on
 _POSTS = 64  # of a session that wait for their turn
 _PATIENCE = 30.0  # seconds without a byte of a message that was begun
 _GRACE = 5  # seconds for what a closed session still has to say
-_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\s\[\]:@/]+)(:\d*)?")
 
 logging.getLogger("sse_starlette").setLevel(logging.INFO)  # its DEBUG shows whatever is sent, session ids included
 
@@ -188,31 +184,17 @@ async def _body(request: Request, limit: int) -> bytes | None:
     return b"".join(parts)
 
 
-class _Guard:
-    """Refuses what a web page of somebody else's would send (DNS rebinding)."""
+class _Guarded:
+    """Lets through what its guard does."""
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str], origins: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
         self._app = app
-        self._hosts = {name.lower() for name in hosts}
-        self._origins = {name.lower() for name in origins}
+        self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(Request(scope)) if scope["type"] == "http" else None
-        await (refusal or self._app)(scope, receive, send)
-
-    def _refusal(self, request: Request) -> Response | None:
-        if not _allowed(request.headers.get("host", ""), self._hosts):
-            return PlainTextResponse("this host is not served here", 421)
-        if not all(_allowed(origin, self._origins) for origin in request.headers.getlist("origin")):
-            return PlainTextResponse("this origin is not allowed", 403)
-        return None
-
-
-def _allowed(caller: str, names: Collection[str]) -> bool:
-    """Whether `names` has [http[s]://]HOST[:PORT] as a whole, or its host, or everything."""
-    caller = caller.lower()
-    found = _AUTHORITY.fullmatch(re.sub("^https?://", "", caller))
-    return "*" in names or caller in names or (found is not None and (found[0] in names or found[1] in names))
+        refusal = self._guard.refusal(scope["headers"]) if scope["type"] == "http" else None
+        app = self._app if refusal is None else PlainTextResponse(refusal[1], refusal[0])
+        await app(scope, receive, send)
 
 
 def sse_app(
@@ -248,11 +230,12 @@ def sse_app(
         async with lifespans(servers):
             yield
 
-    hosts = LOOPBACK if allowed_hosts is None else allowed_hosts
-    origins = LOOPBACK if allowed_origins is None else allowed_origins
+    guard = Guard(
+        LOOPBACK if allowed_hosts is None else allowed_hosts, LOOPBACK if allowed_origins is None else allowed_origins
+    )
     return Starlette(
         routes=[Route(path, sessions, methods=["GET"]), Route(messages, sessions.post, methods=["POST"])],
-        middleware=[Middleware(_Guard, hosts=hosts, origins=origins)],
+        middleware=[Middleware(_Guarded, guard=guard)],
         lifespan=lifespan,
     )
 

@@ -21,6 +21,11 @@ CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 LOG = "notifications/message"
 SET_LEVEL = "logging/setLevel"
+CALL_TOOL = "tools/call"
+LIST_TOOLS = "tools/list"
+DISCOVER = "server/discover"
+LISTEN = "subscriptions/listen"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 @dataclass(frozen=True)
@@ -29,17 +34,25 @@ class Vocabulary:
 
     Attributes:
         revision: The revision.
-        routes: Method name -> route, for what this side takes; custom methods included.
+        role: Which side.
+        bindings: The package of its bindings.
+        routes: Method name -> route, for messages that this side takes; custom methods included.
+        questions: Method name -> route, for requests that reach this side inside of results.
         methods: Method name -> descriptor, for all methods of the protocol.
         flags: Capabilities that are `true` where others are objects.
         batches: Whether the revision has JSON-RPC batches.
+        stateless: Whether requests speak for themselves, because there is no handshake.
     """
 
     revision: str
+    role: Role
+    bindings: str
     routes: Mapping[str, Route[Any]]
+    questions: Mapping[str, Route[Any]]
     methods: Mapping[str, Method]
     flags: frozenset[str] = field(default_factory=frozenset[str])
     batches: bool = False
+    stateless: bool = False
 
 
 def custom_routes(target: type) -> dict[str, Route[Any]]:
@@ -67,12 +80,18 @@ def _vocabulary(target: type, bindings: str, role: Role) -> Vocabulary:
     package = import_module(bindings)
     dispatcher = module(bindings, "dispatcher")
     routes: Mapping[str, Route[Any]] = (dispatcher.SERVER if role == "server" else dispatcher.CLIENT).routes
+    methods: Mapping[str, Method] = module(bindings, "methods").METHODS
+    embedded = {name: route for name, route in routes.items() if route.method.carrier == "embedded"}
     return Vocabulary(
         revision=package.REVISION,
-        routes={**routes, **custom_routes(target)},
-        methods=module(bindings, "methods").METHODS,
+        role=role,
+        bindings=bindings,
+        routes={name: route for name, route in routes.items() if name not in embedded} | custom_routes(target),
+        questions=embedded,
+        methods=methods,
         flags=module(bindings, "methods").FLAGS,
         batches="JSONRPCBatchRequest" in module(bindings, "types").__all__,
+        stateless=INITIALIZE not in methods,
     )
 
 

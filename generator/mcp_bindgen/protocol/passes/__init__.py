@@ -11,6 +11,7 @@ from .fill_defaults import fill_defaults
 from .flatten_all_of import flatten_all_of
 from .hoist_inline_objects import hoist_inline_objects
 from .link_capabilities import link_capabilities
+from .link_fields import link_fields
 from .link_results import link_results
 from .name_refinements import name_refinements
 from .read_definitions import read_definitions
@@ -33,6 +34,7 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     # from types to methods
     collect_methods,
     link_results,
+    link_fields,
     collect_capabilities,
     link_capabilities,
     collect_errors,

@@ -1,0 +1,40 @@
+"""The other way round: from types of the protocol model to JSON Schema 2020-12."""
+
+from __future__ import annotations
+
+from mcp_bindgen.spec import Schema
+from mcp_bindgen.spec.document import DIALECT
+
+from .model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
+
+
+def schema_of(type: Type, base: str = "") -> Schema:
+    """The JSON Schema of a type; it refers to definitions as `#/$defs/NAME` in the document `base`."""
+    match type:
+        case Free():
+            return {}
+        case Scalar(kind, constraints, format):
+            return {"type": kind, **({"format": format} if format else {}), **dict(constraints)}
+        case Const(values):
+            return {"enum": list(values)}
+        case Array(items, constraints):
+            return {"type": "array", "items": schema_of(items, base), **dict(constraints)}
+        case Map(values):
+            return {"type": "object", "additionalProperties": schema_of(values, base)}
+        case Ref(name):
+            return {"$ref": f"{base}#/$defs/{name}"}
+        case Union(members):
+            return {"anyOf": [schema_of(member, base) for member in members]}
+        case Object(fields, extra):
+            return {
+                "type": "object",
+                "properties": {field.wire: schema_of(field.type, base) for field in fields},
+                "required": [field.wire for field in fields if field.required],
+                "additionalProperties": False if extra is None else schema_of(extra, base),
+            }
+
+
+def document_of(protocol: Protocol) -> Schema:
+    """All definitions of a revision as one JSON Schema document, hoisted ones included."""
+    definitions = {name: schema_of(definition.type) for name, definition in protocol.definitions.items()}
+    return {"$schema": DIALECT, "$defs": definitions}

@@ -1,0 +1,1 @@
+"""Streamable HTTP, both sides of it (MCP, "Transports": Streamable HTTP)."""

@@ -1,0 +1,119 @@
+"""One HTTP request as ASGI gives it, with no framework in between: a request costs little more than its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from starlette.types import Receive, Scope, Send
+
+JSON = b"application/json"
+EVENTS = b"text/event-stream"
+TEXT = b"text/plain; charset=utf-8"
+
+PATIENCE = 30.0
+"""Seconds without a byte of a body that was begun, after which its sender is given up."""
+
+
+class Gone(Exception):
+    """The client hung up."""
+
+
+class Unusable(Exception):
+    """A body that is not taken; `status` says why in HTTP's words."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """An HTTP request, and the way to answer it.
+
+    Attributes:
+        scope: What ASGI knows of it.
+        receive: Gives its body, and then says when the client has hung up.
+        send: Takes the response.
+        headers: Its headers, names in lower case; what was sent twice is joined by commas (RFC 9110, section 5.3).
+        principal: Who sent it, if that is known.
+    """
+
+    scope: Scope
+    receive: Receive
+    send: Send
+    headers: dict[bytes, bytes]
+    principal: str | None = None
+
+    def header(self, name: bytes) -> str | None:
+        """A header by its name in lower case, without blanks around it; `None` when it was not sent."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1").strip(" \t")
+
+    async def body(self, limit: int) -> bytes:
+        """The whole body, of at most `limit` bytes.
+
+        Raises:
+            Unusable: It is too large, or it does not arrive.
+            Gone: The client hung up.
+        """
+        declared = self.headers.get(b"content-length", b"")
+        if declared.isdigit() and int(declared) > limit:
+            raise Unusable(413, f"a message has at most {limit} bytes")
+        message = await self.receive() if declared == b"0" else await self._part()
+        body: bytes = message.get("body", b"")
+        if message.get("more_body"):
+            parts = [body]
+            size = len(body)
+            while message.get("more_body"):
+                message = await self._part()
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limit:
+                    raise Unusable(413, f"a message has at most {limit} bytes")
+            body = b"".join(parts)
+        if len(body) > limit:
+            raise Unusable(413, f"a message has at most {limit} bytes")
+        return body
+
+    async def _part(self) -> Any:
+        try:
+            with anyio.fail_after(PATIENCE):
+                message = await self.receive()
+        except TimeoutError:
+            raise Unusable(408, "the message did not arrive") from None
+        if message["type"] == "http.disconnect":
+            raise Gone
+        return message
+
+    async def hung_up(self) -> None:
+        """Returns when the client has hung up; the body must have been read."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    async def respond(
+        self, status: int, body: bytes = b"", kind: bytes = JSON, headers: Iterable[tuple[bytes, bytes]] = ()
+    ) -> None:
+        """Sends a whole response."""
+        sent = [(b"content-length", b"%d" % len(body)), *headers]
+        if body:
+            sent.append((b"content-type", kind))
+        await self.send({"type": "http.response.start", "status": status, "headers": sent})
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def open_stream(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Begins a response of server-sent events, which proxies shall pass on as they come."""
+        sent = [(b"content-type", EVENTS), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no")]
+        await self.send({"type": "http.response.start", "status": 200, "headers": [*sent, *headers]})
+
+    async def write(self, data: bytes, *, more: bool = True) -> None:
+        """Sends a part of a stream; waits while the client is slow."""
+        await self.send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+def event(data: bytes, id_: str | None = None) -> bytes:
+    """A server-sent event that carries a message."""
+    head = b"" if id_ is None else b"id: " + id_.encode() + b"\n"
+    return head + b"event: message\ndata: " + b"\ndata: ".join(data.splitlines() or [b""]) + b"\n\n"

@@ -1,0 +1,259 @@
+"""The era in which every request speaks for itself, from 2026-07-28: what the runtime says and answers there.
+
+MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round-Trip Requests".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from . import jsonrpc, subscriptions
+from .asking import Questions, is_required
+from .capabilities import missing
+from .errors import (
+    UNSUPPORTED_VERSION,
+    CapabilityMissing,
+    MethodNotFound,
+    MissingClientCapability,
+    ProtocolError,
+    UnexpectedAnswer,
+    UnsupportedRevision,
+)
+from .guards import is_array, is_object
+from .handlers import Handler, bound, declared, introduction, is_handled
+from .metadata import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, VERSION
+from .methods import Request
+from .terms import Terms
+from .vocabulary import CANCELLED, DISCOVER, LIST_TOOLS, LISTEN, Role, Vocabulary, module
+
+if TYPE_CHECKING:
+    from .calls import Link
+    from .client import Client
+    from .dispatcher import Route
+    from .jsonrpc import RequestId
+    from .server import Server
+    from .session import Session
+
+_MOST_ROUNDS = 32
+_PAUSE = 0.1  # seconds before a request is made again that asks for nothing
+
+
+class RequestTerms(Terms):
+    """What one request may count on, as it says itself in its `_meta`.
+
+    Args:
+        vocabulary: What the server understands in the revision of the request.
+        offers: What the server declares.
+        meta: The request's `_meta`.
+    """
+
+    logs_by_default = False
+
+    def __init__(self, vocabulary: Vocabulary, offers: dict[str, Any], meta: Any) -> None:
+        self.vocabulary = vocabulary
+        self.peer_info = meta.client_info
+        self.log_level = meta.log_level
+        self._offers = offers
+        self._meta = meta
+
+    @property
+    def declared(self) -> dict[Role, Any]:
+        """Side -> its capabilities, in wire form."""
+        return {"client": self._meta.client_capabilities.model_dump(), "server": self._offers}
+
+
+# --- servers --------------------------------------------------------------------------------------------------
+
+
+def handler(server: Server, words: Vocabulary, route: Route[Any], supported: Sequence[str]) -> Handler:
+    """What `server` has to say to the messages of `route`.
+
+    Args:
+        server: The server.
+        words: What it understands.
+        route: The method.
+        supported: The revisions that are served here, the best first.
+
+    Raises:
+        MethodNotFound: It has nothing to say to them.
+    """
+    method = route.method
+    offers = declared(server, words)
+    context = module(words.bindings, "server").Context
+    if not isinstance(method, Request):
+        work = bound(route, server)
+        told = method.name == CANCELLED and not is_handled(route, server)
+        return lambda link, id_, params: None if told else work(params, context(link, id_, params))
+    work = _work(server, words, route, supported, offers)
+    asks = any(_asks(kind) for kind in method.alternatives)
+    signature = to_json(introduction(server, words).model_dump())
+
+    async def handle(link: Link, id_: RequestId | None, params: Any) -> jsonrpc.Written:
+        terms = RequestTerms(words, offers, params.meta)
+        try:
+            if asks:
+                answer = await _round(server, method, work, context, link, id_, params, terms)
+            else:
+                answer = await work(params, context(link, id_, params, terms))
+        except CapabilityMissing as error:
+            owner, _, path = error.capability.partition(".")
+            raise (MissingClientCapability(path) if owner == "client" else error) from None
+        return _signed(answer, signature)
+
+    return handle
+
+
+def _work(
+    server: Server, words: Vocabulary, route: Route[Any], supported: Sequence[str], offers: dict[str, Any]
+) -> Callable[[Any, Any], Awaitable[Any]]:
+    """The server's own handler of a request, else ours."""
+    name = route.method.name
+    if is_handled(route, server):
+        return bound(route, server)
+    if name == LISTEN:
+        return lambda params, context: subscriptions.listen(server, words, offers, params, context)
+    if name != DISCOVER:
+        raise MethodNotFound(name)
+
+    async def discover(params: Any, context: Any) -> Any:
+        wire = {"supportedVersions": list(supported), "capabilities": offers, "instructions": server.instructions}
+        known = {key: value for key, value in wire.items() if value is not None}
+        return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **known}
+
+    return discover
+
+
+def _asks(kind: type[Any]) -> bool:
+    """Whether a result is one that asks for input."""
+    return "input_requests" in getattr(kind, "model_fields", {})
+
+
+async def _round(
+    server: Server,
+    method: Request[Any, Any, Any],
+    work: Callable[[Any, Any], Awaitable[Any]],
+    context: Callable[..., Any],
+    link: Link,
+    id_: RequestId | None,
+    params: Any,
+    terms: Terms,
+) -> Any:
+    """Runs a handler that may ask the client, with the answers so far."""
+
+    def purpose() -> Any:
+        mine = {"_meta", "inputResponses", "requestState"}
+        said = {key: value for key, value in jsonrpc.plain(params).items() if key not in mine}
+        return [method.name, said, getattr(link, "principal", None)]
+
+    state: dict[str, Any] = {}
+    told = params
+    if params.request_state is not None:
+        state = server.state_seal.open(params.request_state, purpose())
+        told = params.model_copy(update={"request_state": state.get("own")})
+    questions = Questions({**state.get("answers", {}), **(params.input_responses or {})})
+    own: str | None = None
+    try:
+        answer = await work(told, context(link, id_, told, terms, questions))
+        if not _asks(type(answer)):
+            return answer
+        asked, own = jsonrpc.plain(answer), answer.request_state
+        for question in asked.get("inputRequests", {}).values():
+            capability = missing(terms.vocabulary.methods[question["method"]], "server", terms.declared)
+            if capability is not None:
+                raise CapabilityMissing(question["method"], capability)
+    except BaseException as error:
+        if not is_required(error):
+            raise
+        asked = {"resultType": "input_required", "inputRequests": questions.open}
+    if own is not None or questions.used or "inputRequests" not in asked:
+        asked["requestState"] = server.state_seal.seal({"answers": questions.used, "own": own}, purpose())
+    return asked
+
+
+def _signed(answer: Any, signature: bytes) -> jsonrpc.Written:
+    """The JSON text of a result, with the name of the server that gives it."""
+    if isinstance(answer, BaseModel) and getattr(answer, "meta", None) is None:
+        data = jsonrpc.write_result(answer)
+        return jsonrpc.Written(b'{"_meta":{"' + SERVER_INFO.encode() + b'":' + signature + b"}," + data[1:])
+    if answer is None:
+        raise TypeError("a handler returned nothing")
+    wire = {"resultType": "complete", **jsonrpc.plain(answer)}
+    wire["_meta"] = {SERVER_INFO: jsonrpc.parse(signature), **wire.get("_meta", {})}
+    return jsonrpc.Written(to_json(wire))
+
+
+# --- clients --------------------------------------------------------------------------------------------------
+
+
+async def introduce(client: Client, session: Session) -> None:
+    """Tells a client what its requests have to say, and asks the server what it offers.
+
+    Raises:
+        UnsupportedRevision: The server does not speak the client's revision.
+    """
+    words = session.peer.vocabulary
+    session.terms.declared["client"] = declared(client, words)
+    session.meta = {
+        VERSION: words.revision,
+        CLIENT_INFO: introduction(client, words).model_dump(),
+        CLIENT_CAPABILITIES: session.terms.declared["client"],
+    }
+    if getattr(session.transport, "has_headers", False):
+        from .http.mirror import Mirror
+
+        client.mirror = Mirror(words.revision)
+        session.headers = client.mirror.headers
+    method: Any = words.methods[DISCOVER]
+    params = jsonrpc.typed_params(method, {"_meta": session.meta})
+    try:
+        answer = await session.request(method, params, client.options)
+    except ProtocolError as error:
+        raise _disagreement(words.revision, error) or error from None
+    if words.revision not in answer.supported_versions:
+        raise UnsupportedRevision(words.revision, *answer.supported_versions)
+    session.terms.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
+    session.terms.peer_info = client.server_info = answer.meta.server_info if answer.meta is not None else None
+    client.instructions = answer.instructions
+
+
+def _disagreement(revision: str, error: ProtocolError) -> UnsupportedRevision | None:
+    supported = error.data.get("supported") if is_object(error.data) else None
+    if error.code != UNSUPPORTED_VERSION or not is_array(supported):
+        return None
+    return UnsupportedRevision(revision, *[version for version in supported if isinstance(version, str)])
+
+
+async def relearn(client: Client) -> None:
+    """Reads the list of tools again, because what one of them wants to see in headers has changed."""
+    method: Any = client.link.peer.vocabulary.methods[LIST_TOOLS]
+
+    def page(cursor: str | None) -> Awaitable[Any]:
+        more = {} if cursor is None else {"cursor": cursor}
+        return client.request(method, jsonrpc.typed_params(method, {"_meta": client.link.meta, **more}))
+
+    async for _ in client.pages(page):
+        pass
+
+
+async def settle(client: Client, method: Request[Any, Any, Any], params: Any, answer: Any) -> Any:
+    """Answers what the server asks, with the client's own handlers, until it gives a result.
+
+    Raises:
+        MethodNotFound: It asks something that the client has no handler for.
+        UnexpectedAnswer: It does not stop asking.
+    """
+    for _ in range(_MOST_ROUNDS):
+        if not _asks(type(answer)):
+            return answer
+        questions = answer.input_requests or {}
+        if not questions:
+            await anyio.sleep(_PAUSE)
+        responses = {key: await client.answer(question.method, question.params) for key, question in questions.items()}
+        more = {"input_responses": responses or None, "request_state": answer.request_state}
+        answer = await client.request(method, params.model_copy(update=more))
+    raise UnexpectedAnswer(method.name, answer)
