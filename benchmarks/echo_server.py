@@ -1,10 +1,16 @@
-"""A generated server with one tool, `echo(text)`, over stdio: `python benchmarks/echo_server.py [REVISION]`."""
+"""A generated server with one tool, `echo(text)`: `python benchmarks/echo_server.py [REVISION ...] [--http PORT]`.
 
+Over stdio it speaks one revision, over HTTP at `/mcp` both eras unless it is told otherwise.
+"""
+
+import re
 import sys
 from importlib import import_module
 from typing import Any
 
 from mcp_bindgen.runtime import Server, run
+
+REVISION = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def server(revision: str) -> Server:
@@ -28,5 +34,10 @@ def server(revision: str) -> Server:
 
 
 if __name__ == "__main__":
-    revision = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else "2025-11-25"
-    run(server(revision))
+    over_http = "--http" in sys.argv
+    revisions = [word for word in sys.argv[1:] if REVISION.fullmatch(word)]
+    rest = [word for word in sys.argv[1:] if word not in revisions]
+    if over_http and rest[-1].isdecimal():
+        rest[-1] = f"127.0.0.1:{rest[-1]}"
+    sys.argv[1:] = rest
+    run(*map(server, revisions or (["2025-11-25", "2026-07-28"] if over_http else ["2025-11-25"])))

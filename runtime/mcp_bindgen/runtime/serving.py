@@ -21,17 +21,24 @@ def run(*servers: Server) -> None:
 
     Command line:
         (nothing): standard input and output.
+        --http HOST:PORT: Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse`.
         --sse HOST:PORT: HTTP with server-sent events, as of 2024-11-05.
     """
     parser = argparse.ArgumentParser(description=type(servers[-1]).__doc__)
-    parser.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
-    address = parser.parse_args().sse
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--http", metavar="HOST:PORT", help="serve Streamable HTTP instead of stdio")
+    ways.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
+    chosen = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
-        if address is not None:
+        if chosen.http is not None:
+            from .http.serving import serve_http
+
+            anyio.run(partial(serve_http, *servers, address=chosen.http))
+        elif chosen.sse is not None:
             from .sse import serve_sse
 
-            anyio.run(partial(serve_sse, *servers, address=address))
+            anyio.run(partial(serve_sse, *servers, address=chosen.sse))
         else:
             anyio.run(_serve_stdio, *servers)
     except ValueError as error:

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import logging
 import secrets
-import sys
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from socket import socket
 from urllib.parse import quote
 
 import anyio
-import uvicorn
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -240,15 +237,6 @@ def sse_app(
     )
 
 
-class _Announced(uvicorn.Server):
-    """Says where it listens once it does."""
-
-    async def startup(self, sockets: list[socket] | None = None) -> None:
-        await super().startup(sockets)
-        host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
-        print(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}/sse", file=sys.stderr, flush=True)
-
-
 async def serve_sse(*servers: Server, address: str) -> None:
     """Serves HTTP with server-sent events until the process is told to stop (SIGINT, SIGTERM).
 
@@ -259,12 +247,7 @@ async def serve_sse(*servers: Server, address: str) -> None:
     Raises:
         ValueError: The address is not HOST:PORT.
     """
-    host, _, port = address.rpartition(":")
-    host = host.strip("[]") or "127.0.0.1"
-    if not port.isdecimal() or int(port) > 0xFFFF:
-        raise ValueError(f"not an address like 127.0.0.1:8000: {address}")
-    private = host in ("localhost", "::1") or host.startswith("127.")
-    app = sse_app(*servers, allowed_hosts=(*LOOPBACK, host) if private else ("*",))
-    config = uvicorn.Config(app, host, int(port), lifespan="on", ws="none", log_config=None, access_log=False)
-    config.timeout_graceful_shutdown = _GRACE
-    await _Announced(config).serve()
+    from .http.serving import hosts_for, parse_address, serve_app
+
+    app = sse_app(*servers, allowed_hosts=hosts_for(parse_address(address)[0]))
+    await serve_app(app, address, "/sse")

@@ -124,7 +124,8 @@ def revive(session: Session, memory: Mapping[str, Any], offers: Mapping[str, Any
     words = session.terms.vocabulary = session.peer.vocabulary
     session.terms.peer_info = module(words.bindings, "types").Implementation.model_validate(memory["clientInfo"])
     session.terms.log_level = memory["logLevel"]
-    session.terms.declared.update(client=memory["capabilities"], server=offers)
+    session.terms.declared["client"] = memory["capabilities"]
+    session.terms.declared["server"] = offers
 
 
 # --- clients --------------------------------------------------------------------------------------------------

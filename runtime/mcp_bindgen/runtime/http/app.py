@@ -12,14 +12,14 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from .. import jsonrpc, metadata
+from .. import jsonrpc, metadata, stateful
 from ..errors import ProtocolError
 from ..guards import is_object
 from ..server import Server, Service, lifespans
 from ..subscriptions import Subscription, audience
 from ..transport import MAX_MESSAGE
 from .asgi import TEXT, Call, Gone, Unusable
-from .event_store import EventStore
+from .event_store import EventStore, MemoryEventStore
 from .exchange import VERSION, Exchanges
 from .guard import LOOPBACK, Guard
 from .sessions import HttpSessions
@@ -50,7 +50,8 @@ class HttpApp:
         allowed_hosts: The hosts that it may be called by, HOST or HOST:PORT, or `*`; by default this machine only.
         allowed_origins: The web pages that may call it, HOST, HOST:PORT or http[s]://HOST[:PORT], or `*`; by default
             those of this machine.
-        store: Keeps events of stateful revisions, so that clients can come back for what they missed.
+        store: Keeps events of stateful revisions, so that clients can come back for what they missed; by default in
+            memory, within bounds.
         limit: The largest message, in bytes.
         keep_alive: Seconds between comments that keep an idle stream open; 0 sends none.
         max_sessions: How many sessions of stateful revisions may be open at once.
@@ -90,7 +91,12 @@ class HttpApp:
         self._sessions: HttpSessions | None = None
         if len(self._stateless) < len(words):
             self._sessions = HttpSessions(
-                service, store=store, max_sessions=max_sessions, keep_alive=keep_alive, limit=limit
+                service,
+                store=store or MemoryEventStore(),
+                polls=stateful.polls,
+                max_sessions=max_sessions,
+                keep_alive=keep_alive,
+                limit=limit,
             )
 
     @asynccontextmanager
