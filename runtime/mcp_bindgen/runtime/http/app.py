@@ -6,7 +6,7 @@ MCP, "Transports": Streamable HTTP, of every revision that has it.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -124,8 +124,9 @@ class HttpApp:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1000})
             return
-        call = Call(scope, receive, send, _headers(scope["headers"]), self._principal(scope))
+        call = Call(scope, receive, send, {}, self._principal(scope))
         try:
+            call.headers = _headers(scope["headers"])
             await self._answer(call)
         except Unusable as error:
             await call.respond(error.status, str(error).encode(), TEXT)
@@ -140,8 +141,6 @@ class HttpApp:
         place = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")) or "/"
         if place != self._path and not (scope.get("root_path") and place == "/"):
             raise Unusable(404, "nothing is served here")
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEADERS:
-            raise Unusable(431, "the headers are too large")
         method = scope["method"]
         if method == "POST":
             await self._post(call)
@@ -195,8 +194,12 @@ class HttpApp:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def _headers(raw: Any) -> dict[bytes, bytes]:
+def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
+    size = 0
     for name, value in raw:
+        size += len(name) + len(value)
         found[name] = found[name] + b", " + value if name in found else value
+    if size > _MOST_HEADERS:
+        raise Unusable(431, "the headers are too large")
     return found

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-import anyio
 from starlette.types import Receive, Scope, Send
 
 JSON = b"application/json"
@@ -62,31 +61,22 @@ class Call:
         declared = self.headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > limit:
             raise Unusable(413, f"a message has at most {limit} bytes")
-        message = await self.receive() if declared == b"0" else await self._part()
-        body: bytes = message.get("body", b"")
-        if message.get("more_body"):
-            parts = [body]
-            size = len(body)
-            while message.get("more_body"):
-                message = await self._part()
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > limit:
-                    raise Unusable(413, f"a message has at most {limit} bytes")
-            body = b"".join(parts)
-        if len(body) > limit:
-            raise Unusable(413, f"a message has at most {limit} bytes")
-        return body
-
-    async def _part(self) -> Any:
+        parts: list[bytes] = []
         try:
-            with anyio.fail_after(PATIENCE):
-                message = await self.receive()
+            async with asyncio.timeout(PATIENCE) as patience:
+                while True:
+                    message = await self.receive()
+                    if message["type"] == "http.disconnect":
+                        raise Gone
+                    parts.append(message.get("body", b""))
+                    limit -= len(parts[-1])
+                    if limit < 0:
+                        raise Unusable(413, "the message is too large")
+                    if not message.get("more_body"):
+                        return parts[0] if len(parts) == 1 else b"".join(parts)
+                    patience.reschedule(asyncio.get_running_loop().time() + PATIENCE)
         except TimeoutError:
             raise Unusable(408, "the message did not arrive") from None
-        if message["type"] == "http.disconnect":
-            raise Gone
-        return message
 
     async def hung_up(self) -> None:
         """Returns when the client has hung up; the body must have been read."""
