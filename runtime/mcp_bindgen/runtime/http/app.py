@@ -55,6 +55,8 @@ class HttpApp:
         limit: The largest message, in bytes.
         keep_alive: Seconds between comments that keep an idle stream open; 0 sends none.
         max_sessions: How many sessions of stateful revisions may be open at once.
+        max_streams: How many streams of theirs there may be, of all sessions together.
+        idle: Seconds without traffic after which a session ends.
         max_requests: How many stateless requests may be at work at once, subscriptions included.
         principal: Tells who sends a request. Sessions and the state of requests are bound to that.
 
@@ -72,6 +74,8 @@ class HttpApp:
         limit: int = MAX_MESSAGE,
         keep_alive: float = 15.0,
         max_sessions: int = 1000,
+        max_streams: int = 10_000,
+        idle: float = 1800.0,
         max_requests: int = 10_000,
         principal: Callable[[Scope], str | None] = authenticated_user,
     ) -> None:
@@ -95,6 +99,8 @@ class HttpApp:
                 store=store or MemoryEventStore(),
                 polls=stateful.polls,
                 max_sessions=max_sessions,
+                max_streams=max_streams,
+                idle=idle,
                 keep_alive=keep_alive,
                 limit=limit,
             )
@@ -106,11 +112,16 @@ class HttpApp:
             await stack.enter_async_context(lifespans(self._servers))
             if self._sessions is not None:
                 await stack.enter_async_context(self._sessions.running())
-            stack.callback(self.end_subscriptions)
+            stack.callback(self.leave)
             yield
 
-    def end_subscriptions(self) -> None:
-        """Ends what clients listen to, in good order; call it when the process is about to stop."""
+    def leave(self) -> None:
+        """Ends what clients listen to, in good order; call it when the process is about to stop.
+
+        Servers of ASGI wait for open responses before they end the lifespan, and these would stay open.
+        """
+        if self._sessions is not None:
+            self._sessions.leave()
         for server in self._servers:
             for link in audience(server):
                 if isinstance(link, Subscription):

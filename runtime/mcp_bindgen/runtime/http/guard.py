@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine to itself."""
 
+_REMEMBERED = 64  # hosts that were found to be welcome
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\s\[\]:@/]+)(:\d*)?")
 
 
@@ -22,6 +23,7 @@ class Guard:
     def __init__(self, hosts: Collection[str] = LOOPBACK, origins: Collection[str] = LOOPBACK) -> None:
         self._hosts = {name.lower() for name in hosts}
         self._origins = {name.lower() for name in origins}
+        self._welcome: set[bytes] = set()
 
     def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
         """The HTTP status and the reason why a request is refused; `None` when it is welcome.
@@ -29,17 +31,21 @@ class Guard:
         Args:
             headers: Its headers as ASGI gives them, names in lower case.
         """
-        hosts: list[str] = []
-        origins: list[str] = []
+        hosts: list[bytes] = []
+        origins: list[bytes] = []
         for name, value in headers:
             if name == b"host":
-                hosts.append(value.decode("latin-1"))
+                hosts.append(value)
             elif name == b"origin":
-                origins.append(value.decode("latin-1"))
-        if not all(_allowed(host, self._hosts) for host in hosts or [""]):
-            return 421, "this host is not served here"
-        if not all(_allowed(origin, self._origins) for origin in origins):
-            return 403, "this origin is not allowed"
+                origins.append(value)
+        for host in hosts or [b""]:
+            if host not in self._welcome and not _allowed(host.decode("latin-1"), self._hosts):
+                return 421, "this host is not served here"
+        for origin in origins:
+            if not _allowed(origin.decode("latin-1"), self._origins):
+                return 403, "this origin is not allowed"
+        if hosts and len(self._welcome) < _REMEMBERED:
+            self._welcome.add(hosts[0])
         return None
 
 

@@ -128,4 +128,4 @@ async def serve_http(*servers: Server, address: str, store: EventStore | None = 
         await chosen(scope, receive, send)
 
     with suppress(asyncio.CancelledError):
-        await serve_app(either, address, "/mcp", app.end_subscriptions)
+        await serve_app(either, address, "/mcp", app.leave)

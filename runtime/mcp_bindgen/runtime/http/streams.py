@@ -1,0 +1,318 @@
+"""A stream of a session: an ordered log of messages to the client, which connections come and go to read.
+
+Live delivery and replay are one thing: whoever reads says which event it had last and gets the next ones, from memory
+or from the event store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import anyio
+from pydantic_core import to_json
+
+from ..jsonrpc import RequestId
+from .asgi import Call, event
+from .event_store import Event, EventStore
+
+T = TypeVar("T")
+
+log = logging.getLogger("mcp_bindgen")
+
+STANDING = "0"
+"""The name of the stream that belongs to no request: what GET opens."""
+
+_AHEAD = 1024 * 1024  # bytes of messages that wait for a reader
+_MANY = 1024  # messages that do
+_FAREWELL = 1.0  # seconds to tell a client that was slow, or is gone, that a response is over
+
+KEEP_ALIVE = b": keep-alive\n\n"
+
+
+class Stream:
+    """A log of messages, at most one connection that reads it, and what waits for that one.
+
+    Args:
+        session: The session's key in the store.
+        name: The stream's name, which no other stream of the session ever has.
+        owed: The ids of the requests that it has to answer before it is over.
+        store: Where its events are kept.
+        last: The number of its last event.
+        over: Whether nothing will be added.
+        kept: Whether the store has it.
+
+    Attributes:
+        given: The number of the last event that a connection was given.
+        done: Called once it is over and nobody reads it.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        name: str,
+        owed: Collection[RequestId] = (),
+        store: EventStore | None = None,
+        *,
+        last: int = 0,
+        over: bool = False,
+        kept: bool = False,
+    ) -> None:
+        self.name = name
+        self.last = self.given = last
+        self.over = over
+        self.kept = kept
+        self.owed = set(owed)
+        self.leaving = False
+        self.retry: int | None = None
+        self.done: Callable[[Stream], None] = _nothing
+        self._session = session
+        self._store = store
+        self._reader: anyio.CancelScope | None = None
+        self._ahead: deque[Event] = deque()
+        self._size = 0
+        self._turn = anyio.Lock(fast_acquire=True)
+        self._changed = anyio.Event()
+
+    # --- writing ----------------------------------------------------------------------------------------------
+
+    async def put(self, message: bytes, answered: Collection[RequestId] = ()) -> bool:
+        """Adds a message; waits while its reader is slow. Says whether somebody has got it, or still can.
+
+        Args:
+            message: The message.
+            answered: The ids that it answers; the last one that is owed ends the stream.
+        """
+        while self._reader is not None and self._is_full():
+            await self._changed.wait()
+        return await (self._put(message, answered) if self._store is None else _finish(self._put(message, answered)))
+
+    async def _put(self, message: bytes, answered: Collection[RequestId]) -> bool:
+        async with self._turn:
+            if self.over:
+                return False
+            over = bool(self.owed) and self.owed.issubset(answered)
+            event = Event(self.last + 1, message)
+            reachable = self._reader is not None or (self.kept if self.name != STANDING else self._has_room())
+            if self.kept and (reachable or over):
+                await self._write([event], self.owed.difference(answered), over)
+            if reachable:
+                self.last += 1
+                if self._reader is not None or not self.kept:
+                    self._ahead.append(event)
+                    self._size += len(message)
+            self._settle(answered, over)
+        return reachable
+
+    async def settle(self, ids: Collection[RequestId]) -> None:
+        """Notes that requests will not be answered; the last one that is owed ends the stream."""
+        await _finish(self._give_up(ids))
+
+    async def _give_up(self, ids: Collection[RequestId]) -> None:
+        async with self._turn:
+            over = bool(self.owed) and self.owed.issubset(ids)
+            if self.kept and over and not self.over:
+                await self._write([], (), over)
+            self._settle(ids, over)
+
+    def end(self) -> None:
+        """Ends it here; what the store has of it stays as it is."""
+        self.over = True
+        self._settle((), True)
+
+    def _settle(self, ids: Collection[RequestId], over: bool) -> None:
+        self.owed.difference_update(ids)
+        self.over = self.over or over
+        self._wake()
+        if self.over and self._reader is None:
+            self.done(self)
+
+    async def keep(self) -> None:
+        """Has it kept by the store, if there is one, from now on, and with all that was not read yet."""
+        if self._store is not None and not self.kept:
+            await _finish(self._keep())
+
+    async def _keep(self) -> None:
+        async with self._turn:
+            if not self.kept:
+                await self._write(self._ahead, self.owed, self.over)
+                self.kept = True
+
+    async def _write(self, events: Collection[Event], owed: Collection[RequestId], over: bool) -> None:
+        assert self._store is not None
+        await self._store.write(self._session, self.name, list(events), None if over else to_json(list(owed)))
+
+    def _has_room(self) -> bool:
+        """Whether more may wait for a client that does not listen now."""
+        return self.last - self.given < _MANY and not self._is_full()
+
+    def _is_full(self) -> bool:
+        return self._size >= _AHEAD or len(self._ahead) >= _MANY
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    # --- reading ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_read(self) -> bool:
+        """Whether a connection is there to read it."""
+        return self._reader is not None
+
+    @contextmanager
+    def reading(self) -> Generator[None]:
+        """Reads in a block, which is cancelled when somebody else begins to read: the newest connection counts."""
+        with anyio.CancelScope() as scope:
+            if self._reader is not None:
+                self._reader.cancel()
+            self._begin(scope)
+            try:
+                yield
+            finally:
+                if self._reader is scope:
+                    self._begin(None)
+                    if self.over:
+                        self.done(self)
+
+    def _begin(self, reader: anyio.CancelScope | None) -> None:
+        self._reader = reader
+        self.leaving = False
+        self.retry = None
+        if self.kept or (reader is None and self.name != STANDING):
+            self._ahead.clear()
+            self._size = 0
+        self._wake()
+
+    async def first(self) -> None:
+        """Waits for the first message, or for the end."""
+        while not (self.last or self.over or self.leaving):
+            await self._changed.wait()
+
+    def sole_answer(self) -> bytes | None:
+        """The only message of a stream that is over."""
+        return self._ahead[0].data if self.over and len(self._ahead) == self.last == 1 else None
+
+    async def read(self, after: int) -> Sequence[Event]:
+        """The events after a number, as soon as there are some.
+
+        None when the stream is over, or when the connection shall end. The first one has a higher number than the next
+        when the store has dropped what is between.
+        """
+        while True:
+            if self.last > after:
+                if self._ahead and self._ahead[0].number <= after + 1:
+                    events = [event for event in self._ahead if event.number > after]
+                    self._ahead.clear()
+                    self._size = 0
+                    self._wake()
+                    return events
+                if self._store is None:
+                    after = self.last  # nobody has it any longer
+                    continue
+                return await self._store.read(self._session, self.name, after)
+            if self.over or self.leaving:
+                return ()
+            await self._changed.wait()
+
+    def leave(self, retry: int | None) -> None:
+        """Ends the connection that reads, once it has read everything, but not the stream.
+
+        Args:
+            retry: In how many milliseconds the client shall come back.
+        """
+        if self._reader is not None:
+            self.leaving = True
+            self.retry = retry
+            self._wake()
+
+    def id_of(self, number: int) -> str | None:
+        """What a client shall name when it comes back; `None` when it cannot."""
+        return f"{self.name}-{number}" if self.kept else None
+
+
+def place_of(id_: str) -> tuple[str, int] | None:
+    """The name of a stream and a number of an event on it; `None` when `id_` is not of ours."""
+    name, dash, number = id_.rpartition("-")
+    return (name, int(number)) if dash and number.isascii() and number.isdecimal() and len(number) < 19 else None
+
+
+def _nothing(stream: Stream) -> None:
+    pass
+
+
+async def _finish(work: Coroutine[Any, Any, T]) -> T:
+    """Lets something finish even if its caller is cancelled, in whichever way, so that no event is written by half."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()
+        raise
+
+
+async def pour(
+    call: Call, stream: Stream, after: int, *, retry: int | None, keep_alive: float, patience: float
+) -> None:
+    """Writes what comes after an event to a response that has begun, until the stream ends or the client has gone.
+
+    Call it in `Stream.reading`.
+
+    Args:
+        call: The request that is answered.
+        stream: The stream.
+        after: The number of the last event that the client has.
+        retry: Milliseconds after which the client shall come back, said in a first event without data.
+        keep_alive: Seconds between comments on an idle stream; 0 sends none.
+        patience: Seconds that a client may take for what it is sent, before it is given up.
+    """
+
+    async def watch() -> None:
+        await call.hung_up()
+        tasks.cancel_scope.cancel()
+
+    async def write(data: bytes) -> None:
+        with anyio.fail_after(patience):
+            await call.write(data)
+
+    async def work(after: int) -> None:
+        if retry is not None:
+            await write(f"id: {stream.id_of(after)}\nretry: {retry}\ndata: \n\n".encode())
+        while True:
+            events: Sequence[Event] | None = None
+            with anyio.move_on_after(keep_alive or None):
+                events = await stream.read(after)
+            if events is None:
+                await write(KEEP_ALIVE)
+                continue
+            if not events:
+                break
+            if events[0].number != after + 1 and stream.kept:
+                log.warning("a client is cut off: the event store has dropped what it should have been sent")
+                break
+            after = events[-1].number
+            stream.given = max(stream.given, after)
+            await write(b"".join([event(one.data, stream.id_of(one.number)) for one in events]))
+        if stream.leaving and stream.retry is not None and not stream.over:
+            await write(b"retry: %d\n\n" % stream.retry)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        try:
+            await work(after)
+        except OSError as error:
+            log.debug("a client is cut off: %s", error or "it does not read")
+        tasks.cancel_scope.cancel()
+
+
+async def finish(call: Call) -> None:
+    """Ends a response that has begun."""
+    with anyio.move_on_after(_FAREWELL, shield=True):
+        await call.write(b"", more=False)
