@@ -26,9 +26,11 @@ Only = Annotated[
 ]
 
 
-def names(only: str | None) -> tuple[str, ...]:
-    """The names in a comma-separated list; raises `BadInput` when there is a list and nothing in it."""
+def names(only: str | None, option: str = "--only") -> tuple[str, ...]:
+    """The names in the comma-separated list of an option; raises `BadInput` when there is a list and nothing in it."""
     found = tuple(name.strip() for name in (only or "").split(",") if name.strip())
     if only is not None and not found:
-        raise BadInput("--only names no capability", fix="name some, as in --only tools,resources, or leave it out")
+        raise BadInput(
+            f"{option} names no capability", fix=f"name some, as in {option} tools,resources, or leave it out"
+        )
     return found

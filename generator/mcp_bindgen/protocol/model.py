@@ -96,6 +96,7 @@ class Field:
         required: Whether it must be there.
         default: What a constructor fills in when the user leaves it out; on the wire it stays required.
         doc: What it means.
+        fallback: What the schema says that its absence means, as JSON; empty where it says nothing.
     """
 
     wire: str
@@ -104,6 +105,7 @@ class Field:
     required: bool
     default: Json = None
     doc: str = ""
+    fallback: str = ""
 
 
 # --- the protocol ---------------------------------------------------------------------------------------------

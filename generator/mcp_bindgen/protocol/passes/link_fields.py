@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mcp_bindgen.spec.store import era
@@ -15,11 +16,12 @@ def link_fields(draft: Draft) -> Draft:
 
     Names matter only where requests are stateless, because only those repeat them in headers.
     """
-    return replace(draft, methods={name: _linked(method, draft) for name, method in draft.methods.items()})
+    names: Mapping[str, str] = draft.semantics["names"] if era(draft.source.definitions) == "stateless" else {}
+    methods = {name: _linked(method, draft, names.get(name)) for name, method in draft.methods.items()}
+    return replace(draft, methods=methods)
 
 
-def _linked(method: Method, draft: Draft) -> Method:
-    name = draft.semantics["names"].get(method.name) if era(draft.source.definitions) == "stateless" else None
+def _linked(method: Method, draft: Draft, name: str | None) -> Method:
     owner, _, wanted = draft.semantics["filters"].get(method.name, "").partition(".")
     named_by = _field(draft, method.params, name)
     asked_by = _field(draft, Ref(owner) if owner in draft.definitions else None, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -76,6 +77,7 @@ def _object(schema: Schema, name: str, pointer: str) -> Object:
                 type=_type(properties.get(wire, True), join(pointer, "properties", wire)),
                 required=wire in required,
                 doc=_doc(properties.get(wire)),
+                fallback=_fallback(properties.get(wire)),
             )
             for wire in wires
         ),
@@ -85,6 +87,10 @@ def _object(schema: Schema, name: str, pointer: str) -> Object:
 
 def _doc(schema: Any) -> str:
     return schema.get("description", "") if is_object(schema) else ""
+
+
+def _fallback(schema: Any) -> str:
+    return json.dumps(schema["default"]) if is_object(schema) and "default" in schema else ""
 
 
 def _type(schema: Schema | bool, pointer: str) -> Type:

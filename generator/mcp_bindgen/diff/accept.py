@@ -1,0 +1,109 @@
+"""The file of changes that somebody has accepted: fingerprints with a reason, and perhaps a day on which to look again.
+
+[3f2a9c0b1d8e7f65]
+reason = "our clients never send it"
+expires = 2027-01-31
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.toml import read_toml
+
+from .finding import Comparison, Finding
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """A change that was accepted.
+
+    Attributes:
+        fingerprint: The finding's.
+        reason: Why.
+        expires: The last day on which it is.
+    """
+
+    fingerprint: str
+    reason: str
+    expires: date | None = None
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What the acceptances did to some comparisons.
+
+    Attributes:
+        comparisons: The comparisons without the findings that are accepted.
+        count: How many those are.
+        expired: Acceptances that no longer hold; their findings are back.
+        unused: Acceptances of what no revision says, or not any more.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    count: int = 0
+    expired: tuple[Acceptance, ...] = ()
+    unused: tuple[Acceptance, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is left of all comparisons."""
+        return tuple(finding for comparison in self.comparisons for finding in comparison.findings)
+
+
+def read_acceptances(path: Path) -> tuple[Acceptance, ...]:
+    """The acceptances in a TOML file: a table for each fingerprint.
+
+    Raises:
+        BadInput: The file cannot be read, or an entry has no reason or something else in it.
+    """
+    found: list[Acceptance] = []
+    for fingerprint, entry in read_toml(path).items():
+        at = join("", fingerprint)
+        if not is_object(entry):
+            raise BadInput("is not a table", file=path, pointer=at, fix='write [FINGERPRINT] and reason = "..." below')
+        for key in entry.keys() - {"reason", "expires"}:
+            raise BadInput(f"{key!r} says nothing here", file=path, pointer=at, fix="use the keys reason, expires")
+        reason, expires = entry.get("reason"), entry.get("expires")
+        if not isinstance(reason, str) or not reason.strip():
+            raise BadInput("has no reason", file=path, pointer=at, fix='say why: reason = "..."')
+        if expires is not None and type(expires) is not date:
+            raise BadInput("'expires' is not a date", file=path, pointer=at, fix="write it like 2027-01-31")
+        found.append(Acceptance(fingerprint, reason, expires))
+    return tuple(found)
+
+
+def accept(
+    comparisons: Sequence[Comparison], acceptances: Sequence[Acceptance], today: date, whole: Sequence[Comparison]
+) -> Accepted:
+    """Takes accepted findings out of comparisons.
+
+    Args:
+        comparisons: What is reported.
+        acceptances: What was accepted.
+        today: The day on which acceptances may have expired.
+        whole: The same comparisons before anything was left out: an acceptance that none of them uses is reported.
+    """
+    expired = tuple(known for known in acceptances if known.expires is not None and known.expires < today)
+    valid = {known.fingerprint: known for known in acceptances if known not in expired}
+    seen = {finding.fingerprint for comparison in whole for finding in comparison.findings}
+    left = tuple(
+        replace(
+            comparison,
+            findings=tuple(finding for finding in comparison.findings if finding.fingerprint not in valid),
+        )
+        for comparison in comparisons
+    )
+    before = sum(len(comparison.findings) for comparison in comparisons)
+    return Accepted(
+        comparisons=left,
+        count=before - sum(len(comparison.findings) for comparison in left),
+        expired=tuple(known for known in expired if known.fingerprint in seen),
+        unused=tuple(known for known in acceptances if known.fingerprint not in seen),
+    )

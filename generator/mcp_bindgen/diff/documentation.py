@@ -1,0 +1,65 @@
+"""Compares words: descriptions, and what is deprecated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcp_bindgen.protocol.model import Object, Protocol, Type
+
+from .labels import Labels
+from .match import Matches
+from .shape import Shapes
+
+
+@dataclass(frozen=True)
+class DocumentationChange:
+    """Words that differ.
+
+    Attributes:
+        rule: The rule that it falls under.
+        subject: What they are about.
+        old: The old words.
+        new: The new words.
+        definition_old: The old definition that they stand in.
+        definition_new: The new one.
+    """
+
+    rule: str
+    subject: str
+    old: str
+    new: str
+    definition_old: str
+    definition_new: str
+
+
+def documentation_changes(
+    old: Protocol, new: Protocol, matches: Matches, labels: Labels
+) -> Iterator[DocumentationChange]:
+    """What differs in the words about definitions, and members, that both revisions have."""
+    olds, news = Shapes(old), Shapes(new)
+    for a, b in sorted(matches.new.items(), key=lambda pair: pair[1]):
+        was, now = old.definitions[a], new.definitions[b]
+        label = labels.both(a, b)
+        if bool(was.deprecated) != bool(now.deprecated):
+            rule = "deprecated" if now.deprecated else "undeprecated"
+            subject = labels.message(b) or label
+            yield DocumentationChange(rule, subject, was.deprecated, now.deprecated, a, b)
+        if was.doc != now.doc:
+            yield DocumentationChange("description-changed", label, was.doc, now.doc, a, b)
+        for subject, before, after in _members(was.type, now.type, label, olds, news):
+            yield DocumentationChange("description-changed", subject, before, after, a, b)
+
+
+def _members(old: Type, new: Type, label: str, olds: Shapes, news: Shapes) -> Iterator[tuple[str, str, str]]:
+    """Subject, old and new words of members; inline objects are looked into."""
+    one, other = olds.inline(old), news.inline(new)
+    if not isinstance(one, Object) or not isinstance(other, Object):
+        return
+    after = {field.wire: field for field in other.fields}
+    for was in one.fields:
+        if (now := after.get(was.wire)) is not None:
+            subject = f"{label}.{was.wire}" if was.wire.isidentifier() else f'{label}["{was.wire}"]'
+            if was.doc != now.doc:
+                yield subject, was.doc, now.doc
+            yield from _members(was.type, now.type, subject, olds, news)

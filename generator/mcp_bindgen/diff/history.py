@@ -1,0 +1,233 @@
+"""The history of one thing over all revisions: since when it is there, what changed, and when it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.model import Method
+from mcp_bindgen.protocol.text import describe
+
+from .engine import compare
+from .finding import Comparison, Finding, Message, Plane
+from .labels import Labels
+from .match import Matches, match
+from .reach import answers
+from .spots import suffix
+from .subjects import Subject, find, is_about, locate, unknown
+
+EventKind = Literal["since", "changed", "renamed", "gone"]
+_NAMES = frozenset({"definition-renamed", "definition-added", "definition-removed"})
+_WORDS = "description-changed"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened in a revision.
+
+    Attributes:
+        revision: The revision that has it so.
+        kind: What happened.
+        name: What it is called in this revision, or was in the one before when it is gone.
+        was: What it was called before, when it was renamed.
+        words: What it is, when it is new.
+        findings: The changes that it consists of.
+    """
+
+    revision: str
+    kind: EventKind
+    name: str
+    was: str = ""
+    words: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened to one thing.
+
+    Attributes:
+        name: Its newest name.
+        kind: `method`, `definition`, `member` or `error`.
+        revisions: The revisions that were looked at, oldest first.
+        names: Revision -> what it is called there; only the revisions that have it.
+        events: What happened, oldest first.
+    """
+
+    name: str
+    kind: str
+    revisions: tuple[str, ...]
+    names: dict[str, str]
+    events: tuple[Event, ...]
+
+
+def history(words: str, protocols: Sequence[Protocol]) -> History:
+    """The history of what `words` name, followed through its renames from the newest revision that has that name.
+
+    Args:
+        words: A method, a definition, a member such as `Tool.annotations`, or an error code or its name.
+        protocols: The revisions, oldest first.
+
+    Raises:
+        BadInput: No revision has it.
+    """
+    found = [find(protocol, words) for protocol in protocols]
+    newest = next((index for index in reversed(range(len(found))) if found[index] is not None), None)
+    if newest is None:
+        raise unknown(words, protocols)
+    steps = [_Step(old, new) for old, new in pairwise(protocols)]
+    line: list[Subject | None] = [None] * len(protocols)
+    line[newest] = found[newest]
+    for index in range(newest, 0, -1):
+        line[index - 1] = steps[index - 1].before(line[index])
+    for index in range(newest, len(steps)):
+        line[index + 1] = steps[index].after(line[index])
+    subject = line[newest]
+    assert subject is not None
+    return History(
+        name=str(subject),
+        kind=subject.kind,
+        revisions=tuple(protocol.revision for protocol in protocols),
+        names={protocol.revision: str(one) for protocol, one in zip(protocols, line, strict=True) if one is not None},
+        events=tuple(_events(line, protocols, steps)),
+    )
+
+
+def _events(line: Sequence[Subject | None], protocols: Sequence[Protocol], steps: Sequence[_Step]) -> Iterator[Event]:
+    first = line[0]
+    if first is not None:
+        yield Event(protocols[0].revision, "since", str(first), words=_described(protocols[0], first))
+    for (old, new), step in zip(pairwise(line), steps, strict=True):
+        revision, findings = step.new.revision, tuple(step.about(old, new))
+        if old is None and new is not None:
+            yield Event(revision, "since", str(new), words=_described(step.new, new), findings=findings)
+        elif old is not None and new is None:
+            yield Event(revision, "gone", str(old), findings=findings)
+        elif old is not None and new is not None and str(old) != str(new):
+            yield Event(revision, "renamed", str(new), was=str(old), findings=findings)
+        elif new is not None and findings:
+            yield Event(revision, "changed", str(new), findings=findings)
+
+
+class _Step:
+    """From one revision to the next."""
+
+    def __init__(self, old: Protocol, new: Protocol) -> None:
+        self.old, self.new = old, new
+        self.comparison: Comparison = compare(old, new)
+        self.matches: Matches = match(old, new)
+        self.labels = Labels(old, new, self.matches)
+        self.findings = [finding for finding in self.comparison.findings if finding.rule != _WORDS]
+
+    def before(self, subject: Subject | None) -> Subject | None:
+        """What a subject of the new revision was in the old one."""
+        return self._other(subject, self.old, back=True)
+
+    def after(self, subject: Subject | None) -> Subject | None:
+        """What a subject of the old revision is in the new one."""
+        return self._other(subject, self.new, back=False)
+
+    def _other(self, subject: Subject | None, other: Protocol, *, back: bool) -> Subject | None:
+        if subject is None:
+            return None
+        if subject.kind in ("method", "error"):
+            return find(other, subject.name)
+        mapped = (self.matches.old if back else self.matches.new).get(subject.name)
+        if mapped is None:
+            inline = other.definitions.get(subject.name)
+            mapped = subject.name if inline is not None and subject.name not in self.matches.redefined else None
+        if mapped is None:
+            return None
+        if not subject.steps:
+            return Subject("definition", mapped)
+        moved = Subject("member", mapped, subject.steps)
+        if locate(other, moved) is not None:
+            return moved
+        renamed = Subject("member", mapped, self._renamed(subject, back=back))
+        return renamed if locate(other, renamed) is not None else None
+
+    def _renamed(self, subject: Subject, *, back: bool) -> tuple[tuple[str, str], ...]:
+        """The way to a member whose own name changed."""
+        kind, wire = subject.steps[-1]
+        places = self._places(None if back else subject, subject if back else None)
+        stems = {place.removesuffix(suffix(kind, wire)) for place in places}
+        for finding in self.findings:
+            here = finding.new if back else finding.old
+            if finding.rule == "field-renamed" and here == wire:
+                if any(finding.subject == stem + suffix(kind, finding.new) for stem in stems):
+                    return (*subject.steps[:-1], (kind, finding.old if back else finding.new))
+        return subject.steps
+
+    def about(self, old: Subject | None, new: Subject | None) -> Iterator[Finding]:
+        """The findings about a subject, or about something inside of it."""
+        subject = new or old
+        if subject is None:
+            return
+        if subject.kind == "method":
+            wanted = (one for one in self.findings if one.group == subject.name)
+            yield from (one for one in wanted if one.rule not in _NAMES)
+        elif subject.kind == "error":
+            yield from (one for one in self.findings if one.subject.endswith(f" {subject.name}"))
+        else:
+            places = self._places(old, new)
+            messages = self._messages(old, new)
+            for finding in self.findings:
+                here = any(is_about(finding.subject, place) for place in places)
+                if (here or finding.subject in messages) and not (finding.rule in _NAMES and subject.steps):
+                    yield finding
+
+    def _places(self, old: Subject | None, new: Subject | None) -> set[str]:
+        """The subjects under which a definition or a member is reported."""
+        found: set[str] = set()
+        for subject, protocol in ((old, self.old), (new, self.new)):
+            spot = locate(protocol, subject) if subject is not None else None
+            if spot is not None:
+                rest = "".join(suffix(*step) for step in spot.steps)
+                found |= {label + rest for label in self._labelled(spot.owner, protocol is self.old)}
+        return found
+
+    def _labelled(self, owner: str, is_old: bool) -> Iterable[str]:
+        names = self.matches.new if is_old else self.matches.old
+        other = names.get(owner)
+        if other is None:
+            return {owner, self.labels.old(owner) if is_old else self.labels.new(owner)}
+        pair = (owner, other) if is_old else (other, owner)
+        return {self.labels.both(*pair), pair[1]}
+
+    def _messages(self, old: Subject | None, new: Subject | None) -> set[str]:
+        """The messages, as subjects, whose definition a subject is."""
+        return {
+            str(Message(method.name, method.kind, sender))
+            for subject, protocol in ((old, self.old), (new, self.new))
+            if subject is not None and not subject.steps
+            for method in protocol.methods
+            if method.definition == subject.name
+            for sender in method.senders
+        }
+
+
+def _described(protocol: Protocol, subject: Subject) -> str:
+    """What a subject is, in a few words."""
+    match subject.kind:
+        case "method":
+            return _method(next(method for method in protocol.methods if method.name == subject.name))
+        case "error":
+            error = next(error for error in protocol.errors if error.name == subject.name)
+            return f"{error.code}, {error.doc}".rstrip(", ")
+        case _:
+            spot = locate(protocol, subject)
+            assert spot is not None
+            words = describe(spot.type)
+            optional = spot.field is not None and not spot.field.required
+            return f"{words}, optional" if optional else words
+
+
+def _method(method: Method) -> str:
+    senders = "either side" if len(method.senders) == 2 else f"the {method.senders[0]}"
+    params = describe(method.params) if method.params is not None else "no params"
+    result = f", answered by {' or '.join(map(describe, answers(method)))}" if answers(method) else ""
+    carrier = "" if method.carrier == "message" else f", {method.carrier}"
+    return f"{method.kind} of {senders}{carrier}, {params}{result}"

@@ -1,0 +1,111 @@
+"""Compares what the two revisions talk about: methods, directions, carriers and error codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mcp_bindgen.protocol.model import Method, Protocol, Sender, Type
+
+from .finding import Message
+
+HANDSHAKE = frozenset({"initialize", "notifications/initialized"})
+"""What a stateful peer insists on before anything else."""
+
+
+@dataclass(frozen=True)
+class MessageChange:
+    """Something that differs in the messages themselves.
+
+    Attributes:
+        rule: The rule that it falls under.
+        subject: What it is.
+        group: What it is listed under.
+        old: What there was, in a few words.
+        new: What there is.
+        message: The message; none for an error code.
+        gate: The capability without which it is not sent.
+        insisted: Whether the side that has it does not work without it.
+        parts: The rules whose impacts it has, where they are not those of its own.
+        old_method: The old method.
+        new_method: The new one.
+    """
+
+    rule: str
+    subject: str
+    group: str
+    old: str = ""
+    new: str = ""
+    message: Message | None = None
+    gate: str = ""
+    insisted: bool = False
+    parts: tuple[str, ...] = ()
+    old_method: Method | None = None
+    new_method: Method | None = None
+
+
+def message_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
+    """What differs in methods, and in error codes."""
+    before, after = _sent(old), _sent(new)
+    for message in sorted(before.keys() | after.keys()):
+        was, now = before.get(message), after.get(message)
+        if was is None:
+            yield _one_sided("added", message, old, None, after[message])
+        elif now is None:
+            yield _one_sided("removed", message, new, was, None)
+        elif was.carrier != now.carrier:
+            yield _change("message-carrier-changed", message, was.carrier, now.carrier, was, now)
+    yield from _error_changes(old, new)
+
+
+def _sent(protocol: Protocol) -> dict[Message, Method]:
+    return {
+        Message(method.name, method.kind, sender): method for method in protocol.methods for sender in method.senders
+    }
+
+
+def _one_sided(change: str, message: Message, other: Protocol, was: Method | None, now: Method | None) -> MessageChange:
+    """A message that `other`, one of the two revisions, does not have."""
+    method = was or now
+    assert method is not None
+    whole = f"request-method-{change}" if message.kind == "request" else f"notification-{change}"
+    known = any(known.name == message.method and known.kind == message.kind for known in other.methods)
+    rule = f"message-direction-{change}" if known else whole
+    words = (method.definition, "") if was else ("", method.definition)
+    found = _change(rule, message, *words, was, now)
+    return replace(
+        found, gate=_gate(method, message.sender, other), insisted=message.method in HANDSHAKE, parts=(whole,)
+    )
+
+
+def _change(rule: str, message: Message, old: str, new: str, was: Method | None, now: Method | None) -> MessageChange:
+    return MessageChange(rule, str(message), message.method, old, new, message, old_method=was, new_method=now)
+
+
+def _gate(method: Method, sender: Sender, other: Protocol) -> str:
+    """The capability that the receiver would have to declare, where the other revision does not know it."""
+    needed = method.capability(sender)
+    known = {capability.name for capability in other.capabilities}
+    return needed if needed is not None and not needed.startswith(sender) and needed not in known else ""
+
+
+def _error_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
+    before, after = {error.name: error for error in old.errors}, {error.name: error for error in new.errors}
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name), after.get(name)
+        if was and now and was.code != now.code:
+            yield MessageChange("error-code-renumbered", f"{now.code} {name}", "errors", str(was.code), str(now.code))
+        elif now and not was:
+            yield MessageChange("error-code-added", f"{now.code} {name}", "errors", "", now.doc or name)
+        elif was and not now:
+            yield MessageChange("error-code-removed", f"{was.code} {name}", "errors", was.doc or name, "")
+
+
+def is_asked_for(protocol: Protocol, method: str, answer: Type | None) -> bool:
+    """Whether an answer to the message `method` is given only to a request whose params ask for it.
+
+    Where the schema itself says what answers a request, in `XResultResponse`, any request may be answered so.
+    """
+    response = protocol.definitions.get(f"{method.removesuffix('Request')}ResultResponse")
+    main = {known.result for known in protocol.methods if known.definition == method}
+    return response is None and answer not in main

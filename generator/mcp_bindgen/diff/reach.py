@@ -1,0 +1,100 @@
+"""Which messages reach a definition, and who sends it in them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from mcp_bindgen.protocol.model import Array, Method, Object, Protocol, Ref, Sender, Type, Union, references
+
+from .finding import Message
+
+ENVELOPE = "JSONRPCMessage"
+"""The definition of everything that travels: what it says of the envelope holds for both senders."""
+
+PAYLOAD = frozenset({"params", "result"})
+"""The members of an envelope whose types are placeholders: the methods say what they hold."""
+
+ENVELOPE_MEMBERS = frozenset({"jsonrpc", "id"})
+"""What a message says as a JSON-RPC message; some revisions repeat it in the definition of each."""
+
+OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
+
+
+class Reach:
+    """Who sends the definitions of one revision, and in which messages.
+
+    The role unions say who sends a request or a notification; its params come from its sender and its result from the
+    other side. Embedded messages need no rule of their own: results and params refer to them.
+    """
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self._own, self._envelopes = messages(protocol), envelopes(protocol)
+        self._messages: dict[str, dict[Sender, set[Message]]] = defaultdict(lambda: defaultdict(set))
+        for method in protocol.methods:
+            for sender in method.senders:
+                message = Message(method.name, method.kind, sender)
+                self._spread([Ref(method.definition)], sender, {message})
+                self._spread(answers(method), OTHER[sender], {message})
+        self._spread([Ref(error.definition) for error in protocol.errors if error.definition], "server", set())
+        if ENVELOPE in protocol.definitions:
+            self._spread([Ref(ENVELOPE)], "client", set())
+            self._spread([Ref(ENVELOPE)], "server", set())
+
+    def _spread(self, roots: Iterable[Type], sender: Sender, messages: set[Message]) -> None:
+        seen: set[str] = set()
+        pending = [name for root in roots for name in references(root)]
+        while pending:
+            name = pending.pop()
+            if name not in seen:
+                seen.add(name)
+                self._messages[name][sender] |= messages
+                pending.extend(self._below(name))
+
+    def _below(self, name: str) -> Iterator[str]:
+        type = self.protocol.definitions[name].type
+        if isinstance(type, Object):
+            hidden = ENVELOPE_MEMBERS if name in self._own else PAYLOAD if name in self._envelopes else frozenset[str]()
+            for field in type.fields:
+                if field.wire not in hidden:
+                    yield from references(field.type)
+            if type.extra is not None:
+                yield from references(type.extra)
+        else:
+            yield from references(type)
+
+    def senders(self, name: str) -> set[Sender]:
+        """Who sends the definition."""
+        return set(self._messages[name]) if name in self._messages else set()
+
+    def messages(self, name: str, sender: Sender) -> set[Message]:
+        """The messages in which `sender` sends the definition, be it in their params or in their results."""
+        return self._messages[name][sender] if sender in self.senders(name) else set()
+
+
+def envelopes(protocol: Protocol) -> frozenset[str]:
+    """The definitions that are whole JSON-RPC messages, whatever they carry."""
+    found: set[str] = set()
+    pending = [ENVELOPE] if ENVELOPE in protocol.definitions else []
+    while pending:
+        name = pending.pop()
+        type = protocol.definitions[name].type
+        if name not in found and (isinstance(type, Union | Ref | Array) or _has_version(type)):
+            found.add(name)
+            pending.extend(references(type) if not isinstance(type, Object) else ())
+    return frozenset(found)
+
+
+def _has_version(type: Type) -> bool:
+    return isinstance(type, Object) and type.field("jsonrpc") is not None
+
+
+def messages(protocol: Protocol) -> frozenset[str]:
+    """The definitions of messages."""
+    return frozenset(method.definition for method in protocol.methods)
+
+
+def answers(method: Method) -> list[Type]:
+    """Everything that may answer a request."""
+    return [type for type in (method.result, *method.alternatives) if type is not None]

@@ -1,0 +1,152 @@
+"""The report as a section of a changelog, in Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from ..finding import Comparison, Finding, Impact, Plane, Severity
+from ..rules import RULES
+from .words import IMPACTS, by_rule, grouped, on, plural, reached, sentence, severities, verdict_of
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
+_CODE = re.compile(r"`[^`]*`")
+_BARE = frozenset({"definition-added", "definition-removed", "description-changed"})
+"""Rules of which the subject says all."""
+
+_WORDY = frozenset({"deprecated", "ref-extracted", "ref-inlined"})
+"""Rules whose old and new are sentences rather than types."""
+
+_LEVELS = {
+    Severity.BREAKING: "Breaking",
+    Severity.RISKY: "Risky",
+    Severity.INFO: "Harmless",
+}
+
+
+def markdown(comparisons: Sequence[Comparison], *, witness: bool = False) -> str:
+    """The report as Markdown: a section for each comparison.
+
+    Args:
+        comparisons: What to report.
+        witness: Whether to show the witnesses.
+    """
+    return "\n\n".join("\n".join(_section(comparison, witness)).rstrip() for comparison in comparisons) + "\n"
+
+
+def _section(comparison: Comparison, witness: bool) -> Iterator[str]:
+    yield f"# MCP {_plain(comparison.old.revision)} → {_plain(comparison.new.revision)}"
+    yield ""
+    for pairing, outcome, reasons in verdict_of(comparison):
+        yield f"- **{pairing.capitalize()}: {outcome}.** {' '.join(_prose(reason) for reason in reasons)}".rstrip()
+    yield ""
+    yield _counts(comparison)
+    wire = on(comparison, Plane.WIRE)
+    for severity in reversed(Severity):
+        found = [finding for finding in wire if finding.severity is severity]
+        if found:
+            yield from ("", f"## {_LEVELS[severity]}")
+        for group, findings in grouped(found):
+            yield from ("", f"### {_group(group)}", "")
+            for finding in findings:
+                yield from _finding(finding, witness)
+    yield from _others(comparison, Plane.SOURCE, "Only in generated code")
+    yield from _others(comparison, Plane.DOC, "Only in words")
+
+
+def _counts(comparison: Comparison) -> str:
+    if not comparison.findings:
+        return "Nothing changed."
+    wire, source, doc = (on(comparison, plane) for plane in Plane)
+    parts = [f"{plural(len(wire), 'change')} on the wire ({severities(wire)})"] if wire else []
+    parts += [f"{len(source)} in generated code only"] if source else []
+    parts += [f"{len(doc)} in words only"] if doc else []
+    return f"{', '.join(parts)}."
+
+
+def _group(name: str) -> str:
+    return "Errors" if name == "errors" else _code(name)
+
+
+def _finding(finding: Finding, witness: bool) -> Iterator[str]:
+    yield f"- {sentence(finding, _code)}.{_impact(finding)}"
+    names = reached(finding, _code)
+    yield f"  {f'In {names}. ' if names else ''}{_prose(finding.hint)}"
+    if witness:
+        yield from _witness(finding)
+    yield f"  <sub>{finding.rule} {finding.fingerprint}</sub>"
+
+
+def _impact(finding: Finding) -> str:
+    old, new = finding.old_client, finding.new_client
+    if max(old, new) < Impact.RISKY:
+        return ""
+    parts = [
+        f"**{IMPACTS[impact]}** {pairing}" if impact is Impact.BREAKS else f"**{IMPACTS[impact]}** for {pairing}"
+        for impact, pairing in ((old, "old client with new server"), (new, "new client with old server"))
+        if impact >= Impact.RISKY
+    ]
+    if len(parts) == 2 and old is new:
+        parts = [f"**{IMPACTS[old]}** {'both pairings' if old is Impact.BREAKS else 'for both pairings'}"]
+    words = ", ".join(parts)
+    return f" {words[:2]}{words[2].upper()}{words[3:]}."
+
+
+def _said(finding: Finding, quoted: Callable[[str], str]) -> str:
+    return RULES[finding.rule].says.format(old=quoted(finding.old), new=quoted(finding.new))
+
+
+def _others(comparison: Comparison, plane: Plane, title: str) -> Iterator[str]:
+    found = on(comparison, plane)
+    if found:
+        yield from ("", f"## {title}")
+    for rule, findings in by_rule(found):
+        yield from ("", f"**{rule}** ({len(findings)}):")
+        if rule in _BARE:
+            yield ", ".join(_code(finding.subject) for finding in findings) + "."
+        else:
+            yield ""
+            quoted = _prose if rule in _WORDY else _code
+            yield from (f"- {_code(finding.subject)} {_said(finding, quoted)}." for finding in findings)
+
+
+def _witness(finding: Finding) -> Iterator[str]:
+    if finding.witness is None:
+        yield f"  No witness: {_prose(finding.unwitnessed)}."
+        return
+    words = {True: "accepts", False: "rejects"}
+    old, new = words[finding.witness.old_accepts], words[finding.witness.new_accepts]
+    yield f"  Old {old}, new {new}:"
+    yield ""
+    yield "  ```json"
+    yield from (f"  {line}" for line in json.dumps(finding.witness.instance, ensure_ascii=False, indent=2).split("\n"))
+    yield "  ```"
+    yield ""
+
+
+def _code(text: str) -> str:
+    """`text` as code, whatever it holds."""
+    flat = _line(text)
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
+    pad = " " if len(ticks) > 1 else ""
+    return f"{ticks}{pad}{flat}{pad}{ticks}" if flat else ""
+
+
+def _plain(text: str) -> str:
+    """`text` without Markdown of its own."""
+    return _SPECIAL.sub(r"\\\1", _line(text))
+
+
+def _prose(text: str) -> str:
+    """`text` in which code in backticks stays code, and everything else is plain."""
+    flat, parts, end = _line(text), list[str](), 0
+    for match in _CODE.finditer(flat):
+        parts += [_SPECIAL.sub(r"\\\1", flat[end : match.start()]), match[0]]
+        end = match.end()
+    return "".join([*parts, _SPECIAL.sub(r"\\\1", flat[end:])])
+
+
+def _line(text: str) -> str:
+    """`text` in one line, without characters that cannot be seen."""
+    return "".join(char for char in " ".join(text.split()) if char.isprintable())

@@ -1,0 +1,214 @@
+"""What the HTML report shows of a comparison: findings in groups, definitions, lists of messages, anchors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote
+
+from mcp_bindgen.protocol.model import Definition, Method, references
+
+from ..finding import Comparison, Finding, Message, Plane, Severity
+from .side_by_side import Line, Links, Pair, pairs
+
+FEW = 3
+"""A finding names that many messages itself; more are a list of their own, which findings share."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A definition on the page.
+
+    Attributes:
+        anchor: Where it is.
+        pair: The definition in both revisions.
+        status: `new`, `gone`, `renamed`, `changed` or `unchanged`.
+        lines: What it says, old and new.
+        methods: The methods whose message it is.
+        findings: What the comparison says about it.
+    """
+
+    anchor: str
+    pair: Pair
+    status: str
+    lines: tuple[Line, ...]
+    methods: tuple[str, ...]
+    findings: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The messages that a finding reaches; `anchor` is their list on the page, empty where they are few."""
+
+    anchor: str
+    messages: tuple[Message, ...]
+
+    @property
+    def senders(self) -> list[tuple[str, int]]:
+        """Who sends how many of them."""
+        return sorted(Counter(message.sender for message in self.messages).items())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finding on the page.
+
+    Attributes:
+        anchor: Where it is: its fingerprint.
+        finding: The finding.
+        reach: The messages that it reaches.
+        about: The messages that filters find it by: those it reaches, else those of the method it is listed under.
+        panels: Names and anchors of the definitions that it is about.
+    """
+
+    anchor: str
+    finding: Finding
+    reach: Reach
+    about: tuple[Message, ...]
+    panels: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Findings about one method or definition, with names and anchors of the definitions behind it."""
+
+    anchor: str
+    name: str
+    entries: tuple[Entry, ...]
+    panels: tuple[tuple[str, str], ...]
+
+    @property
+    def severity(self) -> Severity:
+        """That of its worst finding."""
+        return max(entry.finding.severity for entry in self.entries)
+
+
+class Step:
+    """A comparison as the page shows it; `prefix` starts all of its anchors but those of findings."""
+
+    def __init__(self, comparison: Comparison, prefix: str, taken: set[str]) -> None:
+        """Lays out `comparison`; `taken` are the anchors of findings that the page has already, and grows."""
+        self.comparison = comparison
+        self.prefix = prefix
+        self.anchor = f"{prefix}findings"
+        self._reaches: dict[tuple[Message, ...], Reach] = {}
+        self._old_methods = {method.name: method for method in comparison.old.methods}
+        self._new_methods = {method.name: method for method in comparison.new.methods}
+        self._messages = {
+            name: tuple(Message(name, method.kind, sender) for sender in method.senders)
+            for name, method in (self._old_methods | self._new_methods).items()
+        }
+        self._pairs = pairs(comparison)
+        self._old_links = self._links(pair.old for pair in self._pairs)
+        self._new_links = self._links(pair.new for pair in self._pairs)
+        self.entries = tuple(self._entry(finding, taken) for finding in comparison.findings)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The findings by method and definition, in the order of the comparison."""
+        sorted_out: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            sorted_out.setdefault(entry.finding.group, []).append(entry)
+        return tuple(
+            Group(self._anchor("group", name), name, tuple(entries), tuple(self._behind(name)))
+            for name, entries in sorted_out.items()
+        )
+
+    @cached_property
+    def panels(self) -> tuple[Panel, ...]:
+        """All definitions, in alphabetical order."""
+        about: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            for _, anchor in entry.panels:
+                about.setdefault(anchor, []).append(entry)
+        messages: dict[str, dict[str, None]] = {}
+        for method in (*self.comparison.old.methods, *self.comparison.new.methods):
+            messages.setdefault(method.definition, {})[method.name] = None
+        found: list[Panel] = []
+        for pair in self._pairs:
+            anchor, lines = self._home(pair), tuple(pair.lines(self._old_links, self._new_links))
+            methods = tuple(messages.get(pair.newest.name, ()))
+            found.append(Panel(anchor, pair, _status(pair, lines), lines, methods, tuple(about.get(anchor, ()))))
+        return tuple(found)
+
+    @property
+    def changed(self) -> list[Panel]:
+        """The definitions that differ, or that a finding is about."""
+        return [panel for panel in self.panels if panel.status != "unchanged" or panel.findings]
+
+    @property
+    def unchanged(self) -> list[Panel]:
+        """All others."""
+        return [panel for panel in self.panels if panel.status == "unchanged" and not panel.findings]
+
+    @property
+    def reaches(self) -> list[Reach]:
+        """The lists of messages that findings refer to."""
+        return [reach for reach in self._reaches.values() if reach.anchor]
+
+    @property
+    def severities(self) -> list[tuple[Severity, int]]:
+        """How many findings are how severe, the worst first."""
+        count = Counter(entry.finding.severity for entry in self.entries)
+        return [(severity, count[severity]) for severity in reversed(Severity)]
+
+    @property
+    def planes(self) -> list[tuple[Plane, int]]:
+        """How many findings there are on each plane."""
+        count = Counter(entry.finding.plane for entry in self.entries)
+        return [(plane, count[plane]) for plane in Plane]
+
+    def _entry(self, finding: Finding, taken: set[str]) -> Entry:
+        anchor, count = finding.fingerprint, 1
+        while anchor in taken:
+            count += 1
+            anchor = f"{finding.fingerprint}-{count}"
+        taken.add(anchor)
+        ends = ((finding.definition_old, self._old_links), (finding.definition_new, self._new_links))
+        named = {links[name]: name for name, links in ends if name in links}
+        panels = tuple((name, at) for at, name in named.items())
+        about = finding.reaches or self._messages.get(finding.group, ())
+        return Entry(anchor, finding, self._reach(finding.reaches), about, panels)
+
+    def _reach(self, messages: tuple[Message, ...]) -> Reach:
+        if messages not in self._reaches:
+            anchor = f"{self.prefix}messages-{len(self._reaches) + 1}" if len(messages) > FEW else ""
+            self._reaches[messages] = Reach(anchor, messages)
+        return self._reaches[messages]
+
+    def _behind(self, group: str) -> Iterator[tuple[str, str]]:
+        """The definitions of a group: itself, or what a method sends and receives."""
+        seen: set[str] = set()
+        for methods, links in ((self._new_methods, self._new_links), (self._old_methods, self._old_links)):
+            names = [group, *(_definitions(methods[group]) if group in methods else ())]
+            for name in names:
+                if name in links and links[name] not in seen:
+                    seen.add(links[name])
+                    yield name, links[name]
+
+    def _links(self, definitions: Iterable[Definition | None]) -> Links:
+        homes = map(self._home, self._pairs)
+        return {definition.name: home for definition, home in zip(definitions, homes, strict=True) if definition}
+
+    def _home(self, pair: Pair) -> str:
+        return self._anchor("definition" if pair.new else "definition.old", pair.newest.name)
+
+    def _anchor(self, kind: str, name: str) -> str:
+        return f"{self.prefix}{kind}.{quote(name, safe='/')}"
+
+
+def _status(pair: Pair, lines: tuple[Line, ...]) -> str:
+    if pair.old is None or pair.new is None:
+        return "new" if pair.old is None else "gone"
+    if pair.old.name != pair.new.name:
+        return "renamed"
+    return "unchanged" if all(line.same for line in lines) else "changed"
+
+
+def _definitions(method: Method) -> Iterator[str]:
+    yield method.definition
+    for type in (method.params, method.result, *method.alternatives):
+        if type is not None:
+            yield from references(type)

@@ -1,0 +1,133 @@
+"""Definitions of two revisions next to each other, line by line, with links to the definitions that they name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from markupsafe import Markup, escape
+
+from mcp_bindgen.protocol.model import Array, Const, Definition, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.text import describe
+
+from ..finding import Comparison
+
+_MARK = "\0"
+"""Put around the names of definitions within a description: split there, the odd parts are names."""
+
+Links = Mapping[str, str]
+"""Name of a definition -> the anchor where the page shows it."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a definition in the old and in the new revision; `None` where it does not exist."""
+
+    old: Markup | None
+    new: Markup | None
+
+    @property
+    def same(self) -> bool:
+        """Whether both revisions say the same."""
+        return self.old is not None and self.new is not None and self.old.striptags() == self.new.striptags()
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A definition and what has become of it: `old` is `None` if it is new, `new` is `None` if it is gone."""
+
+    old: Definition | None
+    new: Definition | None
+
+    @property
+    def newest(self) -> Definition:
+        """The definition itself, in the newest revision that has it."""
+        newest = self.new or self.old
+        assert newest is not None, "a pair has at least one side"
+        return newest
+
+    def lines(self, old_links: Links, new_links: Links) -> list[Line]:
+        """What both sides say; the links are those of each revision."""
+        old = list(_parts(self.old.type, old_links)) if self.old else []
+        new = list(_parts(self.new.type, new_links)) if self.new else []
+        found: list[Line] = []
+        matcher = SequenceMatcher(None, [key for key, _ in old], [key for key, _ in new], autojunk=False)
+        for kind, start, end, new_start, new_end in matcher.get_opcodes():
+            was, now = [text for _, text in old[start:end]], [text for _, text in new[new_start:new_end]]
+            if kind == "equal":
+                found += map(Line, was, now)
+            else:
+                found += [Line(text, None) for text in was] + [Line(None, text) for text in now]
+        return found
+
+
+def pairs(comparison: Comparison) -> list[Pair]:
+    """All definitions of both revisions in alphabetical order, each of them once.
+
+    A renamed one stands next to what the findings say it became, others next to their namesake.
+    """
+    old, new = comparison.old.definitions, comparison.new.definitions
+    renamed = {
+        finding.definition_old: finding.definition_new
+        for finding in comparison.findings
+        if finding.rule == "definition-renamed" and finding.definition_old in old and finding.definition_new in new
+    }
+    taken = set(renamed.values())
+    became = {name: name for name in old if name in new and name not in taken} | renamed
+    found = [Pair(definition, new.get(became.get(name, ""))) for name, definition in old.items()]
+    taken |= set(became.values())
+    found += [Pair(None, definition) for name, definition in new.items() if name not in taken]
+    return sorted(found, key=lambda pair: pair.newest.name)
+
+
+def _parts(type: Type, links: Links) -> Iterator[tuple[str, Markup]]:
+    """The lines of one definition, each with the key by which it finds its counterpart."""
+    match type:
+        case Object(fields, extra):
+            for field in fields:
+                name = field.wire if field.wire.isidentifier() else json.dumps(field.wire, ensure_ascii=False)
+                optional = "" if field.required else "?"
+                text = Markup("<b>{}</b>{}: {}").format(name, optional, _linked(field.type, links))
+                yield f"field {field.wire}", text
+            if extra is None:
+                yield "extra", Markup("no other members")
+            elif not isinstance(extra, Free):
+                yield "extra", Markup("any other member: {}").format(_linked(extra, links))
+            elif not fields:
+                yield "extra", Markup("object with any members")
+        case Union(members):
+            for member in members:
+                yield f"member {describe(member)}", Markup("| {}").format(_linked(member, links))
+        case Const(values):
+            for value in values:
+                yield f"value {value!r}", Markup("| {}").format(json.dumps(value, ensure_ascii=False))
+        case _:
+            yield "type", _linked(type, links)
+
+
+def _linked(type: Type, links: Links) -> Markup:
+    """`type` in words, with links for the definitions that it names."""
+    linked = Markup()
+    for index, part in enumerate(describe(_marked(type)).split(_MARK)):
+        target = links.get(part) if index % 2 else None
+        linked += escape(part) if target is None else Markup('<a href="#{}">{}</a>').format(target, part)
+    return linked
+
+
+def _marked(type: Type) -> Type:
+    """`type` with the names of definitions marked, and with formats where descriptions show them."""
+    match type:
+        case Ref(name):
+            return Ref(f"{_MARK}{name}{_MARK}")
+        case Scalar(_, constraints, format) if format:
+            return replace(type, constraints=(*constraints, ("format", format)))
+        case Array(items):
+            return replace(type, items=_marked(items))
+        case Map(values):
+            return Map(_marked(values))
+        case Union(members):
+            return replace(type, members=tuple(map(_marked, members)))
+        case _:
+            return type

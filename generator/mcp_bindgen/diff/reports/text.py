@@ -1,0 +1,141 @@
+"""The report for a terminal: a summary that fits one screen, then every finding."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from ..finding import Comparison, Finding, Impact, Plane
+from .words import IMPACTS, OUTCOMES, PLANES, by_rule, grouped, on, plural, reached, sentence, severities, verdict_of
+
+_INDENT = 20
+_COLUMN = 9
+_BUSIEST = 8
+_RED, _YELLOW, _GREEN, _BOLD, _DIM = "31", "33", "32", "1", "2"
+_COLOURS = {Impact.BREAKS: _RED, Impact.RISKY: _YELLOW, Impact.IGNORED: _DIM, Impact.SAFE: _GREEN, Impact.NONE: _DIM}
+_OUTCOMES = {"works": _GREEN, "works with limits": _YELLOW, "cannot talk": _RED}
+
+
+def text(comparisons: Sequence[Comparison], *, width: int = 80, colour: bool = False, witness: bool = False) -> str:
+    """The report as plain text.
+
+    Args:
+        comparisons: What to report.
+        width: Where lines are folded.
+        colour: Whether it is for a terminal that shows colours.
+        witness: Whether to show the witnesses.
+    """
+    printer = _Printer(width, colour, witness)
+    lines: list[str] = []
+    if len(comparisons) > 1:
+        lines += [*printer.steps(comparisons), ""]
+    for comparison in comparisons:
+        lines += [*printer.summary(comparison), *printer.details(comparison), ""]
+    return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
+
+
+class _Printer:
+    def __init__(self, width: int, colour: bool, witness: bool) -> None:
+        self.width, self.colour, self.witness = max(width, 40), colour, witness
+
+    def style(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
+
+    def folded(self, text: str, indent: int) -> list[str]:
+        """`text` in lines that fit behind `indent` columns."""
+        lines = textwrap.wrap(_printable(text), self.width - indent, break_on_hyphens=False)
+        return [" " * indent + line for line in lines]
+
+    # --- summary ------------------------------------------------------------------------------------------------
+
+    def steps(self, comparisons: Sequence[Comparison]) -> Iterator[str]:
+        """One line for each step of a chain."""
+        for comparison in comparisons:
+            outcomes = [OUTCOMES[comparison.old_client.outcome], OUTCOMES[comparison.new_client.outcome]]
+            words = outcomes[0] if outcomes[0] == outcomes[1] else " / ".join(outcomes)
+            yield f"{_title(comparison)}  {plural(len(comparison.findings), 'change'):>11}  {words}"
+
+    def summary(self, comparison: Comparison) -> Iterator[str]:
+        """The verdicts, how much there is, and where most of it is."""
+        yield self.style(f"MCP {_title(comparison)}: {plural(len(comparison.findings), 'change')}", _BOLD)
+        yield ""
+        for pairing, outcome, reasons in verdict_of(comparison):
+            yield f"{pairing.capitalize()}: {self.style(outcome, f'{_BOLD};{_OUTCOMES[outcome]}')}"
+            for reason in reasons:
+                yield from self.folded(reason, 2)
+        yield ""
+        for plane, title in PLANES.items():
+            found = on(comparison, plane)
+            if found:
+                detail = f" ({severities(found)})" if plane is Plane.WIRE else ""
+                yield from self.folded(f"{title}: {len(found)}{detail}", 0)
+
+    # --- details ------------------------------------------------------------------------------------------------
+
+    def details(self, comparison: Comparison) -> Iterator[str]:
+        """Every finding: those on the wire one by one, the others by what they are."""
+        wire = on(comparison, Plane.WIRE)
+        if wire:
+            yield ""
+            yield from self.heading("ON THE WIRE")
+            yield f"  {'old':<{_COLUMN}}{'new':<{_COLUMN}}client, with the other side of the other revision"
+        for group, findings in grouped(wire):
+            yield ""
+            yield self.style(_printable(group), _BOLD)
+            for finding in findings:
+                yield from self.finding(finding)
+        for plane in (Plane.SOURCE, Plane.DOC):
+            found = on(comparison, plane)
+            if found:
+                yield ""
+                yield from self.heading(PLANES[plane].upper())
+            for rule, findings in by_rule(found):
+                yield ""
+                yield f"{self.style(rule, _BOLD)} ({len(findings)})"
+                for finding in findings:
+                    words = finding.subject if plane is Plane.DOC else sentence(finding)
+                    first, *rest = self.folded(words, 4)
+                    yield f"  {first.strip()}"
+                    yield from rest
+                    yield self.style(f"    {finding.fingerprint}", _DIM)
+
+    def heading(self, title: str) -> Iterator[str]:
+        yield self.style(f"{title} {'-' * (self.width - len(title) - 1)}", _DIM)
+
+    def finding(self, finding: Finding) -> Iterator[str]:
+        """A finding on the wire."""
+        impacts = (finding.old_client, finding.new_client)
+        margin = "  " + "".join(
+            self.style(IMPACTS[impact], _COLOURS[impact]) + " " * (_COLUMN - len(IMPACTS[impact])) for impact in impacts
+        )
+        first, *rest = self.folded(sentence(finding), _INDENT)
+        yield margin + first.strip()
+        yield from rest
+        names = reached(finding)
+        if names:
+            yield from self.folded(f"in {names}", _INDENT)
+        if finding.hint:
+            yield from self.folded(finding.hint, _INDENT)
+        if self.witness:
+            yield from self.folded(_witness(finding), _INDENT)
+        yield self.style(" " * _INDENT + f"{finding.rule} {finding.fingerprint}", _DIM)
+
+
+def _title(comparison: Comparison) -> str:
+    return f"{_printable(comparison.old.revision)} -> {_printable(comparison.new.revision)}"
+
+
+def _witness(finding: Finding) -> str:
+    if finding.witness is None:
+        return f"No witness: {finding.unwitnessed}."
+    words = {True: "accepts", False: "rejects"}
+    value = json.dumps(finding.witness.instance, ensure_ascii=False)
+    value = value if len(value) <= 400 else f"{value[:400]}..."
+    old, new = words[finding.witness.old_accepts], words[finding.witness.new_accepts]
+    return f"Both accept {value}" if old == new == "accepts" else f"Old {old}, new {new}: {value}"
+
+
+def _printable(text: str) -> str:
+    """`text` in one line, without what a terminal would obey: schemas come from anywhere."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(text.split()))

@@ -1,0 +1,84 @@
+"""The words that text and Markdown share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+
+from ..finding import Comparison, Finding, Impact, Outcome, Plane, Severity
+from ..rules import RULES
+
+IMPACTS = {
+    Impact.NONE: "none",
+    Impact.SAFE: "safe",
+    Impact.IGNORED: "ignored",
+    Impact.RISKY: "risky",
+    Impact.BREAKS: "breaks",
+}
+OUTCOMES = {
+    Outcome.WORKS: "works",
+    Outcome.LIMITED: "works with limits",
+    Outcome.CANNOT_TALK: "cannot talk",
+}
+PAIRINGS = ("old client, new server", "new client, old server")
+PLANES = {
+    Plane.WIRE: "On the wire",
+    Plane.SOURCE: "In generated code only",
+    Plane.DOC: "In words only",
+}
+
+
+def sentence(finding: Finding, quoted: Callable[[str], str] = str) -> str:
+    """What happened: the subject and the words of the rule; `quoted` is how names and types are written."""
+    says = RULES[finding.rule].says
+    return f"{quoted(finding.subject)} {says.format(old=quoted(finding.old), new=quoted(finding.new))}"
+
+
+def on(comparison: Comparison, plane: Plane) -> list[Finding]:
+    """The findings of one plane, in their order."""
+    return [finding for finding in comparison.findings if finding.plane is plane]
+
+
+def grouped(findings: Iterable[Finding]) -> list[tuple[str, list[Finding]]]:
+    """Group -> its findings, in their order."""
+    return [(group, list(members)) for group, members in groupby(findings, key=lambda finding: finding.group)]
+
+
+def by_rule(findings: Iterable[Finding]) -> list[tuple[str, list[Finding]]]:
+    """Rule -> its findings; the rules and the findings in alphabetical order."""
+    ordered = sorted(findings, key=lambda finding: (finding.rule, finding.subject))
+    return [(rule, list(members)) for rule, members in groupby(ordered, key=lambda finding: finding.rule)]
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`1 change`, `2 changes`."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def severities(findings: Sequence[Finding]) -> str:
+    """How many findings break, are risky, and are harmless."""
+    counts = {severity: sum(finding.severity is severity for finding in findings) for severity in Severity}
+    parts = [
+        (counts[Severity.BREAKING], "breaks", "break"),
+        (counts[Severity.RISKY], "is risky", "are risky"),
+        (counts[Severity.INFO], "is harmless", "are harmless"),
+    ]
+    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in parts if count)
+
+
+def reached(finding: Finding, quoted: Callable[[str], str] = str, most: int = 3) -> str:
+    """The methods that a finding reaches, unless it is listed under the only one; empty for none."""
+    names = list(dict.fromkeys(message.method for message in finding.reaches))
+    if not names or names == [finding.group]:
+        return ""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(quoted, names[:most])) + more
+
+
+def verdict_of(comparison: Comparison) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Pairing, outcome and reasons of both verdicts."""
+    verdicts = (comparison.old_client, comparison.new_client)
+    return [
+        (pairing, OUTCOMES[verdict.outcome], verdict.reasons)
+        for pairing, verdict in zip(PAIRINGS, verdicts, strict=True)
+    ]

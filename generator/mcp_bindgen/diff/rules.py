@@ -1,0 +1,223 @@
+"""The table of rules: what each change means for whom. Nothing else knows severities.
+
+A change matters to two pairings. A pairing is sound when all that its sender may say, which is only what its own
+revision declares, is accepted by its receiver, who tolerates members that it does not know. So in what a client sends,
+a narrower type breaks old client with new server, and a wider one breaks new client with old server; in what a server
+sends it is the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mcp_bindgen.protocol.model import Sender
+
+from .finding import Impact, Plane
+
+Impacts = tuple[Impact, Impact]
+"""The impact on old client with new server, and on new client with old server."""
+
+_BREAKS, _RISKY, _IGNORED, _SAFE, _NONE = Impact.BREAKS, Impact.RISKY, Impact.IGNORED, Impact.SAFE, Impact.NONE
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A kind of change.
+
+    Attributes:
+        id: Its name.
+        mirror: The rule that finds the same change when old and new are exchanged.
+        client: Its impacts in what a client sends.
+        server: Its impacts in what a server sends.
+        says: What happened, to be read after the subject; `{old}` and `{new}` stand for a few words of each.
+        hint: What to do about it.
+        plane: Where it shows, when a message reaches it.
+    """
+
+    id: str
+    mirror: str
+    client: Impacts
+    server: Impacts
+    says: str
+    hint: str
+    plane: Plane = Plane.WIRE
+
+
+def _swapped(id: str, mirror: str, client: Impacts, says: str, hint: str) -> Rule:
+    """A rule for which clients and servers are alike: the pairings swap with the sender."""
+    return Rule(id, mirror, client, (client[1], client[0]), says, hint)
+
+
+def _alike(id: str, both: Impact, says: str, hint: str) -> Rule:
+    """A rule that is its own mirror and hits every pairing alike."""
+    return Rule(id, id, (both, both), (both, both), says, hint)
+
+
+def _off_wire(id: str, mirror: str, says: str, hint: str, plane: Plane = Plane.SOURCE) -> Rule:
+    return Rule(id, mirror, (_NONE, _NONE), (_NONE, _NONE), says, hint, plane)
+
+
+def _narrowing(id: str, mirror: str, says: str, hint: str) -> Rule:
+    return _swapped(id, mirror, (_BREAKS, _SAFE), says, hint)
+
+
+def _widening(id: str, mirror: str, says: str, hint: str) -> Rule:
+    return _swapped(id, mirror, (_SAFE, _BREAKS), says, hint)
+
+
+_WAS = "was {old}, is {new}"
+_FEWER = "Send only what the new revision accepts."
+_MORE = "Accept more than before; do not send the new values to an old side."
+
+_MESSAGES = (
+    _swapped(
+        "request-method-added", "request-method-removed", (_SAFE, _BREAKS),
+        "is new", "Offer it; call it only where the other side has it.",
+    ),
+    _swapped(
+        "request-method-removed", "request-method-added", (_BREAKS, _SAFE),
+        "is gone", "Stop calling it in the new revision.",
+    ),
+    _swapped(
+        "notification-added", "notification-removed", (_SAFE, _RISKY),
+        "is new", "Handle it; do not rely on an old side to.",
+    ),
+    _swapped(
+        "notification-removed", "notification-added", (_RISKY, _SAFE),
+        "is gone", "Do not wait for it, and stop sending it.",
+    ),
+    _swapped(
+        "message-direction-added", "message-direction-removed", (_SAFE, _BREAKS),
+        "is sent in this direction as well", "Handle it on the other side too.",
+    ),
+    _swapped(
+        "message-direction-removed", "message-direction-added", (_BREAKS, _SAFE),
+        "is no longer sent in this direction", "Send it in the other direction only.",
+    ),
+    _alike(
+        "message-carrier-changed", _BREAKS,
+        "travelled as {old}, travels as {new}", "Send and handle it where the new revision carries it.",
+    ),
+)  # fmt: skip
+
+_MEMBERS = (
+    _swapped(
+        "field-added-optional", "field-removed-optional", (_SAFE, _IGNORED),
+        "is new and optional: {new}", "Use it where it helps; an old side ignores it.",
+    ),
+    _swapped(
+        "field-added-required", "field-removed-required", (_BREAKS, _IGNORED),
+        "is new and required: {new}", "Always send it, and do without it where the other side is old.",
+    ),
+    _swapped(
+        "field-removed-optional", "field-added-optional", (_IGNORED, _SAFE),
+        "is gone; it was {old}", "Stop sending it, and do not expect it.",
+    ),
+    _swapped(
+        "field-removed-required", "field-added-required", (_IGNORED, _BREAKS),
+        "is gone; it was required: {old}", "Do not expect it; an old side still needs it.",
+    ),
+    _narrowing("field-became-required", "field-became-optional", "is required now", "Always send it."),
+    _widening(
+        "field-became-optional", "field-became-required",
+        "is optional now", "Do without it where it is absent; an old side still needs it.",
+    ),
+    _alike("field-renamed", _IGNORED, "is the new name of {old}", "Send and read the new name."),
+    _alike("field-moved", _IGNORED, "stands here now; it was {old}", "Send and read it in its new place."),
+    _narrowing(
+        "additional-properties-closed", "additional-properties-opened",
+        "has no members but those that are named now", "Send only the members that are named.",
+    ),
+    _widening(
+        "additional-properties-opened", "additional-properties-closed",
+        "may have other members than those that are named", "Ignore members that you do not know.",
+    ),
+)  # fmt: skip
+
+_TYPES = (
+    _narrowing("type-narrowed", "type-widened", _WAS, _FEWER),
+    _widening("type-widened", "type-narrowed", _WAS, _MORE),
+    _narrowing("became-non-nullable", "became-nullable", "may not be null any more", "Send a value instead of null."),
+    _widening("became-nullable", "became-non-nullable", "may be null", "Accept null; do not send it to an old side."),
+    _narrowing("number-to-integer", "integer-to-number", "is a whole number now", "Send whole numbers only."),
+    _widening(
+        "integer-to-number", "number-to-integer",
+        "may have a fraction", "Accept fractions; do not send them to an old side.",
+    ),
+    _narrowing("enum-value-removed", "enum-value-added", "may not be {old} any more", _FEWER),
+    _widening("enum-value-added", "enum-value-removed", "may be {new}", "Treat values that you do not know with care."),
+    _narrowing("const-added", "const-removed", "is always {new} now; it was {old}", "Send exactly this value."),
+    _widening("const-removed", "const-added", "was always {old}, is {new}", _MORE),
+    _narrowing("union-member-removed", "union-member-added", "is no form any more", "Send one of the others."),
+    _widening(
+        "union-member-added", "union-member-removed",
+        "is a new form", "Handle the new form; do not send it to an old side.",
+    ),
+    _narrowing("constraint-tightened", "constraint-loosened", _WAS, _FEWER),
+    _widening("constraint-loosened", "constraint-tightened", _WAS, _MORE),
+    _alike("type-changed", _BREAKS, _WAS, "Send and read the new type."),
+    _alike("const-changed", _BREAKS, _WAS, "Send and expect the new value."),
+    _alike("pattern-changed", _RISKY, _WAS, "Check your values against the new pattern."),
+    _alike("default-changed", _RISKY, "means {new} where it is absent; it was {old}", "Write it where it matters."),
+    _alike("format-changed", _RISKY, _WAS, "Check your values against the new format."),
+)  # fmt: skip
+
+_OTHERS = (
+    _swapped(
+        "capability-added", "capability-removed", (_SAFE, _IGNORED),
+        "may be declared", "Declare it when you support it.",
+    ),
+    Rule(
+        "capability-removed", "capability-added", (_RISKY, _RISKY), (_RISKY, _RISKY),
+        "is no capability any more", "Do not declare it, and do not expect it to be understood.",
+    ),
+    Rule(
+        "error-code-added", "error-code-removed", (_NONE, _NONE), (_RISKY, _SAFE),
+        "is new", "Handle it; to an old side it is an error like any other.",
+    ),
+    Rule(
+        "error-code-removed", "error-code-added", (_NONE, _NONE), (_SAFE, _IGNORED),
+        "is gone", "Do not wait for it.",
+    ),
+    Rule(
+        "error-code-renumbered", "error-code-renumbered", (_NONE, _NONE), (_RISKY, _RISKY),
+        "was {old}", "Compare with the new code.",
+    ),
+)  # fmt: skip
+
+_NAMES = (
+    _off_wire("definition-added", "definition-removed", "is new", "There is a new name to use."),
+    _off_wire("definition-removed", "definition-added", "is gone", "Code that names it must do without."),
+    _off_wire("definition-renamed", "definition-renamed", "is called {new} now", "Rename it in code that uses it."),
+    _off_wire(
+        "definition-redefined", "definition-redefined",
+        "is something else: " + _WAS, "Look at each use of the name in code.",
+    ),
+    _off_wire("ref-extracted", "ref-inlined", "was {old}", "Use the definition where code names the inline type."),
+    _off_wire("ref-inlined", "ref-extracted", "is {new} now", "Use the inline type where code names the definition."),
+    _off_wire(
+        "envelope-inlined", "envelope-extracted",
+        "repeats the envelope: {new}", "Nothing: the runtime writes it.",
+    ),
+    _off_wire(
+        "envelope-extracted", "envelope-inlined",
+        "leaves the envelope out: {old}", "Nothing: the runtime writes it.",
+    ),
+    _off_wire("deprecated", "undeprecated", "is deprecated {new}", "Plan to replace it.", Plane.DOC),
+    _off_wire("undeprecated", "deprecated", "is no longer deprecated", "It may be used again.", Plane.DOC),
+    _off_wire("description-changed", "description-changed", "is described otherwise", "Read what it means.", Plane.DOC),
+)  # fmt: skip
+
+RULES = {rule.id: rule for rule in (*_MESSAGES, *_MEMBERS, *_TYPES, *_OTHERS, *_NAMES)}
+"""Rule id -> rule."""
+
+
+def impacts(rules: Iterable[str], senders: Iterable[Sender]) -> Impacts:
+    """The impacts of a change that is all of `rules`, in what `senders` send: the worst; none where nobody sends it."""
+    both = tuple(senders)
+    cells = [RULES[rule].client if sender == "client" else RULES[rule].server for rule in rules for sender in both]
+    return (
+        max((cell[0] for cell in cells), default=_NONE),
+        max((cell[1] for cell in cells), default=_NONE),
+    )

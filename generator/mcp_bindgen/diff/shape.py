@@ -1,0 +1,148 @@
+"""The shape of types: what a value may be, whatever the definitions are called in which the schema says so."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator
+
+from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
+
+
+class Shapes:
+    """The shapes of one revision's types.
+
+    Args:
+        protocol: The revision.
+        rename: Gives a definition the name under which both revisions know it.
+    """
+
+    def __init__(self, protocol: Protocol, rename: Callable[[str], str] = str) -> None:
+        self.protocol = protocol
+        self.rename = rename
+        self._keys: dict[str, Hashable] = {}
+        self._arrays: dict[Hashable, list[str]] | None = None
+
+    def named(self, type: Type) -> str | None:
+        """The name of the definition that `type` refers to; none for inline types, hoisted ones included."""
+        if isinstance(type, Ref) and not self.protocol.definitions[type.name].hoisted:
+            return type.name
+        return None
+
+    def inline(self, type: Type) -> Type:
+        """`type` with references to hoisted definitions followed."""
+        while isinstance(type, Ref) and self.protocol.definitions[type.name].hoisted:
+            type = self.protocol.definitions[type.name].type
+        return type
+
+    def key(self, type: Type) -> Hashable:
+        """A value that is equal for equal shapes: hoisted definitions are looked into, others go by their name."""
+        match type:
+            case Ref(name):
+                if not self.protocol.definitions[name].hoisted:
+                    return "ref", self.rename(name)
+                if name not in self._keys:
+                    self._keys[name] = self.key(self.protocol.definitions[name].type)
+                return self._keys[name]
+            case Free():
+                return "any"
+            case Scalar(kind, constraints, format):
+                return kind, constraints, format
+            case Const(values):
+                return "const", frozenset(map(json.dumps, values))
+            case Array(items, constraints):
+                return "array", self.key(items), constraints
+            case Map(values):
+                return "map", self.key(values)
+            case Union(members):
+                return "union", frozenset(self.key(member) for member in members)
+            case Object(fields, extra):
+                parts = frozenset(
+                    (field.wire, field.required, field.fallback, self.key(field.type)) for field in fields
+                )
+                return "object", parts, None if extra is None else self.key(extra)
+
+    def alias(self, type: Array) -> str:
+        """The one definition that is the same array as an inline one; empty where there is none."""
+        if self._arrays is None:
+            self._arrays = defaultdict(list)
+            for name, definition in self.protocol.definitions.items():
+                if isinstance(definition.type, Array) and not definition.hoisted:
+                    self._arrays[self.key(definition.type)].append(name)
+        names = self._arrays.get(self.key(type), [])
+        return names[0] if len(names) == 1 else ""
+
+    def alternatives(self, type: Type) -> Iterator[Type]:
+        """What a value of `type` may be: unions and enumerations are taken apart, definitions stay references."""
+        type = self.inline(type)
+        match type:
+            case Union(members):
+                for member in members:
+                    yield from self.alternatives(member)
+            case Const(values):
+                for value in values:
+                    yield Const((value,))
+            case _:
+                yield type
+
+    def opened(self, type: Type) -> Iterator[Type]:
+        """Like `alternatives`, of what a reference leads to; references to objects stay."""
+        if isinstance(type, Ref) and not isinstance(self.protocol.resolve(type), Object):
+            for member in self.alternatives(self.protocol.definitions[type.name].type):
+                yield from self.opened(member)
+        else:
+            yield type
+
+    def words(self, type: Type) -> str:
+        """`type` as a person would write it, without the names of hoisted definitions."""
+        match type:
+            case Ref(name) if not self.protocol.definitions[name].hoisted:
+                return name
+            case Ref():
+                return self.words(self.inline(type))
+            case Free():
+                return "any JSON"
+            case Scalar(kind, constraints, format):
+                limits = [f"{keyword} {value}" for keyword, value in constraints] + ([format] if format else [])
+                return f"{kind} ({', '.join(limits)})" if limits else kind
+            case Const(values):
+                return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
+            case Array(items, constraints):
+                limits = [f"{keyword} {value}" for keyword, value in constraints]
+                inner = self.words(items)
+                inner = f"({inner})" if " | " in inner else inner
+                return f"array of {inner}" + (f" ({', '.join(limits)})" if limits else "")
+            case Map(values):
+                return "object" if isinstance(values, Free) else f"object of {self.words(values)}"
+            case Union(members):
+                return " | ".join(self.words(member) for member in members)
+            case Object():
+                return "object"
+
+
+def category(type: Type) -> str:
+    """The JSON type of the values of `type`, or `union` and `any`; constants are of their value's type."""
+    match type:
+        case Free():
+            return "any"
+        case Scalar(kind):
+            return "number" if kind == "integer" else kind
+        case Const(values):
+            kinds = {_kind(value) for value in values}
+            return kinds.pop() if len(kinds) == 1 else "union"
+        case Array():
+            return "array"
+        case Map() | Object():
+            return "object"
+        case Union():
+            return "union"
+        case Ref():
+            raise TypeError("follow the reference first")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    return "string" if isinstance(value, str) else "number"

@@ -1,0 +1,152 @@
+"""What a user may name: a method, a definition, a member of one, an error code."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mcp_bindgen.protocol.model import Array, Field, Map, Object, Protocol, Ref, Type, Union
+from mcp_bindgen.spec import BadInput
+
+from .spots import suffix
+
+Kind = Literal["method", "definition", "member", "error"]
+Step = tuple[str, str]
+"""How a place is reached from the one above: as `spots.suffix` writes it."""
+
+_STEP = re.compile(r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | (?P<items>\[\]) | (?P<values>\{\}) | \|(?P<form>\w+)""", re.X)
+_NAME = re.compile(r"\w+")
+_MARKS = frozenset(".[{|")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something that a revision has.
+
+    Attributes:
+        kind: What it is.
+        name: The name of the method, the definition or the error.
+        steps: The way from the definition to a member.
+    """
+
+    kind: Kind
+    name: str
+    steps: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name + "".join(suffix(*step) for step in self.steps)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a member stands.
+
+    Attributes:
+        owner: The definition around it that has a name in the schema.
+        steps: The way from there.
+        type: What it is.
+        field: The member itself, where it is one of an object.
+    """
+
+    owner: str
+    steps: tuple[Step, ...]
+    type: Type
+    field: Field | None
+
+
+def find(protocol: Protocol, words: str) -> Subject | None:
+    """What `words` name in a revision."""
+    if any(method.name == words for method in protocol.methods):
+        return Subject("method", words)
+    for error in protocol.errors:
+        if words in (error.name, str(error.code)):
+            return Subject("error", error.name)
+    if words in protocol.definitions:
+        return Subject("definition", words)
+    name = _NAME.match(words)
+    steps = _steps(words[name.end() :]) if name is not None else None
+    if name is None or steps is None or name[0] not in protocol.definitions:
+        return None
+    subject = Subject("member", name[0], steps)
+    return subject if locate(protocol, subject) is not None else None
+
+
+def _steps(text: str) -> tuple[Step, ...] | None:
+    """The steps that a text consists of; `None` where it is something else."""
+    found: list[Step] = []
+    end = 0
+    while end < len(text):
+        match = _STEP.match(text, end)
+        if match is None:
+            return None
+        kind = str(match.lastgroup)
+        found.append(("field", match[kind]) if kind in ("field", "key") else (kind, match[kind] if kind == "form" else ""))
+        end = match.end()
+    return tuple(found)
+
+
+def locate(protocol: Protocol, subject: Subject) -> Spot | None:
+    """Where the place is to which a subject's steps lead; `None` where they lead nowhere."""
+    definition = protocol.definitions.get(subject.name)
+    if definition is None:
+        return None
+    spot = Spot(subject.name, (), definition.type, None)
+    for step in subject.steps:
+        found = _below(protocol, spot, step)
+        if found is None:
+            return None
+        spot = found
+    return spot
+
+
+def _below(protocol: Protocol, spot: Spot, step: Step) -> Spot | None:
+    owner, steps, type = spot.owner, spot.steps, spot.type
+    while isinstance(type, Ref):
+        if not protocol.definitions[type.name].hoisted:
+            owner, steps = type.name, ()
+        type = protocol.definitions[type.name].type
+    kind, name = step
+    match type:
+        case Object() if kind == "field" and (field := type.field(name)) is not None:
+            return Spot(owner, (*steps, step), field.type, field)
+        case Array(items) if kind == "items":
+            return Spot(owner, (*steps, step), items, None)
+        case Map(values) if kind == "values":
+            return Spot(owner, (*steps, step), values, None)
+        case Object(_, extra) if kind == "values" and extra is not None:
+            return Spot(owner, (*steps, step), extra, None)
+        case Union(members) if kind == "form":
+            form = next((one for one in members if isinstance(one, Ref) and one.name == name), None)
+            return Spot(owner, (*steps, step), form, None) if form is not None else None
+        case Union(members):
+            spots = (_below(protocol, Spot(owner, steps, one, None), step) for one in members)
+            return next((one for one in spots if one is not None), None)
+        case _:
+            return None
+
+
+def is_about(subject: str, place: str) -> bool:
+    """Whether a finding's subject is a place, or something inside of it."""
+    return subject == place or (subject.startswith(place) and subject[len(place)] in _MARKS)
+
+
+def unknown(words: str, protocols: Sequence[Protocol]) -> BadInput:
+    """The error for something that no revision has, with the nearest names."""
+    names = dict.fromkeys(name for protocol in protocols for name in _names(protocol, words))
+    near = difflib.get_close_matches(words, names, n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else "name a method, a definition, a member or an error code"
+    return BadInput(f"no revision has {words!r}", fix=hint)
+
+
+def _names(protocol: Protocol, words: str) -> Iterable[str]:
+    yield from (method.name for method in protocol.methods)
+    yield from protocol.definitions
+    yield from (str(error.code) for error in protocol.errors)
+    yield from (error.name for error in protocol.errors)
+    if "." in words:
+        for name, definition in protocol.definitions.items():
+            if isinstance(definition.type, Object):
+                yield from (name + suffix("field", field.wire) for field in definition.type.fields)

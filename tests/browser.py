@@ -1,0 +1,107 @@
+"""Headless Chromium, to use a page as its readers do: keys, windows of any size, light and dark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+DESKTOP = (1280, 900)
+PHONE = (360, 740)
+
+
+@dataclass
+class Visit:
+    """A page in a window of its own.
+
+    Attributes:
+        page: The page.
+        complaints: Errors and warnings in the console, and exceptions of scripts.
+        requests: Everything that was asked for over a network, answered or not.
+    """
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def watch(self) -> None:
+        """Starts to collect complaints and requests."""
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._asked)
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith(("file:", "data:", "about:")):
+            self.requests.append(request.url)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A running browser; the test is skipped where none is installed, except in CI, where it fails."""
+    binary = next(filter(None, map(shutil.which, NAMES)), None)
+    if binary is None:
+        missing = f"no browser: none of {', '.join(NAMES)} is installed"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    with sync_playwright() as driver:
+        # the sandbox needs a user of its own, which containers do not have; the pages are ours
+        browser = driver.chromium.launch(executable_path=binary, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def visiting(
+    browser: Browser,
+    file: Path,
+    place: str = "",
+    *,
+    size: tuple[int, int] = DESKTOP,
+    scheme: Literal["light", "dark"] = "light",
+    scripts: bool = True,
+) -> Iterator[Visit]:
+    """The page in `file`, opened at `place` (what stands behind the `#`) in a window of `size` CSS pixels."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, java_script_enabled=scripts
+    )
+    try:
+        visit = Visit(context.new_page())
+        visit.watch()
+        visit.page.goto(file.as_uri() + (f"#{place}" if place else ""))
+        yield visit
+    finally:
+        context.close()
+
+
+class Outline(HTMLParser):
+    """The elements of a page, and what stands in its script and its styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.inline: dict[str, str] = {}
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem:
+            self.inline[self.cdata_elem] = self.inline.get(self.cdata_elem, "") + data
+
+    def values(self, attribute: str) -> list[str]:
+        return [value for _, attributes in self.elements if (value := attributes.get(attribute)) is not None]
