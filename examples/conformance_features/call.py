@@ -1,0 +1,85 @@
+"""A request at work, and the blocks of content that answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from mcp_bindgen.runtime import Context
+
+Object: TypeAlias = dict[str, Any]
+"""A JSON object."""
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+SILENCE = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
+
+
+class Ask(Protocol):
+    """Asks the client something: the key of the question, its method and its params; returns the answer."""
+
+    async def __call__(self, key: str, method: str, params: Object) -> Object: ...
+
+
+class Announce(Protocol):
+    """Tells the clients of all revisions that something has changed: the method, and its params."""
+
+    async def __call__(self, method: str, params: Object) -> None: ...
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that is at work.
+
+    Attributes:
+        arguments: What the tool or prompt is called with.
+        context: Its way back to the client: progress, log messages.
+        ask: Asks the client.
+        announce: Tells all clients.
+    """
+
+    arguments: Mapping[str, Any]
+    context: Context
+    ask: Ask
+    announce: Announce
+
+    async def form(self, key: str, message: str, required: list[str], **fields: Object) -> Object:
+        """What the user enters into a form, or decides to do instead."""
+        schema = {"type": "object", "properties": fields, "required": required}
+        return await self.ask(key, "elicitation/create", {"message": message, "requestedSchema": schema})
+
+    async def model(self, key: str, prompt: str) -> str:
+        """What the client's model says to a prompt."""
+        message = {"role": "user", "content": text(prompt)}
+        answer = await self.ask(key, "sampling/createMessage", {"messages": [message], "maxTokens": 100})
+        blocks: list[Object] | Object = answer["content"]  # revisions before 2025-11-25 have one block
+        one_or_more = blocks if isinstance(blocks, list) else [blocks]
+        return " ".join(block["text"] for block in one_or_more if block["type"] == "text")
+
+
+# --- content ------------------------------------------------------------------------------------------------------
+
+
+def text(words: str) -> Object:
+    """A block of text."""
+    return {"type": "text", "text": words}
+
+
+def embedded(uri: str, words: str, mime_type: str = "text/plain") -> Object:
+    """A block that holds a resource."""
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": words}}
+
+
+def entered(answer: Object, field: str) -> str:
+    """What the user entered into a field of a form."""
+    content: Object = answer.get("content") or {}
+    return str(content.get(field, "nothing"))
+
+
+IMAGE: Object = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+AUDIO: Object = {"type": "audio", "data": SILENCE, "mimeType": "audio/wav"}
+STRING: Object = {"type": "string"}
+BOOLEAN: Object = {"type": "boolean"}
+
+hidden = {"test_dynamic_tool", "test_dynamic_prompt"}
+"""The tools and prompts that are not listed at the moment."""

@@ -1,0 +1,45 @@
+"""The resources."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from mcp_bindgen.runtime import ProtocolError
+
+from .call import PIXEL, Object
+
+WATCHED = "test://watched-resource"
+
+RESOURCES: dict[str, Object] = {
+    "test://static-text": {"mimeType": "text/plain", "text": "This is the content of the static text resource."},
+    "test://static-binary": {"mimeType": "image/png", "blob": PIXEL},
+    WATCHED: {"mimeType": "text/plain", "text": "Nothing was written yet."},
+}
+"""URI -> its contents."""
+
+TEMPLATE = "test://template/{id}/data"
+
+
+def list_resources() -> list[Object]:
+    """The resources."""
+    return [
+        {"uri": uri, "name": uri.removeprefix("test://"), "mimeType": contents["mimeType"]}
+        for uri, contents in RESOURCES.items()
+    ]
+
+
+def list_resource_templates() -> list[Object]:
+    """The one template."""
+    return [{"uriTemplate": TEMPLATE, "name": "template", "mimeType": "application/json"}]
+
+
+def read_resource(uri: str, not_found: int) -> list[Object]:
+    """The contents of a resource; raises `ProtocolError` with the code `not_found`, which depends on the revision."""
+    if uri in RESOURCES:
+        return [{"uri": uri, **RESOURCES[uri]}]
+    matched = re.fullmatch("test://template/([^/]+)/data", uri)
+    if matched is None:
+        raise ProtocolError(not_found, "Resource not found", {"uri": uri})
+    data = {"id": matched[1], "templateTest": True, "data": f"Data for ID: {matched[1]}"}
+    return [{"uri": uri, "mimeType": "application/json", "text": json.dumps(data)}]

@@ -1,0 +1,1 @@
+"""The official conformance suite, run on the servers and clients in `examples/`."""

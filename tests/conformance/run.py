@@ -1,0 +1,165 @@
+"""Runs the conformance suite on our examples and checks docs/conformance.md: `python -m tests.conformance.run`.
+
+It fails when a scenario fails, warns or checks nothing, and when the page says something else; `--write` writes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from ..interop.processes import START, free_port
+from .suite import HERE, Outcome, Scenario, Side, Suite, installed, pinned
+
+ROOT = HERE.parents[1]
+PAGE = ROOT / "docs" / "conformance.md"
+SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))
+CLIENT = (sys.executable, str(ROOT / "examples" / "conformance_client.py"))
+NOT_YET = "auth/"
+"""Scenarios whose names begin so are for clients that authorize, which ours do not do."""
+
+Results: TypeAlias = Mapping[tuple[Scenario, str], Outcome]
+
+INTRODUCTION = """\
+# Conformance
+
+What the official conformance suite (npm `@modelcontextprotocol/conformance` {version}) says of
+`examples/conformance_server.py` and `examples/conformance_client.py`, which are made of generated bindings and the
+runtime, over Streamable HTTP. `make conformance` runs it, and fails when a scenario fails, warns or checks nothing, or
+when this page says something else; `python -m tests.conformance.run --write` writes the page.
+
+A number is how many checks a scenario made, all with success; `-` stands where the suite has no such scenario for a
+revision. Nothing is excepted: there is no list of expected failures. The suite's own client asks for 2025-11-25 when it
+shakes hands, whatever the column says, except in `server-session-lifecycle`; the column is what messages are held
+against. One server process answers all columns at one URL. Some scenarios measure time: what goes wrong once, on a busy
+machine, gets a second chance.
+"""
+
+
+def wanted(scenarios: Iterable[Scenario]) -> list[Scenario]:
+    """The scenarios that count."""
+    return [each for each in scenarios if each.revisions and not each.name.startswith(NOT_YET)]
+
+
+@contextmanager
+def serving() -> Generator[str]:
+    """The URL of the server, as long as the block lasts."""
+    port = free_port()
+    process = subprocess.Popen([*SERVER, "--port", str(port)], stdin=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + START
+        while not _answers(port):
+            if process.poll() is not None or time.monotonic() > end:
+                sys.exit("the server did not start")
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        try:
+            process.wait(START)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def play(suite: Suite, scenarios: Sequence[Scenario], targets: Mapping[Side, str]) -> Results:
+    """Plays scenarios, each in every revision that it is for.
+
+    Some measure time, which goes wrong on a busy machine: what is not good gets a second chance.
+    """
+    results: dict[tuple[Scenario, str], Outcome] = {}
+    for scenario in scenarios:
+        for revision in scenario.revisions:
+            outcome = suite.run(scenario, revision, targets[scenario.side])
+            if not outcome.good:
+                print(f"{scenario.side} {revision} {scenario.name}: once more", file=sys.stderr)
+                outcome = suite.run(scenario, revision, targets[scenario.side])
+            results[scenario, revision] = outcome
+    return results
+
+
+def summary(results: Results) -> str:
+    """A line for each side and revision, and the problems."""
+    lines: list[str] = []
+    for side, revision in sorted({(scenario.side, revision) for scenario, revision in results}):
+        mine = [(one, out) for (one, spoken), out in results.items() if one.side == side and spoken == revision]
+        good = sum(outcome.good for _, outcome in mine)
+        checks = sum(outcome.passed for _, outcome in mine)
+        lines.append(f"{side:6}  {revision}  {good:2} of {len(mine):2} scenarios  {checks:3} checks")
+        for scenario, outcome in mine:
+            lines += [f"    {scenario.name}: {problem}" for problem in outcome.problems]
+    return "\n".join(lines)
+
+
+def page(results: Results, extensions: Iterable[Scenario], version: str) -> str:
+    """The text of docs/conformance.md."""
+    lines = [INTRODUCTION.format(version=version)]
+    for side in ("server", "client"):
+        mine = {key: outcome for key, outcome in results.items() if key[0].side == side}
+        columns = sorted({revision for _, revision in mine})
+        lines += [f"## The {side}", "", _row(["scenario", *columns]), _row(["---"] * (1 + len(columns)))]
+        for scenario in dict.fromkeys(scenario for scenario, _ in mine):
+            lines.append(_row([f"`{scenario.name}`", *(_cell(mine.get((scenario, one))) for one in columns)]))
+        lines.append("")
+        notes = {
+            f"- `{scenario.name}`, {revision}: {reason}"
+            for (scenario, revision), outcome in mine.items()
+            for reason in outcome.skipped
+        }
+        if notes:
+            lines += ["The suite left out:", "", *sorted(notes), ""]
+    names = ", ".join(f"`{each.name}`" for each in extensions)
+    lines += [
+        "## Not run",
+        "",
+        "- `auth/*`, for the client: it does not authorize.",
+        f"- Extensions, of which none is offered: {names}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "-"
+    return str(outcome.passed) if outcome.good else "FAILED"
+
+
+def main() -> int:
+    """Runs it all; says whether something is wrong."""
+    parser = argparse.ArgumentParser(description="Runs the official conformance suite on our examples.")
+    parser.add_argument("--write", action="store_true", help="write docs/conformance.md instead of checking it")
+    write = parser.parse_args().write
+    if installed() != pinned():
+        sys.exit(f"the suite is not installed in version {pinned()}: npm ci --prefix tests/conformance")
+    suite = Suite()
+    every = [*suite.scenarios("server"), *suite.scenarios("client")]
+    with serving() as url:
+        results = play(suite, wanted(every), {"server": url, "client": shlex.join(CLIENT)})
+    print(summary(results))
+    text = page(results, [each for each in every if not (each.revisions or each.name.startswith(NOT_YET))], pinned())
+    if write:
+        PAGE.write_text(text, "utf-8")
+    elif not PAGE.is_file() or PAGE.read_text("utf-8") != text:
+        print("docs/conformance.md is out of date: python -m tests.conformance.run --write", file=sys.stderr)
+        return 1
+    return int(not all(outcome.good for outcome in results.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
