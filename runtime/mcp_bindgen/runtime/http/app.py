@@ -35,7 +35,10 @@ def authenticated_user(scope: Scope) -> str | None:
     user: Any = scope.get("user")
     if user is None or not getattr(user, "is_authenticated", False):
         return None
-    return str(getattr(user, "identity", None) or user.display_name)
+    try:
+        return str(user.identity)
+    except (AttributeError, NotImplementedError):  # Starlette's own simple users have none
+        return str(user.display_name)
 
 
 class HttpApp:
@@ -183,24 +186,27 @@ class HttpApp:
         """Whether a message stands for itself: it says so, or its header does, and it is no part of a session."""
         if not self._stateless:
             return False
-        if metadata.peek_version(body) is not None:
+        if metadata.may_state_version(body):
             try:
                 message = jsonrpc.parse(body)
             except ProtocolError:
                 return _SESSION not in call.headers
-            return is_object(message) and metadata.stated_version(message) is not None
+            if is_object(message) and metadata.stated_version(message) is not None:
+                return True
         return _SESSION not in call.headers and call.header(VERSION) in self._stateless
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """The lifespan protocol of ASGI."""
         await receive()
+        phase = "startup"
         try:
             async with self.lifespan():
                 await send({"type": "lifespan.startup.complete"})
+                phase = "shutdown"
                 await receive()
         except Exception as error:
-            log.exception("starting or stopping failed")
-            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            log.exception("%s failed", phase)
+            await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
             return
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -210,7 +216,8 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     size = 0
     for name, value in raw:
         size += len(name) + len(value)
-        found[name] = found[name] + b", " + value if name in found else value
+        between = b"\n" if name.startswith(b"mcp-") else b", "
+        found[name] = found[name] + between + value if name in found else value
     if size > _MOST_HEADERS:
         raise Unusable(431, "the headers are too large")
     return found

@@ -15,6 +15,8 @@ TEXT = b"text/plain; charset=utf-8"
 PATIENCE = 30.0
 """Seconds without a byte of a body that was begun, after which its sender is given up."""
 
+_PACE = 16 * 1024  # bytes a second: who is slower for longer than that is given up as well
+
 
 class Gone(Exception):
     """The client hung up."""
@@ -36,7 +38,8 @@ class Call:
         scope: What ASGI knows of it.
         receive: Gives its body, and then says when the client has hung up.
         send: Takes the response.
-        headers: Its headers, names in lower case; what was sent twice is joined by commas (RFC 9110, section 5.3).
+        headers: Its headers, names in lower case; what was sent twice is joined by commas (RFC 9110, section 5.3). Those
+            of MCP are no lists: joined by line breaks, they say nothing that could be right.
         principal: Who sent it, if that is known.
     """
 
@@ -64,6 +67,7 @@ class Call:
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(PATIENCE) as patience:
+                latest = patience.when() or 0.0
                 while True:
                     message = await self.receive()
                     if message["type"] == "http.disconnect":
@@ -74,7 +78,8 @@ class Call:
                         raise Unusable(413, "the message is too large")
                     if not message.get("more_body"):
                         return parts[0] if len(parts) == 1 else b"".join(parts)
-                    patience.reschedule(asyncio.get_running_loop().time() + PATIENCE)
+                    latest += len(parts[-1]) / _PACE
+                    patience.reschedule(min(asyncio.get_running_loop().time() + PATIENCE, latest))
         except TimeoutError:
             raise Unusable(408, "the message did not arrive") from None
 

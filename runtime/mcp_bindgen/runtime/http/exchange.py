@@ -18,7 +18,7 @@ import anyio
 
 from .. import jsonrpc, metadata
 from ..calls import Link
-from ..coroutines import resume
+from ..coroutines import is_being_cancelled, resume
 from ..errors import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -104,7 +104,8 @@ class Exchange:
             return
         self._over = True
         if self.streaming:
-            await self._call.write(event(data), more=False)
+            with anyio.move_on_after(_PATIENCE):
+                await self._call.write(event(data), more=False)
         else:
             await self._call.respond(status, data)
 
@@ -126,7 +127,7 @@ class Exchanges:
     async def post(self, call: Call, body: bytes) -> None:
         """Answers one message."""
         peer = Peer("server", self._words, self._service.supported)
-        (found,) = peer.receive(body)
+        found = next(iter(peer.receive(body)), None)
         if isinstance(found, Requested):
             await self._run(call, peer, found)
         elif isinstance(found, Rejected):
@@ -136,12 +137,19 @@ class Exchanges:
         else:
             await self._told(call, found)
 
-    async def _told(self, call: Call, found: Event) -> None:
-        if isinstance(found, Notified):
-            await call.respond(202)
-        else:
+    async def _told(self, call: Call, found: Event | None) -> None:
+        if not isinstance(found, Notified):
             error = jsonrpc.invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
+            return
+        exchange = Exchange(call)
+        await exchange.answer(202, b"")
+        try:
+            done = self._service.handler(found.vocabulary, found.route)(exchange, None, found.params)
+            if inspect.isawaitable(done):
+                await done
+        except Exception:
+            log.exception("the handler of %s failed", found.route.method.name)
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Runs a handler; one that has to wait is cancelled when the client hangs up."""
@@ -186,6 +194,10 @@ class Exchanges:
             with suppress(ValueError):
                 return _STATUS.get(error.code, 200), peer.fail(asked.id, error)
             log.exception("the error that the handler of %s raised cannot be written", name)
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            log.exception("what the handler of %s was waiting for is cancelled", name)
         except Exception:
             log.exception("the handler of %s failed", name)
         return 200, peer.fail(asked.id, ProtocolError(INTERNAL_ERROR, "Internal error"))
@@ -197,7 +209,8 @@ class Exchanges:
         _same(call, b"mcp-method", method.name)
         if method.named_by is not None:
             header = call.header(b"mcp-name")
-            if header is None or decode(header) != getattr(asked.params, method.named_by):
+            params, _ = metadata.apart(asked.params)
+            if header is None or decode(header) != getattr(params, method.named_by):
                 raise HeaderMismatch("Mcp-Name " + ("is missing" if header is None else "differs from the body"))
         if method.name == CALL_TOOL:
             await self._tools.check(asked.vocabulary, link, asked.params, call.headers)
@@ -217,7 +230,9 @@ def _clearer(call: Call, body: bytes, error: ProtocolError) -> ProtocolError:
         message = jsonrpc.parse(body)
     except ProtocolError:
         return error
+    if header is None:
+        return HeaderMismatch("MCP-Protocol-Version is missing", error.data if is_object(error.data) else None)
     stated = metadata.stated_version(message) if is_object(message) else None
     if isinstance(stated, str) and header != stated:
-        return HeaderMismatch("MCP-Protocol-Version is missing" if header is None else "the versions differ")
+        return HeaderMismatch("the versions differ")
     return error

@@ -8,17 +8,20 @@ from typing import Any
 from .. import jsonrpc
 from ..calls import Link
 from ..errors import HeaderMismatch, MethodNotFound
+from ..metadata import LOG_LEVEL
 from ..server import Service
 from ..vocabulary import LIST_TOOLS, Vocabulary
 from .headers import ANNOTATION, PREFIX, check_params
 
 _PARAM = PREFIX.lower().encode()
+_QUIET = ("progressToken", LOG_LEVEL)  # the call is about something else
 
 
 class ToolSchemas:
     """The input schemas of the tools that ask for headers.
 
-    The server's own list says which; it is read at the first call, and again when a call does not fit what it said.
+    The server's own list says which; it is read at the first call, and again when a call does not fit what it said, or
+    is of a tool that is not in it.
 
     Args:
         service: The servers.
@@ -40,8 +43,8 @@ class ToolSchemas:
         Raises:
             HeaderMismatch: They do not say the same.
         """
-        known = self._known.get(words.revision)
-        if known is not None and _fits(known.get(params.name), params, headers):
+        known = self._known.get(words.revision, {})
+        if params.name in known and _fits(known[params.name], params, headers):
             return
         known = self._known[words.revision] = await self._read(words, link, params.meta)
         schema = known.get(params.name)
@@ -49,19 +52,19 @@ class ToolSchemas:
             check_params(schema, params.arguments, headers)
 
     async def _read(self, words: Vocabulary, link: Link, meta: Any) -> dict[str, Any]:
-        """Tool -> its input schema, of those that ask for headers."""
+        """Tool -> its input schema, if it asks for headers, else `None`."""
         route = words.routes[LIST_TOOLS]
         found: dict[str, Any] = {}
         try:
             handler = self._service.handler(words, route)
         except MethodNotFound:
             return found
-        wire: dict[str, Any] = {"_meta": jsonrpc.plain(meta)}
+        wire: dict[str, Any] = {"_meta": {key: value for key, value in jsonrpc.plain(meta).items() if key not in _QUIET}}
         while True:
             text: bytes = await handler(link, None, jsonrpc.typed_params(route.method, wire))
             page = jsonrpc.parse(text)
-            if ANNOTATION.encode() in text:
-                found |= {tool["name"]: tool["inputSchema"] for tool in page["tools"]}
+            asks = ANNOTATION.encode() in text
+            found |= {tool["name"]: tool["inputSchema"] if asks else None for tool in page["tools"]}
             if "nextCursor" not in page or page["nextCursor"] == wire.get("cursor"):
                 return found
             wire["cursor"] = page["nextCursor"]
