@@ -319,17 +319,23 @@ def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b'{"jsonrpc":"2.0","id":1,"result":{}',
-        b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}',
-        b'{"jsonrpc":"2.0","id":1',
-    ],
+    "data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}']
 )
-def test_a_damaged_answer_answers_nothing(data: bytes) -> None:
+def test_a_damaged_answer_is_the_only_one(data: bytes) -> None:
     peer = client()
     pending, _ = peer.request(methods.PING, None)
-    assert code_of(feed(peer, data)) == PARSE
+    (event,) = feed(peer, data)
+    assert isinstance(event, Answered)
+    assert event.pending is pending
+    assert isinstance(event.error, ProtocolError)
+    assert event.error.code == PARSE
+    assert not peer.pending
+
+
+def test_what_might_be_a_damaged_answer_answers_nothing() -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    assert code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')) == PARSE
     assert list(peer.pending) == [pending.id]
 
 
