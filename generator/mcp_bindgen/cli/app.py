@@ -12,8 +12,11 @@ from mcp_bindgen.spec import BadInput
 
 from .call import call
 from .check import check
+from .diff import diff
 from .generate import generate
+from .history import history
 from .methods import methods
+from .migrate import migrate
 from .output import MARKUP
 from .schema import schema
 from .show import show
@@ -27,6 +30,9 @@ app = typer.Typer(
 )
 app.command()(generate)
 app.command()(check)
+app.command()(diff)
+app.command(context_settings={"ignore_unknown_options": True})(history)  # error codes look like options
+app.command()(migrate)
 app.command()(methods)
 app.command()(show)
 app.command()(call)

@@ -15,6 +15,9 @@ from rich.table import Column, Table
 
 from mcp_bindgen.spec import BadInput
 
+PAGE = 80
+"""The columns of text that is not for a terminal."""
+
 _WIDE = 10_000
 
 MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
@@ -29,6 +32,14 @@ def console(*, stderr: bool = False) -> Console:
     if (sys.stderr if stderr else sys.stdout).isatty():
         return Console(stderr=stderr, highlight=False)
     return Console(stderr=stderr, highlight=False, width=_WIDE, force_terminal=False, no_color=True)
+
+
+def page() -> tuple[int, bool]:
+    """How wide text may be on stdout, and whether it may have colour; a pipe is as wide as a page."""
+    target = console()
+    if not target.is_terminal:
+        return PAGE, False
+    return target.width, target.color_system is not None and not target.no_color
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

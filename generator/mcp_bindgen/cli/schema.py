@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import Annotated
 
 import typer
 
+from mcp_bindgen.diff.reports.text import text
+from mcp_bindgen.diff.upstream import against
 from mcp_bindgen.protocol.status import reports_of
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import BadInput, Store
 
-from .output import MARKUP, print_table
+from .output import MARKUP, page, print_table
 
 schema = typer.Typer(
     help="List, import and verify the schemas that everything is generated from.",
@@ -83,11 +86,31 @@ def verify(revision: Revision, file: File, folder: Folder = None) -> None:
 
 
 @schema.command()
-def status(folder: Folder = None) -> None:
+def status(
+    folder: Folder = None,
+    file: Annotated[
+        Path | None, typer.Option("--against", metavar="FILE", help="Say what a file that upstream released changes.")
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option("--revision", metavar="NAME", help="The revision of that file; else the nearest.")
+    ] = None,
+) -> None:
     """Check the schema folder itself: pins, patches and words; anything wrong exits with 1.
 
-    Example: `mcp-bindgen schema status`
+    With --against it says what a schema file that upstream released changes compared with ours, and exits with 1 when
+    messages or generated code change.
+
+    Examples:
+
+    `mcp-bindgen schema status`
+
+    `mcp-bindgen schema status --against schema.json --revision 2025-11-25`
     """
+    if file is not None:
+        _against(Store(folder), file, revision)
+        return
+    if revision is not None:
+        raise BadInput("--revision is the one of the file of --against", fix="give --against FILE, or leave it out")
     reports = reports_of(Store(folder))
     print_table(
         ["REVISION", "STRUCTURE", "PATCHES", "DEFINITIONS", "DOCUMENTED", "FIELDS DOCUMENTED"],
@@ -104,4 +127,17 @@ def status(folder: Folder = None) -> None:
         ],
     )
     if not all(report.sound for report in reports):
+        raise typer.Exit(1)
+
+
+def _against(store: Store, file: Path, revision: str | None) -> None:
+    release = against(store, file, revision)
+    if release.comparison.findings:
+        width, colour = page()
+        sys.stdout.write(text([release.comparison], width=width, colour=colour))
+    else:
+        print(f"{release.revision}: {file} changes nothing")
+    for pointer in release.unfit:
+        typer.echo(f"warning: the patch of {pointer} does not fit {file} any more", err=True)
+    if not release.same:
         raise typer.Exit(1)

@@ -81,7 +81,7 @@ class Boundaries:
         """One change for each definition."""
         for (rule, name), spots in self._places.items():
             subjects = sorted({spot.subject for spot in spots})
-            more = f" and {len(subjects) - _NAMED} more places" if len(subjects) > _NAMED else ""
+            more = f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
             inline = f"inline at {', '.join(subjects[:_NAMED])}{more}"
             before, after = (inline, name) if rule == "ref-extracted" else (name, inline)
             self._comparer.changes.append(Change(rule, name, before, after, spots[0]))

@@ -102,12 +102,12 @@ class Findings:
     def of_type(self, change: Change) -> Finding:
         """A finding about the structure of a definition, or of what answers a request."""
         rule, unit = RULES[change.rule], change.spot.unit
-        known = self.sent(unit)
+        known, meets = self.sent(unit)
         on_wire = unit.wire and change.spot.wire and rule.plane is Plane.WIRE
         sent: Mapping[Sender, set[Message]] = known if on_wire else {}
         levels: Impacts = impacts(change.parts or [change.rule], sent)
         gate = self.gate(change)
-        if change.confused or gate:
+        if change.confused or gate or not meets:
             levels = (min(levels[0], Impact.RISKY), min(levels[1], Impact.RISKY))
         return Finding(
             rule=change.rule,
@@ -135,13 +135,19 @@ class Findings:
             return "params that ask for it"
         return ""
 
-    def sent(self, unit: Unit) -> Mapping[Sender, set[Message]]:
-        """Who sends a unit in both revisions, and in which messages: those of both, else those of either."""
+    def sent(self, unit: Unit) -> tuple[Mapping[Sender, set[Message]], bool]:
+        """Who sends a unit in both revisions, and in which messages: those of both, else those of either.
+
+        Also says whether a message that has it can meet a side of the other revision at all.
+        """
         if unit.sent is not None:
-            return unit.sent
+            return unit.sent, True
         old, new = self.side(unit, 0, frozenset()), self.side(unit, 1, frozenset())
-        senders = old.keys() & new.keys()
-        return {sender: (old[sender] & new[sender]) or (old[sender] | new[sender]) for sender in senders}
+        both = {sender: old[sender] & new[sender] for sender in old.keys() & new.keys()}
+        met = {sender: shared for sender, shared in both.items() if shared or not (old[sender] or new[sender])}
+        if met:
+            return met, True
+        return {sender: old[sender] | new[sender] for sender in both}, False
 
     def side(self, unit: Unit, side: int, above: frozenset[int]) -> dict[Sender, set[Message]]:
         """The same in one of the revisions."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
+from mcp_bindgen.spec import Store
 
 from .engine import compare
-from .finding import Comparison, Finding, Message, Plane
+from .finding import Comparison, Finding, Message
 from .labels import Labels
 from .match import Matches, match
 from .reach import answers
+from .source import load
 from .spots import suffix
 from .subjects import Subject, find, is_about, locate, unknown
 
@@ -64,6 +67,17 @@ class History:
     events: tuple[Event, ...]
 
 
+def timeline(store: Store, files: Iterable[Path], semantics: Mapping[str, Any]) -> list[Protocol]:
+    """All revisions of ours, oldest first, and then those of schema files; `semantics` are the facts about these.
+
+    Raises:
+        BadInput: A file is not a usable schema.
+    """
+    ours = [build(store.effective(revision)) for revision in store.pins]
+    newest = list(store.pins)[-1]
+    return [*ours, *(load([newest, str(file)], store, semantics)[0][1] for file in files)]
+
+
 def history(words: str, protocols: Sequence[Protocol]) -> History:
     """The history of what `words` name, followed through its renames from the newest revision that has that name.
 
@@ -78,7 +92,7 @@ def history(words: str, protocols: Sequence[Protocol]) -> History:
     newest = next((index for index in reversed(range(len(found))) if found[index] is not None), None)
     if newest is None:
         raise unknown(words, protocols)
-    steps = [_Step(old, new) for old, new in pairwise(protocols)]
+    steps = [Step(old, new) for old, new in pairwise(protocols)]
     line: list[Subject | None] = [None] * len(protocols)
     line[newest] = found[newest]
     for index in range(newest, 0, -1):
@@ -96,7 +110,7 @@ def history(words: str, protocols: Sequence[Protocol]) -> History:
     )
 
 
-def _events(line: Sequence[Subject | None], protocols: Sequence[Protocol], steps: Sequence[_Step]) -> Iterator[Event]:
+def _events(line: Sequence[Subject | None], protocols: Sequence[Protocol], steps: Sequence[Step]) -> Iterator[Event]:
     first = line[0]
     if first is not None:
         yield Event(protocols[0].revision, "since", str(first), words=_described(protocols[0], first))
@@ -112,7 +126,7 @@ def _events(line: Sequence[Subject | None], protocols: Sequence[Protocol], steps
             yield Event(revision, "changed", str(new), findings=findings)
 
 
-class _Step:
+class Step:
     """From one revision to the next."""
 
     def __init__(self, old: Protocol, new: Protocol) -> None:
@@ -155,10 +169,10 @@ class _Step:
         places = self._places(None if back else subject, subject if back else None)
         stems = {place.removesuffix(suffix(kind, wire)) for place in places}
         for finding in self.findings:
-            here = finding.new if back else finding.old
-            if finding.rule == "field-renamed" and here == wire:
-                if any(finding.subject == stem + suffix(kind, finding.new) for stem in stems):
-                    return (*subject.steps[:-1], (kind, finding.old if back else finding.new))
+            here, there = (finding.new, finding.old) if back else (finding.old, finding.new)
+            known = finding.rule == "field-renamed" and here == wire
+            if known and any(finding.subject == stem + suffix(kind, finding.new) for stem in stems):
+                return (*subject.steps[:-1], (kind, there))
         return subject.steps
 
     def about(self, old: Subject | None, new: Subject | None) -> Iterator[Finding]:

@@ -17,7 +17,9 @@ Kind = Literal["method", "definition", "member", "error"]
 Step = tuple[str, str]
 """How a place is reached from the one above: as `spots.suffix` writes it."""
 
-_STEP = re.compile(r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | (?P<items>\[\]) | (?P<values>\{\}) | \|(?P<form>\w+)""", re.X)
+_STEP = re.compile(
+    r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | (?P<items>\[\]) | (?P<values>\{\}) | \|(?P<form>\w+)""", re.X
+)
 _NAME = re.compile(r"\w+")
 _MARKS = frozenset(".[{|")
 
@@ -83,7 +85,9 @@ def _steps(text: str) -> tuple[Step, ...] | None:
         if match is None:
             return None
         kind = str(match.lastgroup)
-        found.append(("field", match[kind]) if kind in ("field", "key") else (kind, match[kind] if kind == "form" else ""))
+        found.append(
+            ("field", match[kind]) if kind in ("field", "key") else (kind, match[kind] if kind == "form" else "")
+        )
         end = match.end()
     return tuple(found)
 

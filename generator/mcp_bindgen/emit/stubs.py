@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcp_bindgen.protocol import Protocol, naming
-from mcp_bindgen.protocol.model import Const, Field, Method, Object, Ref, Sender, Type, Union
+from mcp_bindgen.protocol import calls as protocol_calls
+from mcp_bindgen.protocol.calls import Walk
+from mcp_bindgen.protocol.model import Field, Method, Object, Sender
 
 from .annotations import annotation, optional
 from .environment import docstring
-from .pages import Walk, walk
-
-POSITIONAL = 2
-"""How many arguments of a call may be given by position; the others are keywords, so that they may grow."""
-
-_META = "_meta"
 
 
 @dataclass(frozen=True)
@@ -42,23 +38,24 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """A typed call of one method: its signature and what it sends."""
+    """A typed call of one method: its signature, what it sends, and the type of an item where it gives a list."""
 
     method: Method
     name: str
     constant: str
-    arguments: tuple[Argument, ...]
+    positional: tuple[Argument, ...]
+    keywords: tuple[Argument, ...]
     params: str
     returns: str
     doc: str
-    walk: Walk | None = None
+    walk: Walk | None
+    item: str
 
     @property
     def signature(self) -> str:
         """The parameter list after `self`."""
-        positional = [argument for argument in self.arguments[:POSITIONAL] if argument.field != "meta"]
-        parts = [str(argument) for argument in positional]
-        keywords = [str(argument) for argument in self.arguments[len(positional) :]]
+        parts = [str(argument) for argument in self.positional]
+        keywords = [str(argument) for argument in self.keywords]
         return "".join(f", {part}" for part in parts + (["*", *keywords] if keywords else []))
 
 
@@ -102,23 +99,18 @@ def answers(method: Method) -> str:
 
 def calls(protocol: Protocol, sender: Sender) -> Iterator[Call]:
     """The calls that `sender` may make, requests first."""
-    for method in _ordered(protocol):
+    for method in protocol_calls.methods_in_order(protocol):
         if sender in method.senders:
             yield _call(protocol, method, sender)
 
 
 def handlers(protocol: Protocol, receiver: Sender) -> Iterator[Handler]:
-    """The stubs for what may be sent to `receiver`, requests first.
-
-    A server's requests carry their plain names, because answering them is what a server is for; everything else that
-    arrives is `on_...`, so that it cannot be mistaken for a call.
-    """
-    for method in _ordered(protocol):
-        if receiver not in method.senders or len(method.senders) == 2:
-            plain = receiver == "server" and method.kind == "request"
+    """The stubs for what may be sent to `receiver`, requests first."""
+    for method in protocol_calls.methods_in_order(protocol):
+        if protocol_calls.receives(method, receiver):
             yield Handler(
                 method=method,
-                name=method.stub if plain else naming.handler(method.stub),
+                name=protocol_calls.handler_name(method, receiver),
                 constant=constant(method),
                 params=params_annotation(method),
                 returns=answers(method),
@@ -127,32 +119,12 @@ def handlers(protocol: Protocol, receiver: Sender) -> Iterator[Handler]:
 
 
 def questions(protocol: Protocol) -> Iterator[Question]:
-    """What only a server asks. Two requests with the same params cannot be told apart by them, so they are left out."""
-    asked = [method for method in _ordered(protocol) if method.kind == "request" and method.senders == ("server",)]
-    classes = {method.name: tuple(_classes(protocol, method.params)) for method in asked}
-    for method in asked:
-        others = {name for other in asked if other is not method for name in classes[other.name]}
-        params = params_annotation(method)
-        if params is not None and method.result is not None and not others & set(classes[method.name]):
-            yield Question(constant(method), params, classes[method.name], annotation(method.result))
-
-
-def _classes(protocol: Protocol, type: Type | None) -> Iterator[str]:
-    """The classes that params may be of."""
-    match type:
-        case Ref(name) if isinstance(protocol.definitions[name].type, Object):
-            yield annotation(type)
-        case Ref(name):
-            yield from _classes(protocol, protocol.definitions[name].type)
-        case Union(members):
-            for member in members:
-                yield from _classes(protocol, member)
-        case _:
-            return
-
-
-def _ordered(protocol: Protocol) -> list[Method]:
-    return sorted(protocol.methods, key=lambda method: (method.kind != "request", method.name))
+    """What only a server asks."""
+    for method, classes in protocol_calls.questions(protocol):
+        assert method.params is not None
+        assert method.result is not None
+        names = tuple(f"types.{name}" for name in classes)
+        yield Question(constant(method), annotation(method.params), names, annotation(method.result))
 
 
 def _handler_doc(method: Method, receiver: Sender) -> str:
@@ -173,18 +145,20 @@ def _deprecation(method: Method) -> list[str]:
 
 
 def _call(protocol: Protocol, method: Method, sender: Sender) -> Call:
-    arguments, params = _arguments(protocol, method)
-    request = method.kind == "request"
+    positional, keywords, params = _arguments(protocol, method)
     result = annotation(method.result) if method.result is not None else "None"
+    walk = protocol_calls.walk(protocol, method)
     return Call(
         method=method,
-        name=method.stub if request else naming.notifier(method.stub),
+        name=protocol_calls.call_name(method),
         constant=constant(method),
-        arguments=arguments,
+        positional=positional,
+        keywords=keywords,
         params=params,
         returns=result,
-        doc=docstring(_call_doc(protocol, method, sender, arguments), indent=8),
-        walk=walk(protocol, method) if _needs_only_cursor(arguments) else None,
+        doc=docstring(_call_doc(protocol, method, sender, positional + keywords), indent=8),
+        walk=walk,
+        item=annotation(walk.item) if walk is not None else "",
     )
 
 
@@ -194,7 +168,7 @@ def _call_doc(protocol: Protocol, method: Method, sender: Sender, arguments: tup
     if capability is not None:
         owner, _, path = capability.partition(".")
         lines.append(f"Needs the capability `{path}` of the {owner}.")
-    type = _params(protocol, method)
+    type = protocol.resolve(method.params) if method.params is not None else None
     if isinstance(type, Object):
         docs = {field.name: field.doc for field in type.fields}
         about = [f"{argument.name}: {docs[argument.field]}" for argument in arguments if docs.get(argument.field)]
@@ -203,43 +177,24 @@ def _call_doc(protocol: Protocol, method: Method, sender: Sender, arguments: tup
     return "\n\n".join([*lines, *_deprecation(method)])
 
 
-def _params(protocol: Protocol, method: Method) -> Type | None:
-    return None if method.params is None else protocol.resolve(method.params)
-
-
-def _arguments(protocol: Protocol, method: Method) -> tuple[tuple[Argument, ...], str]:
-    """The arguments of a call, and the expression that makes the params of them."""
+def _arguments(protocol: Protocol, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:
+    """The arguments of a call by position and by keyword, and the expression that makes the params of them."""
     if method.params is None:
-        return (), "None"
-    type = _params(protocol, method)
-    if not isinstance(type, Object) or not isinstance(method.params, Ref) or not _can_flatten(type, protocol):
-        return (Argument("params", "params", annotation(method.params), None, "params"),), "params"
-    found = sorted(
-        (_argument(field) for field in type.fields if not _is_fixed(field)),
-        key=lambda argument: (argument.field == "meta", argument.default is not None),
-    )
+        return (), (), "None"
+    text = annotation(method.params)
+    fields = protocol_calls.call_arguments(protocol, method)
+    if fields is None:
+        return (Argument("params", "params", text, None, "params"),), (), "params"
+    found = tuple(map(_argument, fields))
+    first = len(protocol_calls.positional(fields))
     passed = ", ".join(f"{argument.field}={argument.value}" for argument in found)
-    return tuple(found), f"{annotation(method.params)}({passed})"
-
-
-def _needs_only_cursor(arguments: tuple[Argument, ...]) -> bool:
-    """Whether a call gives a page for its first argument alone."""
-    return [argument.field for argument in arguments[:1]] == ["cursor"] and all(one.default for one in arguments)
-
-
-def _can_flatten(type: Object, protocol: Protocol) -> bool:
-    """A call cannot tell an omitted argument from `None`, so where `null` is data the params are passed whole."""
-    return all(field.required or not protocol.accepts_null(field.type) for field in type.fields)
-
-
-def _is_fixed(field: Field) -> bool:
-    return isinstance(field.type, Const) and field.default is not None
+    return found[:first], found[first:], f"{text}({passed})"
 
 
 def _argument(field: Field) -> Argument:
     name = naming.argument(field.name)
     text = annotation(field.type)
-    if field.wire == _META and field.required and isinstance(field.type, Ref):
+    if protocol_calls.is_metadata(field):
         value = f"self.metadata({text}, {name})"
         return Argument(name, field.name, "Mapping[str, Json] | None", "None", value)
     if field.required:

@@ -19,7 +19,21 @@ _FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_"))
 _ARGUMENTS = frozenset(dir(builtins)) | _MODULES
 _SIDES = frozenset({"bindings", "extra_capabilities", "info", "instructions", "options", "revision"})
 _CALLERS = frozenset({"call", "check", "link", "metadata", "notify", "pages", "request", "terms"})
-_CLIENTS = frozenset({"answer", "connect", "connected", "mirror", "server_capabilities", "server_info", "with_options"})
+_CLIENTS = frozenset(
+    {
+        "answer",
+        "attach",
+        "cache",
+        "connect",
+        "connected",
+        "handler",
+        "mirror",
+        "server_capabilities",
+        "server_info",
+        "subscribed",
+        "with_options",
+    }
+)
 _SERVERS = frozenset({"broadcast", "connections", "lifespan", "state_seal"})
 _CONTEXTS = frozenset(
     {

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..finding import Finding, Severity
 from ..history import Event, History
+from ..rules import RULES
 from .words import IMPACTS, sentence
 
-WIDTH = 80
 _BOLD, _DIM = "1", "2"
 _MARKS = {Severity.BREAKING: ("breaks", "31"), Severity.RISKY: ("risky", "33")}
 
+_ADDED = frozenset(rule for rule in RULES if "-added" in rule)
+"""What is told by saying that something is there."""
 
-def text(history: History, *, width: int = WIDTH, colour: bool = False) -> str:
+
+def text(history: History, *, width: int = 80, colour: bool = False) -> str:
     """The history for a terminal: one paragraph for each revision in which something happened."""
     return "".join(f"{line.rstrip()}\n" for line in _Printer(history, max(width, 40), colour).lines())
 
@@ -43,21 +46,26 @@ class _Printer:
 
     def event(self, event: Event) -> Iterator[str]:
         """What happened in one revision."""
-        said = [self.folded(line, self.indent) for line in _said(event)]
-        paragraphs = [*said, *(self.finding(finding) for finding in event.findings)]
+        told = [finding for finding in event.findings if event.kind == "since" and finding.rule in _ADDED]
+        more = [finding for finding in event.findings if finding not in told]
+        said = [self.marked(line, told) for line in _said(event)]
+        paragraphs = [*said, *(self.finding(finding) for finding in more)]
         first, *rest = [line for paragraph in paragraphs for line in paragraph]
         yield self.style(event.revision.ljust(self.indent), _BOLD) + first[self.indent :]
         yield from rest
 
     def finding(self, finding: Finding) -> list[str]:
-        """One change, marked where it breaks something or is risky."""
-        mark, code = _MARKS.get(finding.severity, ("", ""))
-        lines = self.folded(f"{sentence(finding)}{f' ({mark})' if mark else ''}", self.indent)
-        if mark:
-            lines[-1] = lines[-1].removesuffix(f"({mark})") + self.style(f"({mark})", code)
-        if "may take" in finding.hint:
-            lines += self.folded(finding.hint, self.indent + 2)
-        return lines
+        """One change, with what may take the place of what is gone."""
+        lines = self.marked(sentence(finding), [finding])
+        return lines + (self.folded(finding.hint, self.indent + 2) if "may take" in finding.hint else [])
+
+    def marked(self, words: str, findings: Sequence[Finding]) -> list[str]:
+        """`words`, marked where a change breaks something or is risky."""
+        mark, code = _MARKS.get(max((finding.severity for finding in findings), default=Severity.INFO), ("", ""))
+        if not mark:
+            return self.folded(words, self.indent)
+        *lines, last = self.folded(f"{words} ({mark})", self.indent)
+        return [*lines, last.removesuffix(f"({mark})") + self.style(f"({mark})", code)]
 
 
 def _summary(history: History) -> str:
@@ -76,9 +84,9 @@ def _said(event: Event) -> Iterator[str]:
             yield f"there: {event.words}"
         case "renamed":
             yield f"{event.was} is {event.name} now"
-        case "gone":
+        case "gone" if not event.findings:
             yield f"{event.name} is gone"
-        case "changed":
+        case _:
             return
 
 

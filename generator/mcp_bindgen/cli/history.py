@@ -1,0 +1,51 @@
+"""`mcp-bindgen history`: what happened to one thing over all revisions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcp_bindgen.diff.history import history as trace
+from mcp_bindgen.diff.history import timeline
+from mcp_bindgen.diff.reports.history import record, text
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
+
+from .options import Semantics
+from .output import page, print_json
+
+
+def history(
+    subject: Annotated[
+        str, typer.Argument(help="A method, a definition, a member of one, or an error code: Tool.annotations")
+    ],
+    schema: Annotated[
+        list[Path] | None,
+        typer.Option("--schema", metavar="FILE", help="A schema file that comes after all revisions."),
+    ] = None,
+    semantics: Semantics = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say since when something is there, what changed in it, what it was called, and when it went.
+
+    Examples:
+
+    `mcp-bindgen history tools/call`
+
+    `mcp-bindgen history Tool.annotations --json`
+
+    `mcp-bindgen history -32042`
+
+    `mcp-bindgen history CallToolResult --schema draft.json` goes on to a schema file.
+    """
+    store = Store()
+    facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
+    found = trace(subject, timeline(store, schema or [], facts))
+    if as_json:
+        print_json(record(found))
+        return
+    width, colour = page()
+    sys.stdout.write(text(found, width=width, colour=colour))

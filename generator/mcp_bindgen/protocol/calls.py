@@ -1,0 +1,133 @@
+"""What Python code sees of a method: the names of its stubs, and the arguments that a call takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from . import naming
+from .model import Array, Const, Field, Method, Object, Protocol, Ref, Sender, Type, Union
+
+POSITIONAL = 2
+"""How many arguments of a call may be given by position; the others are keywords, so that they may grow."""
+
+_META = "_meta"
+
+
+@dataclass(frozen=True)
+class Walk:
+    """All items of a paginated list, one by one.
+
+    Attributes:
+        name: The stub, e.g. `each_tool`.
+        call: The call that gives a page, e.g. `list_tools`.
+        item: The type of an item.
+        field: The field of a page that holds its items, in Python.
+    """
+
+    name: str
+    call: str
+    item: Type
+    field: str
+
+
+def methods_in_order(protocol: Protocol) -> list[Method]:
+    """The methods in the order of their stubs: requests first."""
+    return sorted(protocol.methods, key=lambda method: (method.kind != "request", method.name))
+
+
+def receives(method: Method, side: Sender) -> bool:
+    """Whether a method may be sent to `side`."""
+    return side not in method.senders or len(method.senders) == 2
+
+
+def call_name(method: Method) -> str:
+    """The stub that sends a method."""
+    return method.stub if method.kind == "request" else naming.notifier(method.stub)
+
+
+def handler_name(method: Method, receiver: Sender) -> str:
+    """The stub that takes a method.
+
+    A server's requests carry their plain names, because answering them is what a server is for; everything else that
+    arrives is `on_...`, so that it cannot be mistaken for a call.
+    """
+    plain = receiver == "server" and method.kind == "request"
+    return method.stub if plain else naming.handler(method.stub)
+
+
+def call_arguments(protocol: Protocol, method: Method) -> tuple[Field, ...] | None:
+    """The fields of the params that are arguments of a call, in their order; `None` where the params are passed whole.
+
+    A call cannot tell an omitted argument from `None`, so where `null` is data the params are passed whole.
+    """
+    if method.params is None:
+        return ()
+    type = protocol.resolve(method.params)
+    if not isinstance(type, Object) or not isinstance(method.params, Ref):
+        return None
+    if any(not field.required and protocol.accepts_null(field.type) for field in type.fields):
+        return None
+    wanted = [field for field in type.fields if not (isinstance(field.type, Const) and field.default is not None)]
+    return tuple(sorted(wanted, key=lambda field: (field.wire == _META, may_omit(field))))
+
+
+def is_metadata(field: Field) -> bool:
+    """Whether a field holds the metadata that a call makes itself, and adds to what it is given."""
+    return field.wire == _META and field.required and isinstance(field.type, Ref)
+
+
+def may_omit(field: Field) -> bool:
+    """Whether a call may leave a field out."""
+    return not field.required or field.default is not None or is_metadata(field)
+
+
+def positional(arguments: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The arguments that may be given by position."""
+    return tuple(field for field in arguments[:POSITIONAL] if field.wire != _META)
+
+
+def walk(protocol: Protocol, method: Method) -> Walk | None:
+    """How to walk through the results of `method`; `None` when it is not paginated."""
+    arguments = call_arguments(protocol, method)
+    result = protocol.resolve(method.result) if method.result is not None else None
+    if not arguments or arguments[0].wire != "cursor" or not all(map(may_omit, arguments)):
+        return None
+    if not isinstance(result, Object) or result.field("nextCursor") is None:
+        return None
+    lists = [
+        (field.name, field.type.items) for field in result.fields if field.required and isinstance(field.type, Array)
+    ]
+    if len(lists) != 1:
+        return None
+    (name, item) = lists[0]
+    return Walk(naming.walker(method.stub), method.stub, item, name)
+
+
+def questions(protocol: Protocol) -> Iterator[tuple[Method, tuple[str, ...]]]:
+    """What only a server asks, with the classes of its params, which tell it apart.
+
+    Two requests with the same params cannot be told apart by them, so they are left out.
+    """
+    asked = [
+        method for method in methods_in_order(protocol) if method.kind == "request" and method.senders == ("server",)
+    ]
+    classes = {method.name: tuple(_classes(protocol, method.params)) for method in asked}
+    for method in asked:
+        others = {name for other in asked if other is not method for name in classes[other.name]}
+        if method.params is not None and method.result is not None and not others & set(classes[method.name]):
+            yield method, classes[method.name]
+
+
+def _classes(protocol: Protocol, type: Type | None) -> Iterator[str]:
+    """The classes that params may be of."""
+    match type:
+        case Ref(name) if isinstance(protocol.definitions[name].type, Object):
+            yield name
+        case Ref(name):
+            yield from _classes(protocol, protocol.definitions[name].type)
+        case Union(members):
+            for member in members:
+                yield from _classes(protocol, member)
+        case _:
+            return

@@ -1,0 +1,123 @@
+"""What a change means for whom: the table of impacts, and which side sends what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcp_bindgen.diff.finding import Impact, Message
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.model import Array, Map, Object, Sender, Type, Union, references
+
+I, B, R, S = Impact.IGNORED, Impact.BREAKS, Impact.RISKY, Impact.SAFE  # noqa: E741
+
+CELLS: dict[str, tuple[Impact, Impact]] = {
+    "field-added-optional": (S, I),
+    "field-added-required": (B, I),
+    "field-removed-optional": (I, S),
+    "field-removed-required": (I, B),
+    "field-became-required": (B, S),
+    "field-became-optional": (S, B),
+    "type-narrowed": (B, S),
+    "became-non-nullable": (B, S),
+    "number-to-integer": (B, S),
+    "enum-value-removed": (B, S),
+    "const-added": (B, S),
+    "union-member-removed": (B, S),
+    "constraint-tightened": (B, S),
+    "type-widened": (S, B),
+    "became-nullable": (S, B),
+    "integer-to-number": (S, B),
+    "enum-value-added": (S, B),
+    "const-removed": (S, B),
+    "union-member-added": (S, B),
+    "constraint-loosened": (S, B),
+    "type-changed": (B, B),
+    "const-changed": (B, B),
+    "pattern-changed": (R, R),
+    "format-changed": (R, R),
+    "default-changed": (R, R),
+    "additional-properties-closed": (B, S),
+    "additional-properties-opened": (S, B),
+    "capability-added": (S, I),
+    "capability-removed": (R, R),
+}
+"""What a change does where the client sends it: old client with new server, new client with old server."""
+
+
+class Reach:
+    """Which messages a definition is a part of, and who sends it there.
+
+    Args:
+        protocols: Protocol models.
+    """
+
+    def __init__(self, *protocols: Protocol) -> None:
+        self.senders: dict[str, set[Sender]] = {}
+        self.messages: dict[str, set[Message]] = {}
+        self.loose: set[str] = set()
+        for protocol in protocols:
+            self._read(protocol)
+
+    def _read(self, protocol: Protocol) -> None:
+        self.loose |= _loose(protocol)
+        errors = [error.definition for error in protocol.errors if error.definition]
+        self._add(protocol, errors, "server", None)  # as the rules have it, servers send them
+        for method in protocol.methods:
+            if method.carrier == "embedded":
+                continue  # reached through what carries it
+            answers = [answer for answer in (method.result, *method.alternatives) if answer is not None]
+            for sender in method.senders:
+                known = Message(method.name, method.kind, sender)
+                self._add(protocol, [method.definition], sender, known)
+                other: Sender = "server" if sender == "client" else "client"
+                self._add(protocol, [name for answer in answers for name in references(answer)], other, known)
+
+    def _add(self, protocol: Protocol, names: list[str], sender: Sender, known: Message | None) -> None:
+        seen: set[str] = set()
+        while names:
+            name = names.pop()
+            if name not in seen:
+                seen.add(name)
+                self.senders.setdefault(name, set()).add(sender)
+                self.messages.setdefault(name, set()).update([] if known is None else [known])
+                names.extend(references(protocol.definitions[name].type))
+
+    def impacts(self, definition: str, rule: str) -> tuple[Impact, Impact] | None:
+        """What the table says of a change in a definition; `None` where it says nothing, or nobody sends it."""
+        if rule not in CELLS or definition not in self.senders:
+            return None
+        sent = [CELLS[rule] if sender == "client" else CELLS[rule][::-1] for sender in self.senders[definition]]
+        return max(cell[0] for cell in sent), max(cell[1] for cell in sent)
+
+
+def _loose(protocol: Protocol) -> set[str]:
+    """Definitions below a union whose members nothing tells apart: what one rejects, another may accept."""
+    names = [
+        name
+        for definition in protocol.definitions.values()
+        for option in _options(definition.type)
+        for name in references(option)
+    ]
+    seen: set[str] = set()
+    while names:
+        name = names.pop()
+        if name not in seen:
+            seen.add(name)
+            names.extend(references(protocol.definitions[name].type))
+    return seen
+
+
+def _options(type: Type) -> Iterator[Type]:
+    """The members of untagged unions in `type`."""
+    match type:
+        case Union(members, tag):
+            yield from members if tag is None else ()
+            for member in members:
+                yield from _options(member)
+        case Array(items=inner) | Map(values=inner):
+            yield from _options(inner)
+        case Object(fields):
+            for field in fields:
+                yield from _options(field.type)
+        case _:
+            return
