@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 from .lazy import lazy
 
 if TYPE_CHECKING:
+    from .cache import ResultCache
     from .calls import Link, Returns
     from .client import Client
+    from .connecting import NoConnection, connect
     from .context import Context
     from .dispatcher import Dispatcher, handles
     from .errors import (
@@ -44,6 +46,7 @@ __all__ = [
     "Method",
     "MethodNotFound",
     "Model",
+    "NoConnection",
     "NotRouted",
     "Notification",
     "Nullable",
@@ -53,11 +56,13 @@ __all__ = [
     "ProtocolError",
     "Request",
     "RequestTimeout",
+    "ResultCache",
     "Returns",
     "Server",
     "Transport",
     "UnexpectedAnswer",
     "UnsupportedRevision",
+    "connect",
     "handles",
     "run",
     "serve",
@@ -81,6 +86,7 @@ __getattr__ = lazy(
         "Method": "methods",
         "MethodNotFound": "errors",
         "Model": "model",
+        "NoConnection": "connecting",
         "NotRouted": "host",
         "Notification": "methods",
         "Nullable": "values",
@@ -90,11 +96,13 @@ __getattr__ = lazy(
         "ProtocolError": "errors",
         "Request": "methods",
         "RequestTimeout": "errors",
+        "ResultCache": "cache",
         "Returns": "calls",
         "Server": "server",
         "Transport": "transport",
         "UnexpectedAnswer": "errors",
         "UnsupportedRevision": "errors",
+        "connect": "connecting",
         "handles": "dispatcher",
         "run": "serving",
         "serve": "server",

@@ -1,32 +1,36 @@
-"""The base of generated clients, and connecting them to a server."""
+"""The base of generated clients."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import anyio
 
 from . import stateful, stateless
+from .cache import Reader, ResultCache
 from .calls import Caller
 from .context import Context
 from .dispatcher import Route
 from .errors import HEADER_MISMATCH, MethodNotFound, ProtocolError, SessionLost, UnexpectedAnswer
 from .handlers import Handler, bound, is_handled
+from .jsonrpc import RequestId
+from .listening import Listening, reaches, subscribed
 from .methods import Request
-from .peer import Peer
 from .session import Options, Progress, Session
-from .transport import Transport
-from .vocabulary import CALL_TOOL, LIST_TOOLS, Vocabulary, vocabulary
+from .vocabulary import CALL_TOOL, LIST_TOOLS, Vocabulary
 
 if TYPE_CHECKING:
     from .http.mirror import Mirror
+    from .targets import Target
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
+Filter = TypeVar("Filter")
 
 
 class Client(Caller):
@@ -40,6 +44,7 @@ class Client(Caller):
         server_capabilities: What it declared, in wire form.
         instructions: How it wants to be used, if it says so.
         mirror: What is repeated in HTTP headers, where that is done.
+        cache: Keeps results for as long as the server says that they are fresh, if there is one.
     """
 
     bindings: ClassVar[str]
@@ -52,62 +57,76 @@ class Client(Caller):
     link: Session
 
     mirror: Mirror | None = None
+    cache: ResultCache | None = None
+    _fresh = False
     _introductions = 0
 
     def __init__(self) -> None:
         """A client that is not connected yet."""
 
     @classmethod
-    @asynccontextmanager
-    async def connect(cls, transport: Transport | AbstractAsyncContextManager[Transport]) -> AsyncGenerator[Self]:
+    def connect(cls, target: Target, *, headers: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Self]:
         """A new client, connected for as long as the `async with` block lasts; see `connected`."""
-        async with cls().connected(transport) as client:
-            yield client
+        return cls().connected(target, headers=headers)
 
-    @asynccontextmanager
-    async def connected(self, transport: Transport | AbstractAsyncContextManager[Transport]) -> AsyncGenerator[Self]:
+    def connected(
+        self, target: Target, *, headers: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[Self]:
         """This client, connected: the two sides know each other when the block begins, all is closed when it ends.
 
+        Args:
+            target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+            headers: HTTP headers to send with each request.
+
         Raises:
-            UnsupportedRevision: The server does not speak the revision of this client.
+            UnsupportedRevision: The server does not speak the revision of this client; see `connect` in
+                `mcp_bindgen.runtime` for clients of several.
             ConnectionClosed: The server is gone before the handshake is over.
         """
-        async with AsyncExitStack() as stack:
-            if isinstance(transport, AbstractAsyncContextManager):
-                transport = await stack.enter_async_context(transport)
-            words = vocabulary(self, self.bindings, "client")
-            session = Session(Peer("client", {self.revision: words}), transport, self._bind, self.options)
-            self.link = session
-            self._introducing = anyio.Lock()
-            try:
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(session.run)
-                    try:
-                        await self._introduce(self._introductions)
-                        yield self
-                    finally:
-                        await session.close()
-                        tasks.cancel_scope.cancel()
-            except BaseExceptionGroup as group:
-                raise _single(group) from None
+        from .connecting import connect
+
+        return connect(target, self, headers=headers)
+
+    def subscribed(self, wanted: Filter) -> AbstractAsyncContextManager[Filter]:
+        """Hears of changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
+
+        When the connection is lost, the client listens again as soon as it can.
+
+        Args:
+            wanted: A `SubscriptionFilter`: what to hear of.
+
+        Returns:
+            A context manager that gives what the server agreed to.
+
+        Raises:
+            ProtocolError: The server has no subscriptions.
+            RequestTimeout: It did not acknowledge this one in time.
+        """
+        return subscribed(self, self._listening, wanted, self._forget)
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Sends any request of the method table, or one of your own, and returns whatever answers it."""
         self.check(method)
+        if self.cache is None:
+            answer = await self._request(method, params)
+        else:
+            ask = partial(self._request, method, params)
+            answer = await self.cache.through(self._reader, method, params, ask, fresh=self._fresh)
+        if self.mirror is not None and method.name == LIST_TOOLS:
+            answer = self.mirror.learn(answer)
+        return stateless.understood(method, answer)
+
+    async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         known = self._introductions
         try:
-            answer = await self.link.request(method, params, self.options)
+            return await self.link.request(method, params, self.options)
         except SessionLost:
             await self._introduce(known)
-            answer = await self.link.request(method, params, self.options)
         except ProtocolError as error:
             if error.code != HEADER_MISMATCH or self.mirror is None or method.name != CALL_TOOL:
                 raise
             await stateless.relearn(self)
-            answer = await self.link.request(method, params, self.options)
-        if self.mirror is not None and method.name == LIST_TOOLS:
-            answer = self.mirror.learn(answer)
-        return answer
+        return await self.link.request(method, params, self.options)
 
     async def _introduce(self, known: int) -> None:
         """Introduces this client to the server, unless that was done again after the `known` time."""
@@ -139,7 +158,7 @@ class Client(Caller):
         route = words.questions.get(method)
         if route is None:
             raise MethodNotFound(method)
-        return await self._bind(words, route)(self.link, None, params)
+        return await self.handler(words, route)(self.link, None, params)
 
     def with_options(
         self,
@@ -147,6 +166,7 @@ class Client(Caller):
         timeout: float | None = None,
         total_timeout: float | None = None,
         on_progress: Progress | None = None,
+        fresh: bool = False,
     ) -> Self:
         """The same client and connection with other options: `await client.with_options(timeout=5).call_tool("x")`.
 
@@ -154,8 +174,10 @@ class Client(Caller):
             timeout: Seconds to wait for an answer or for progress.
             total_timeout: Seconds to wait in all.
             on_progress: Called with the params of each progress notification.
+            fresh: Ask the server, whatever the cache knows.
         """
         view = copy.copy(self)
+        view._fresh = fresh or self._fresh
         view.options = Options(
             timeout if timeout is not None else self.options.timeout,
             total_timeout if total_timeout is not None else self.options.total_timeout,
@@ -167,18 +189,36 @@ class Client(Caller):
         """Capabilities to declare beside those that follow from the handlers, in wire form."""
         return {}
 
-    def _bind(self, words: Vocabulary, route: Route[Any]) -> Handler:
-        if not is_handled(route, self):
-            if stateful.answers_by_default(route.method):
-                return lambda link, id_, params: {}
+    def attach(self, session: Session, reader: Reader) -> None:
+        """Makes this client speak over a session; `reader` says what of a cache it may see."""
+        self.link = session
+        self.mirror = None
+        self._reader = reader
+        self._introducing = anyio.Lock()
+        self._introductions = 1
+        self._listening: dict[int, Listening] = {}
+
+    def handler(self, words: Vocabulary, route: Route[Any]) -> Handler:
+        """What this client has to say to the messages of `route`; raises `MethodNotFound` where that is nothing."""
+        work = bound(route, self) if is_handled(route, self) else None
+        if work is None and not stateful.answers_by_default(route.method):
             raise MethodNotFound(route.method.name)
-        work = bound(route, self)
-        return lambda link, id_, params: work(params, Context(link, id_, params))
+        heard = route.method.kind == "notification" and (words.stateless or self.cache is not None)
 
+        def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
+            if (heard and not self._hear(route, params)) or work is None:
+                return {}
+            return work(params, Context(link, id_, params))
 
-def _single(group: BaseExceptionGroup[Any]) -> BaseException:
-    """The one exception of a group, so that callers can catch what they expect; groups of several stay groups."""
-    if len(group.exceptions) != 1:
-        return group
-    only: Any = group.exceptions[0]
-    return _single(cast(Any, only)) if isinstance(only, BaseExceptionGroup) else only
+        return handle
+
+    def _hear(self, route: Route[Any], params: Any) -> bool:
+        """Takes note of a notification; says whether it concerns the handlers."""
+        if self.cache is not None:
+            self.cache.invalidate(self._reader.server, route.method.name, params)
+        return reaches(self._listening, self.link, route, params)
+
+    def _forget(self) -> None:
+        """Forgets all results, because news of a change may have been missed."""
+        if self.cache is not None:
+            self.cache.forget(self._reader, public=True)

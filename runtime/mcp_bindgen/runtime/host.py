@@ -5,7 +5,8 @@
             print(tool.server, tool.item.name)
         await host.call_tool("forecast", {"city": "Oslo"})
 
-Each server runs in a task of its own, so one that fails takes nobody with it.
+Servers may be programs to start or URLs, and clients of one revision or of several. Each server runs in a task of its
+own, so one that fails takes nobody with it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import difflib
 import logging
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ import anyio
 
 from .capabilities import is_declared
 from .client import Client
+from .connecting import connect
 from .errors import ConnectionClosed, ProtocolError, RequestTimeout, UnexpectedAnswer
 from .host_config import BadConfig, Entry, entry, read
 
@@ -74,9 +76,10 @@ class Host(Generic[C_co]):
 
     Args:
         servers: Name -> entry, as in `mcpServers`: `{"command": ..., "args": [...], "env": {...}, "cwd": ...}` or
-            `{"url": ..., "headers": {...}}`. In the values of `env` and `headers`, `${NAME}` stands for an environment
-            variable of ours.
-        client: The generated client class, or a subclass of it; it decides which revision is spoken.
+            `{"url": ..., "headers": {...}, "type": "http" or "sse"}`. In the values of `env` and `headers`, `${NAME}`
+            stands for an environment variable of ours.
+        client: The generated client class, or a subclass of it; it decides which revision is spoken. Of several, one
+            for each revision, every server gets the best that it understands.
         start_timeout: Seconds that servers have to start; who needs longer has failed.
 
     Raises:
@@ -84,10 +87,14 @@ class Host(Generic[C_co]):
     """
 
     def __init__(
-        self, servers: Mapping[str, Any], client: Callable[[], C_co], *, start_timeout: float | None = 30
+        self,
+        servers: Mapping[str, Any],
+        client: Callable[[], C_co] | Sequence[Callable[[], C_co]],
+        *,
+        start_timeout: float | None = 30,
     ) -> None:
         self._entries = {name: entry(name, value) for name, value in servers.items()}
-        self._make = client
+        self._makers = [client] if callable(client) else list(client)
         self._start_timeout = start_timeout
         self._clients: dict[str, C_co] = {}
         self._failures: dict[str, Exception] = {}
@@ -96,7 +103,11 @@ class Host(Generic[C_co]):
 
     @classmethod
     def from_config(
-        cls, path: str | os.PathLike[str], *, client: Callable[[], C], start_timeout: float | None = 30
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        client: Callable[[], C] | Sequence[Callable[[], C]],
+        start_timeout: float | None = 30,
     ) -> Host[C]:
         """A host for the servers of a JSON file: `{"mcpServers": {"name": {...}}}`.
 
@@ -164,12 +175,12 @@ class Host(Generic[C_co]):
         """Starts one server and holds it until it dies or `scope` is cancelled."""
         with scope:
             try:
-                client = self._make()
-                async with cast(Client, client).connected(entry.transport()) as connected:
+                clients: Any = [make() for make in self._makers]
+                async with connect(entry, *clients) as client:
                     if not scope.cancel_called:
                         self._clients[name] = client
                         started.set()
-                        await connected.link.closed.wait()
+                        await client.link.closed.wait()
                         self._fail(name, ConnectionClosed("the server is gone"))
             except Exception as error:
                 if not scope.cancel_called:

@@ -6,15 +6,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .guards import is_array, is_object
-from .stdio import stdio
-from .transport import Transport
 
+_TRANSPORTS = ("http", "streamable-http", "sse")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -31,8 +29,9 @@ class Entry:
         args: Its arguments.
         env: Environment variables for it, beside the few that every child gets.
         cwd: The folder to run it in.
-        url: Where it listens (HTTP+SSE), if it is not a program to start.
+        url: Where it listens, if it is not a program to start.
         headers: HTTP headers to send there.
+        type: Which transport it speaks at the URL, if that is known: `http` (or `streamable-http`), or `sse`.
     """
 
     command: str | None = None
@@ -41,14 +40,7 @@ class Entry:
     cwd: str | None = None
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def transport(self) -> AbstractAsyncContextManager[Transport]:
-        """A connection to the server; it is started when this is entered, and gone afterwards."""
-        if self.command is not None:
-            return stdio(self.command, *self.args, env=self.env, cwd=self.cwd)
-        from .sse_client import sse  # brings an HTTP client with it
-
-        return sse(self.url or "", headers=self.headers)
+    type: str | None = None
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -72,12 +64,16 @@ def read(path: Path) -> dict[str, Any]:
 def entry(name: str, value: object) -> Entry:
     """One entry, checked; members that we do not know are let pass.
 
+    Args:
+        name: Its name in the file, if it has one.
+        value: The entry.
+
     Raises:
         BadConfig: It cannot be used.
     """
 
     def bad(reason: str) -> BadConfig:
-        return BadConfig(f"server {name!r}: {reason}")
+        return BadConfig(f"server {name!r}: {reason}" if name else reason)
 
     def text(member: str) -> str | None:
         found = given.get(member)
@@ -98,12 +94,14 @@ def entry(name: str, value: object) -> Entry:
     if not is_object(value):
         raise bad("an entry must be an object")
     given = value
-    command, url, cwd = text("command"), text("url"), text("cwd")
+    command, url, cwd, kind = text("command"), text("url"), text("cwd"), text("type")
     if (command is None) == (url is None):
         raise bad('it needs either "command" or "url"' + (", not both" if command else ""))
     if url is not None and not url.startswith(("http://", "https://")):
         raise bad('"url" must begin with http:// or https://')
+    if url is not None and kind is not None and kind not in _TRANSPORTS:
+        raise bad(f'"type" of a URL must be one of {", ".join(_TRANSPORTS)}')
     args = given.get("args", [])
     if not is_array(args) or not all(isinstance(argument, str) for argument in args):
         raise bad('"args" must be a list of texts')
-    return Entry(command, tuple(args), texts("env"), cwd, url, texts("headers"))
+    return Entry(command, tuple(args), texts("env"), cwd, url, texts("headers"), kind)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field, TypeAdapter
-from pydantic_core import from_json, to_json
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticUndefined, from_json, to_json
 from typing_extensions import TypedDict
 
-from .dispatcher import Route
+from .dispatcher import Route, problems
 from .errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
+from .guards import is_object
 from .methods import Method, Request
+from .model import wire_name
 
 RequestId = int | str
 
@@ -119,6 +122,29 @@ def invalid(reason: str) -> ProtocolError:
 def typed_params(method: Method, wire: dict[str, Any]) -> Any:
     """Params of a method from their wire form."""
     return _writer(method.params).validate_json(to_json(wire))
+
+
+def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
+    """The result of a method from its wire form; raises `ProtocolError` when it is none.
+
+    What a constructor would fill in may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
+    """
+    reader = result_reader(method)
+    data = to_json({**_filled_in(method.result), **wire} if is_object(wire) else wire)
+    try:
+        return reader.validate_json(data)
+    except ValidationError as error:
+        first = problems(error, "result", data)[0]
+        raise invalid(f"the result of {method.name} is not valid: {first['path']}: {first['problem']}") from None
+
+
+def _filled_in(kind: Any) -> dict[str, Any]:
+    fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
+    return {
+        field.alias or wire_name(name): field.default
+        for name, field in fields.items()
+        if field.default is not None and field.default is not PydanticUndefined
+    }
 
 
 # --- writing --------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Generic, Literal
 
 from typing_extensions import TypeVar
@@ -66,6 +67,12 @@ class Notification(Generic[Params]):
 
 
 Method = Request[Any, Any, Any] | Notification[Any]
+
+
+@cache
+def untyped(method: Request[Any, Any, Any]) -> Request[Any, dict[str, Any]]:
+    """The same method, but whatever object answers it is a result."""
+    return replace(method, result=dict[str, Any], alternatives=())
 
 
 def by_name(*methods: Method) -> Mapping[str, Method]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from . import jsonrpc, metadata
-from .dispatcher import Route, problems
+from .dispatcher import Route
 from .errors import (
     INTERNAL_ERROR,
     ConnectionClosed,
@@ -28,7 +28,7 @@ from .events import Answered, CancelRequested, Event, Notified, Pending, Progres
 from .guards import is_array, is_object
 from .jsonrpc import RequestId
 from .methods import Notification, Request
-from .vocabulary import CANCELLED, INITIALIZE, INITIALIZED, PING, PROGRESS, Role, Vocabulary
+from .vocabulary import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PING, PROGRESS, Role, Vocabulary
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +79,9 @@ class Peer:
         try:
             message = jsonrpc.parse(data)
         except ProtocolError as error:
+            answered = jsonrpc.peek_answer(data)
+            if answered in self.pending:  # it begins like an answer, and no other will come
+                return [Answered(self.pending.pop(answered), error=error)]
             return [Rejected(error, jsonrpc.failure(None, error))]
         if is_array(message):
             return self._receive_batch(message)
@@ -130,14 +133,16 @@ class Peer:
             return Requested(id_, route, params, words)
         if "id" in message:
             return None
-        return self._notified(route, params)
+        return self._notified(route, params, words)
 
     def _peek_vocabulary(self, data: bytes) -> Vocabulary | None:
-        """The words that a message seems to be in."""
+        """The words that a message seems to be in; `None` where only its whole text can tell."""
         if not self.stateless or self.role == "client":
             return self.vocabulary
         revision = metadata.peek_version(data)
-        return self.vocabulary if revision is None else self.stateless.get(revision)
+        if revision is not None:
+            return self.stateless.get(revision)
+        return None if metadata.may_state_version(data) else self.vocabulary
 
     def _receive_batch(self, messages: list[Any]) -> list[Event]:
         if not self.vocabulary.batches or not messages:
@@ -176,15 +181,16 @@ class Peer:
             if id_ is None:
                 raise jsonrpc.invalid('"id" must be a string or an integer')
             return [self._request(name, message, id_, batch, self._vocabulary_of(name, message))]
-        route = self.vocabulary.routes.get(name)
+        words = self._vocabulary_of(name, message)
+        route = words.routes.get(name)
         if route is None or route.method.kind != "notification":
             raise MethodNotFound(name)
-        if self.role == "server" and self.state is State.NEW and name != CANCELLED:
+        if self.role == "server" and self.state is State.NEW and not words.stateless and name != CANCELLED:
             raise jsonrpc.invalid("the connection is not initialized")
-        return [self._notified(route, jsonrpc.read_params(route, message))]
+        return [self._notified(route, jsonrpc.read_params(route, message), words)]
 
     def _vocabulary_of(self, name: str, message: dict[str, Any]) -> Vocabulary:
-        """The words that a request is in: those of the connection, unless it names a stateless revision itself."""
+        """The words that a message is in: those of the connection, unless it names a stateless revision itself."""
         if not self.stateless or self.role == "client":
             return self.vocabulary
         newest = list(self.stateless.values())[-1]
@@ -202,6 +208,8 @@ class Peer:
         if id_ in self.handling:
             raise jsonrpc.invalid(f"the id {id_!r} is in use")
         if words.stateless:
+            if batch is not None:
+                raise jsonrpc.invalid("batches are not part of this revision")
             if name == INITIALIZE:
                 raise MethodNotFound(name, {"supported": list(self.supported)})
         elif name == INITIALIZE and self.role == "server":
@@ -215,6 +223,8 @@ class Peer:
         if route is None or route.method.kind != "request":
             raise MethodNotFound(name)
         params = jsonrpc.read_params(route, message)
+        if words.stateless and self.role == "server" and not metadata.is_in(params, words.revision):
+            params = metadata.Apart(params, _read_meta(words, name, message))
         self.handling[id_] = batch
         return Requested(id_, route, params, words)
 
@@ -226,7 +236,7 @@ class Peer:
         self.vocabulary = (fitting or self.stateful)[-1]
         return self.vocabulary
 
-    def _notified(self, route: Route[Any], params: Any) -> Event:
+    def _notified(self, route: Route[Any], params: Any, words: Vocabulary) -> Event:
         name = route.method.name
         if name == CANCELLED:
             id_ = getattr(params, "request_id", None)
@@ -240,7 +250,7 @@ class Peer:
                 return Progressed(self.pending[token], params)
         elif name == INITIALIZED and self.role == "server" and self.state is State.NEGOTIATED:
             self.state = State.READY
-        return Notified(route, params, self.vocabulary)
+        return Notified(route, params, words)
 
     def _answer(self, message: dict[str, Any], id_: RequestId | None) -> list[Event]:
         pending = self.pending.pop(id_, None) if isinstance(id_, int) else None
@@ -248,14 +258,10 @@ class Peer:
             return []  # late, or never asked for: nobody waits for it
         if "error" in message and message.get("result") is None:
             return [Answered(pending, error=_error(message["error"]))]
-        data = to_json(message["result"])
         try:
-            result = jsonrpc.result_reader(pending.method).validate_json(data)
-        except ValidationError as error:
-            first = problems(error, "result", data)[0]
-            reason = f"the result of {pending.method.name} is not valid: {first['path']}: {first['problem']}"
-            return [Answered(pending, error=jsonrpc.invalid(reason))]
-        return [Answered(pending, result)]
+            return [Answered(pending, jsonrpc.typed_result(pending.method, message["result"]))]
+        except ProtocolError as error:
+            return [Answered(pending, error=error)]
 
     # --- sending ----------------------------------------------------------------------------------------------
 
@@ -349,6 +355,14 @@ class Peer:
     def _check_open(self) -> None:
         if self.state is State.CLOSED:
             raise ConnectionClosed("the connection is closed")
+
+
+def _read_meta(words: Vocabulary, name: str, message: dict[str, Any]) -> Any:
+    """The `_meta` of a request whose params do not name it; raises `InvalidParams`."""
+    params = message.get("params")
+    known = {"_meta": params["_meta"]} if is_object(params) and "_meta" in params else {}
+    plain: Any = words.methods[DISCOVER]  # its params are nothing else
+    return Route(replace(plain, name=name), object).read(to_json(known)).meta
 
 
 def _is_answer(message: dict[str, Any]) -> bool:

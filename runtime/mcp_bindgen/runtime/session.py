@@ -80,6 +80,7 @@ class Session:
         meta: What requests say of this side in their `_meta` (stateless revisions).
         headers: Says what a transport with headers repeats there of a message of ours.
         principal: Who is on the other side, if the transport knows.
+        endless: Ends of what would not end by itself; called when the other side has nothing more to say.
         closed: Set when the connection is over.
     """
 
@@ -105,14 +106,15 @@ class Session:
         self._queue: list[Outgoing] = []
         self._running: dict[RequestId, anyio.CancelScope] = {}
         self._sending = anyio.Lock(fast_acquire=True)
+        self.endless: set[Callable[[], object]] = set()
         self._tasks: TaskGroup | None = None
         self._independent: bool = getattr(transport, "independent", False)
         self.closed = anyio.Event()
 
     @property
     def ready(self) -> bool:
-        """Whether the handshake is over and the connection lives."""
-        return self.peer.state is State.READY
+        """Whether the handshake is over and the connection lives; without one, nobody may be told anything unasked."""
+        return self.peer.state is State.READY and not self.peer.vocabulary.stateless
 
     # --- running ----------------------------------------------------------------------------------------------
 
@@ -190,6 +192,8 @@ class Session:
 
     async def _let_finish(self) -> None:
         """Gives handlers a moment, because who has nothing more to say may still listen: `server < file`."""
+        for end in self.endless:
+            end()
         if self.peer.role == "server":
             with anyio.move_on_after(_GRACE):
                 while (self._running or self._unread) and not self.closed.is_set():
@@ -291,8 +295,9 @@ class Session:
         options: Options | None = None,
         *,
         related: RequestId | None = None,
+        opened: Callable[[int], object] | None = None,
     ) -> Answer:
-        """Sends a request and waits for its answer.
+        """Sends a request and waits for its answer; `opened` is told its id before it is sent.
 
         Raises:
             ProtocolError: The answer is an error.
@@ -305,6 +310,8 @@ class Session:
         message.id = pending.id
         waiter = _Waiter(anyio.Event(), chosen.on_progress, timeout=chosen.timeout)
         pending.waiter = waiter
+        if opened is not None:
+            opened(pending.id)
         try:
             if chosen.timeout is None and chosen.total_timeout is None:
                 await self._exchange(message, waiter)

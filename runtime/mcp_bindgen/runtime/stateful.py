@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import jsonrpc
 from .errors import MethodNotFound, UnsupportedRevision
 from .events import State
 from .handlers import Handler, bound, declared, introduction, is_handled
+from .methods import untyped
 from .vocabulary import CANCELLED, INITIALIZE, INITIALIZED, PING, PROGRESS, SET_LEVEL, Vocabulary, module
 
 if TYPE_CHECKING:
@@ -137,6 +138,18 @@ async def introduce(client: Client, session: Session) -> None:
     Raises:
         UnsupportedRevision: The server answers with a revision that this client does not speak.
     """
+    answer = await offer(client, session)
+    if answer["protocolVersion"] != client.revision:
+        raise UnsupportedRevision(client.revision, answer["protocolVersion"])
+    await accept(client, session, answer)
+
+
+async def offer(client: Client, session: Session) -> dict[str, Any]:
+    """Sends `initialize`, and gives the answer in wire form: it may be in another revision.
+
+    Raises:
+        ProtocolError: The server refuses, or does not say which revision it speaks.
+    """
     words = session.peer.vocabulary
     session.terms.declared["client"] = declared(client, words)
     method: Any = words.methods[INITIALIZE]
@@ -145,9 +158,20 @@ async def introduce(client: Client, session: Session) -> None:
         "capabilities": session.terms.declared["client"],
         "clientInfo": introduction(client, words).model_dump(),
     }
-    answer = await session.request(method, jsonrpc.typed_params(method, wire), client.options)
-    if answer.protocol_version != words.revision:
-        raise UnsupportedRevision(words.revision, answer.protocol_version)
+    answer = await session.request(untyped(method), jsonrpc.typed_params(method, wire), client.options)
+    if not isinstance(answer.get("protocolVersion"), str):
+        raise jsonrpc.invalid("the result of initialize names no protocolVersion")
+    return answer
+
+
+async def accept(client: Client, session: Session, wire: dict[str, Any]) -> None:
+    """Takes the answer to `initialize`, whose revision is that of the client, and ends the handshake.
+
+    Raises:
+        ProtocolError: It is no such answer.
+    """
+    words = session.peer.vocabulary
+    answer = jsonrpc.typed_result(cast(Any, words.methods[INITIALIZE]), wire)
     session.terms.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
     session.terms.peer_info = client.server_info = answer.server_info
     client.instructions = answer.instructions

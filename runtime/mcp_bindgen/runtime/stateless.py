@@ -5,17 +5,18 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-from pydantic import BaseModel
 from pydantic_core import to_json
 
-from . import jsonrpc, subscriptions
-from .asking import Questions, is_required
+from . import jsonrpc, metadata, subscriptions
+from .asking import Questions, other_than_required
 from .capabilities import missing
 from .errors import (
+    HEADER_MISMATCH,
+    MISSING_CLIENT_CAPABILITY,
     UNSUPPORTED_VERSION,
     CapabilityMissing,
     MethodNotFound,
@@ -27,7 +28,8 @@ from .errors import (
 from .guards import is_array, is_object
 from .handlers import Handler, bound, declared, introduction, is_handled
 from .metadata import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, VERSION
-from .methods import Request
+from .methods import Request, untyped
+from .model import Model
 from .terms import Terms
 from .vocabulary import CANCELLED, DISCOVER, LIST_TOOLS, LISTEN, Role, Vocabulary, module
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from .dispatcher import Route
     from .jsonrpc import RequestId
     from .server import Server
-    from .session import Session
+    from .session import Options, Session
 
 _MOST_ROUNDS = 32
 _PAUSE = 0.1  # seconds before a request is made again that asks for nothing
@@ -49,7 +51,7 @@ class RequestTerms(Terms):
     Args:
         vocabulary: What the server understands in the revision of the request.
         offers: What the server declares.
-        meta: The request's `_meta`.
+        meta: The request's `_meta`, typed.
     """
 
     logs_by_default = False
@@ -59,12 +61,12 @@ class RequestTerms(Terms):
         self.peer_info = meta.client_info
         self.log_level = meta.log_level
         self._offers = offers
-        self._meta = meta
+        self.meta = meta
 
     @property
     def declared(self) -> dict[Role, Any]:
         """Side -> its capabilities, in wire form."""
-        return {"client": self._meta.client_capabilities.model_dump(), "server": self._offers}
+        return {"client": self.meta.client_capabilities.model_dump(), "server": self._offers}
 
 
 # --- servers --------------------------------------------------------------------------------------------------
@@ -88,24 +90,45 @@ def handler(server: Server, words: Vocabulary, route: Route[Any], supported: Seq
     if not isinstance(method, Request):
         work = bound(route, server)
         told = method.name == CANCELLED and not is_handled(route, server)
-        return lambda link, id_, params: None if told else work(params, context(link, id_, params))
+        terms = Terms(words)
+        terms.logs_by_default = False
+        return lambda link, id_, params: None if told else work(params, context(link, id_, params, terms))
     work = _work(server, words, route, supported, offers)
     asks = any(_asks(kind) for kind in method.alternatives)
     signature = to_json(introduction(server, words).model_dump())
 
     async def handle(link: Link, id_: RequestId | None, params: Any) -> jsonrpc.Written:
-        terms = RequestTerms(words, offers, params.meta)
+        params, meta = metadata.apart(params)
+        terms = RequestTerms(words, offers, meta)
         try:
             if asks:
                 answer = await _round(server, method, work, context, link, id_, params, terms)
             else:
                 answer = await work(params, context(link, id_, params, terms))
-        except CapabilityMissing as error:
-            owner, _, path = error.capability.partition(".")
-            raise (MissingClientCapability(path) if owner == "client" else error) from None
+                if _asks(type(answer)):
+                    raise TypeError(f"{method.name} cannot ask for input")
+        except (CapabilityMissing, ExceptionGroup) as error:
+            raise _for_client(error) from None
         return _signed(answer, signature)
 
     return handle
+
+
+def _for_client(error: Exception) -> Exception:
+    """What a client is told of an error: if all of it is capabilities that it lacks, which these are."""
+    found = list(_single_errors(error))
+    owners = {one.capability.partition(".")[0] if isinstance(one, CapabilityMissing) else "" for one in found}
+    if owners != {"client"}:
+        return error
+    return MissingClientCapability(*dict.fromkeys(one.capability.partition(".")[2] for one in found))
+
+
+def _single_errors(error: Exception) -> Iterator[Any]:
+    if not isinstance(error, ExceptionGroup):
+        yield error
+        return
+    for one in cast("ExceptionGroup[Exception]", error).exceptions:
+        yield from _single_errors(one)
 
 
 def _work(
@@ -128,7 +151,7 @@ def _work(
     return discover
 
 
-def _asks(kind: type[Any]) -> bool:
+def _asks(kind: Any) -> bool:
     """Whether a result is one that asks for input."""
     return "input_requests" in getattr(kind, "model_fields", {})
 
@@ -148,7 +171,8 @@ async def _round(
     def purpose() -> Any:
         mine = {"_meta", "inputResponses", "requestState"}
         said = {key: value for key, value in jsonrpc.plain(params).items() if key not in mine}
-        return [method.name, said, getattr(link, "principal", None)]
+        name = introduction(server, terms.vocabulary).name
+        return [server.revision, name, method.name, said, getattr(link, "principal", None)]
 
     state: dict[str, Any] = {}
     told = params
@@ -162,13 +186,16 @@ async def _round(
         if not _asks(type(answer)):
             return answer
         asked, own = jsonrpc.plain(answer), answer.request_state
-        for question in asked.get("inputRequests", {}).values():
-            capability = missing(terms.vocabulary.methods[question["method"]], "server", terms.declared)
-            if capability is not None:
-                raise CapabilityMissing(question["method"], capability)
+        methods = {question["method"] for question in asked.get("inputRequests", {}).values()}
+        lacking = [missing(terms.vocabulary.methods[name], "server", terms.declared) for name in sorted(methods)]
+        if any(lacking):
+            raise MissingClientCapability(*[path.partition(".")[2] for path in lacking if path is not None])
     except BaseException as error:
-        if not is_required(error):
+        other = other_than_required(error)
+        if other is error:
             raise
+        if other is not None:
+            raise other from None
         asked = {"resultType": "input_required", "inputRequests": questions.open}
     if own is not None or questions.used or "inputRequests" not in asked:
         asked["requestState"] = server.state_seal.seal({"answers": questions.used, "own": own}, purpose())
@@ -177,12 +204,12 @@ async def _round(
 
 def _signed(answer: Any, signature: bytes) -> jsonrpc.Written:
     """The JSON text of a result, with the name of the server that gives it."""
-    if isinstance(answer, BaseModel) and getattr(answer, "meta", None) is None:
+    if isinstance(answer, Model) and getattr(answer, "result_type", None) and getattr(answer, "meta", None) is None:
         data = jsonrpc.write_result(answer)
         return jsonrpc.Written(b'{"_meta":{"' + SERVER_INFO.encode() + b'":' + signature + b"}," + data[1:])
     if answer is None:
         raise TypeError("a handler returned nothing")
-    wire = {"resultType": "complete", **jsonrpc.plain(answer)}
+    wire: dict[str, Any] = {"resultType": "complete", **jsonrpc.plain(answer)}
     wire["_meta"] = {SERVER_INFO: jsonrpc.parse(signature), **wire.get("_meta", {})}
     return jsonrpc.Written(to_json(wire))
 
@@ -191,11 +218,44 @@ def _signed(answer: Any, signature: bytes) -> jsonrpc.Written:
 
 
 async def introduce(client: Client, session: Session) -> None:
-    """Tells a client what its requests have to say, and asks the server what it offers.
+    """Asks the server what it offers, in the client's revision.
 
     Raises:
         UnsupportedRevision: The server does not speak the client's revision.
     """
+    try:
+        answer = await discover(client, session)
+    except ProtocolError as error:
+        raise _disagreement(client.revision, error) or error from None
+    if client.revision not in answer.supported_versions:
+        raise UnsupportedRevision(client.revision, *answer.supported_versions)
+    accept(client, session, answer)
+
+
+async def discover(client: Client, session: Session, options: Options | None = None) -> Any:
+    """Asks the server which revisions it speaks and what it offers.
+
+    Raises:
+        ProtocolError: The server refuses, or answers something else.
+    """
+    _prepare(client, session)
+    method: Any = session.peer.vocabulary.methods[DISCOVER]
+    params = jsonrpc.typed_params(method, {"_meta": session.meta})
+    wire = await session.request(untyped(method), params, options or client.options)
+    return jsonrpc.typed_result(method, wire)
+
+
+def accept(client: Client, session: Session, answer: Any) -> None:
+    """Takes what the server says of itself: from now on the client's revision is spoken."""
+    _prepare(client, session)
+    session.terms.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
+    session.terms.peer_info = client.server_info = answer.meta.server_info if answer.meta is not None else None
+    client.instructions = answer.instructions
+    session.peer.negotiated()
+
+
+def _prepare(client: Client, session: Session) -> None:
+    """Tells a session what requests have to say."""
     words = session.peer.vocabulary
     session.terms.declared["client"] = declared(client, words)
     session.meta = {
@@ -208,24 +268,23 @@ async def introduce(client: Client, session: Session) -> None:
 
         client.mirror = Mirror(words.revision)
         session.headers = client.mirror.headers
-    method: Any = words.methods[DISCOVER]
-    params = jsonrpc.typed_params(method, {"_meta": session.meta})
-    try:
-        answer = await session.request(method, params, client.options)
-    except ProtocolError as error:
-        raise _disagreement(words.revision, error) or error from None
-    if words.revision not in answer.supported_versions:
-        raise UnsupportedRevision(words.revision, *answer.supported_versions)
-    session.terms.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
-    session.terms.peer_info = client.server_info = answer.meta.server_info if answer.meta is not None else None
-    client.instructions = answer.instructions
+
+
+def is_modern(error: ProtocolError) -> bool:
+    """Whether only a server of this era says so (MCP 2026-07-28, "Versioning": Backward Compatibility)."""
+    return error.code in (HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION)
+
+
+def spoken(error: Exception) -> list[str]:
+    """The revisions that a server names because it does not speak ours; none if that is not its trouble."""
+    data = error.data if isinstance(error, ProtocolError) else None
+    supported = data.get("supported") if is_object(data) else None
+    return [version for version in supported if isinstance(version, str)] if is_array(supported) else []
 
 
 def _disagreement(revision: str, error: ProtocolError) -> UnsupportedRevision | None:
-    supported = error.data.get("supported") if is_object(error.data) else None
-    if error.code != UNSUPPORTED_VERSION or not is_array(supported):
-        return None
-    return UnsupportedRevision(revision, *[version for version in supported if isinstance(version, str)])
+    supported = spoken(error) if error.code == UNSUPPORTED_VERSION else []
+    return UnsupportedRevision(revision, *supported) if supported else None
 
 
 async def relearn(client: Client) -> None:
@@ -236,6 +295,7 @@ async def relearn(client: Client) -> None:
         more = {} if cursor is None else {"cursor": cursor}
         return client.request(method, jsonrpc.typed_params(method, {"_meta": client.link.meta, **more}))
 
+    client = client.with_options(fresh=True)
     async for _ in client.pages(page):
         pass
 
@@ -250,10 +310,24 @@ async def settle(client: Client, method: Request[Any, Any, Any], params: Any, an
     for _ in range(_MOST_ROUNDS):
         if not _asks(type(answer)):
             return answer
-        questions = answer.input_requests or {}
+        questions: dict[str, Any] = answer.input_requests or {}
         if not questions:
             await anyio.sleep(_PAUSE)
-        responses = {key: await client.answer(question.method, question.params) for key, question in questions.items()}
+        responses = {key: await _answer(client, question) for key, question in questions.items()}
         more = {"input_responses": responses or None, "request_state": answer.request_state}
         answer = await client.request(method, params.model_copy(update=more))
     raise UnexpectedAnswer(method.name, answer)
+
+
+async def _answer(client: Client, question: Any) -> Any:
+    answer = await client.answer(question.method, question.params)
+    asked: Any = client.link.peer.vocabulary.methods[question.method]
+    return answer if isinstance(answer, Model) else jsonrpc.typed_result(asked, answer)
+
+
+def understood(method: Request[Any, Any, Any], answer: Any) -> Any:
+    """`answer`, if it is of the kind that it says it is; raises `ProtocolError`."""
+    field = getattr(cast(Any, type(answer)), "model_fields", {}).get("result_type")
+    if field is not None and answer.result_type != field.default:
+        raise jsonrpc.invalid(f"the result of {method.name} is of an unknown kind: {answer.result_type!r}")
+    return answer

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import anyio
 from . import jsonrpc
 from .calls import Link
 from .capabilities import is_declared
-from .errors import MethodNotFound
+from .errors import ConnectionClosed, MethodNotFound
 from .guards import is_array
 from .jsonrpc import RequestId
 from .metadata import SUBSCRIPTION
@@ -23,16 +24,20 @@ if TYPE_CHECKING:
     from .server import Server
     from .terms import Terms
 
+_MOST_WAITING = 1000  # notifications for a client that reads slowly
+
 
 class Subscription:
     """The way to a client that listens: what it did not ask for is not sent.
+
+    What is to be sent waits in a queue, so that nobody who has something to tell waits for a client that reads slowly.
 
     Args:
         context: The context of the request that listens.
         agreed: Which notifications it gets, in the form of a filter.
 
     Attributes:
-        ready: Whether the client may be told something already.
+        ready: Whether the client can be told something.
         terms: What the request that listens may count on.
     """
 
@@ -42,20 +47,46 @@ class Subscription:
         self.terms: Terms | None = context.terms
         self._context = context
         self._agreed = agreed
-        self._end = anyio.Event()
+        self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
+        self._ends = False
+        self._news = anyio.Event()
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
         """Refuses: who listens cannot be asked."""
         raise MethodNotFound(method.name)
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
-        """Sends a notification, if it was asked for."""
-        agreed = getattr(self._agreed, method.filter) if method.filter is not None else None
-        if agreed is True or (is_array(agreed) and any(_is_part(params.uri, uri) for uri in agreed)):
-            await self.send(method, {} if params is None else jsonrpc.plain(params))
+        """Sends a notification soon, if it was asked for.
 
-    async def send(self, method: Notification[Any], wire: dict[str, Any]) -> None:
-        """Sends a notification in the name of this subscription."""
+        Raises:
+            ConnectionClosed: Too many wait already. The client is given up, because it would miss some.
+        """
+        agreed = getattr(self._agreed, method.filter) if method.filter is not None else None
+        if agreed is True or (is_array(agreed) and any(is_part(params.uri, uri) for uri in agreed)):
+            if len(self._waiting) >= _MOST_WAITING:
+                self.ready = False
+                raise ConnectionClosed("the client does not read")
+            self._waiting.append((method, {} if params is None else jsonrpc.plain(params)))
+            self._news.set()
+
+    async def serve(self, acknowledged: Notification[Any]) -> None:
+        """Sends the agreement, and then what there is to say until either side ends the subscription.
+
+        Raises:
+            ConnectionClosed: The client is gone, or does not read.
+        """
+        await self._send(acknowledged, {"notifications": jsonrpc.plain(self._agreed)})
+        while True:
+            while self._waiting and self.ready:
+                await self._send(*self._waiting.popleft())
+            if not self.ready:
+                raise ConnectionClosed("the client does not read")
+            if self._ends:
+                return
+            self._news = anyio.Event()
+            await self._news.wait()
+
+    async def _send(self, method: Notification[Any], wire: dict[str, Any]) -> None:
         id_ = self._context.request_id
         wire["_meta"] = {**wire.get("_meta", {}), SUBSCRIPTION: id_}
         await self._context.link.notify(method, jsonrpc.typed_params(method, wire), related=id_)
@@ -66,11 +97,8 @@ class Subscription:
 
     def end(self) -> None:
         """Ends the subscription in good order."""
-        self._end.set()
-
-    async def ended(self) -> None:
-        """Waits for the end."""
-        await self._end.wait()
+        self._ends = True
+        self._news.set()
 
 
 async def listen(server: Server, words: Vocabulary, offers: Mapping[str, Any], params: Any, context: Context) -> Any:
@@ -86,13 +114,17 @@ async def listen(server: Server, words: Vocabulary, offers: Mapping[str, Any], p
     }
     subscription = Subscription(context, type(wanted)(**agreed))
     acknowledged: Any = words.methods[ACKNOWLEDGED]
-    await subscription.send(acknowledged, {"notifications": jsonrpc.plain(type(wanted)(**agreed))})
-    with attached(server, subscription):
-        await subscription.ended()
+    endless: set[Any] = getattr(context.link, "endless", set())
+    endless.add(subscription.end)
+    try:
+        with attached(server, subscription):  # what happens from now on comes behind the agreement
+            await subscription.serve(acknowledged)
+    finally:
+        endless.discard(subscription.end)
     return {"resultType": "complete", "_meta": {SUBSCRIPTION: context.request_id}}
 
 
-def _is_part(uri: str, of: str) -> bool:
+def is_part(uri: str, of: str) -> bool:
     """Whether a resource is the one that is followed, or lies below it."""
     return uri == of or uri.startswith(of.rstrip("/") + "/")
 
@@ -107,7 +139,7 @@ def audience(server: object) -> list[Link]:
 
 
 @contextmanager
-def attached(server: object, link: Link) -> Iterator[None]:
+def attached(server: object, link: Link) -> Generator[None]:
     """Makes a link part of the audience for a while."""
     audience(server).append(link)
     try:
