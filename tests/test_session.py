@@ -32,7 +32,7 @@ from mcp_bindgen.runtime import (
 from mcp_bindgen.runtime.memory import pair
 from mcp_bindgen.runtime.server import lifespans
 from mcp_bindgen.v2025_11_25 import Client as Latest
-from mcp_bindgen.v2025_11_25 import Context, methods
+from mcp_bindgen.v2025_11_25 import Context, errors, methods
 from mcp_bindgen.v2025_11_25 import Server as LatestServer
 from mcp_bindgen.v2025_11_25 import types as mcp
 
@@ -214,6 +214,18 @@ async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
             "server.resources.listChanged",
         ]
         assert "'prompts', which the server did not declare" in str(failures[0])
+
+
+@every_revision
+@bounded()
+async def test_who_lacks_what_a_handler_needs_is_told(revision: str) -> None:
+    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
+        await ctx.list_roots()
+
+    async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
+        with pytest.raises(ProtocolError, match="'roots', which the client did not declare") as caught:
+            await connection.client.call_tool("x")
+        assert caught.value.code == errors.INVALID_REQUEST
 
 
 # --- errors ---------------------------------------------------------------------------------------------------

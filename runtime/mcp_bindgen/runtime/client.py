@@ -114,7 +114,8 @@ class Client(Caller):
             answer = await self.cache.through(self._reader, method, params, ask, fresh=self._fresh)
         if self.mirror is not None and method.name == LIST_TOOLS:
             answer = self.mirror.learn(answer)
-        return stateless.understood(method, answer)
+        understood: Answer = stateless.understood(method, answer)
+        return understood
 
     async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         known = self._introductions

@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 
 from .coroutines import is_being_cancelled, resume
 from .dispatcher import Route
-from .errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, RequestTimeout
+from .errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ConnectionClosed, ProtocolError, RequestTimeout
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested, State
 from .handlers import Handler
 from .jsonrpc import RequestId
@@ -252,6 +252,8 @@ class Session:
             return self.peer.respond(id_, answer)
         except ProtocolError as error:
             return self._refuse(id_, name, error)
+        except CapabilityMissing as error:
+            return self._refuse(id_, name, ProtocolError(INVALID_REQUEST, str(error)))
         except asyncio.CancelledError:
             if is_being_cancelled():
                 raise
