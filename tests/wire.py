@@ -28,12 +28,14 @@ from mcp_bindgen.runtime.events import (
     State,
 )
 from mcp_bindgen.runtime.memory import pair
+from mcp_bindgen.runtime.metadata import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION, stated_version
 from mcp_bindgen.runtime.peer import Peer
-from mcp_bindgen.runtime.transport import Oversized
+from mcp_bindgen.runtime.transport import Lost, Oversized
 from mcp_bindgen.runtime.vocabulary import Role, Vocabulary, vocabulary
 from mcp_bindgen.spec import Store
 
 STATEFUL = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+STATELESS = "2026-07-28"
 ERROR_NEEDS_ID = STATEFUL[:-1]
 """The revisions whose schema has no error without an id, though JSON-RPC demands one for what cannot be read."""
 
@@ -143,7 +145,8 @@ class Recording:
 
     Args:
         transport: Does the work.
-        revision: Whose schema counts.
+        revisions: Whose schema counts. Of several, an answer belongs to the stateless one that its request names, else
+            to the first; other messages may belong to any.
 
     Attributes:
         sent: The messages that were sent, parsed.
@@ -151,15 +154,15 @@ class Recording:
         violations: What is wrong with the messages that were sent.
     """
 
-    def __init__(self, transport: Transport, revision: str) -> None:
+    def __init__(self, transport: Transport, *revisions: str) -> None:
         self._transport = transport
-        self._oracle = oracle(revision)
-        self._asked: dict[Any, str] = {}
+        self._oracles = [oracle(revision) for revision in revisions]
+        self._asked: dict[Any, tuple[str, Oracle]] = {}
         self.sent: list[Any] = []
         self.received: list[Any] = []
         self.violations: list[str] = []
 
-    async def receive(self) -> Sequence[bytes | Oversized]:
+    async def receive(self) -> Sequence[bytes | Oversized | Lost]:
         messages = await self._transport.receive()
         for data in messages:
             if isinstance(data, bytes):
@@ -196,7 +199,7 @@ class Recording:
         self.received.append(message)
         for part in message if isinstance(message, list) else [message]:
             if isinstance(part, dict) and isinstance(part.get("method"), str) and "id" in part:
-                self._asked[json.dumps(part["id"])] = part["method"]
+                self._asked[json.dumps(part["id"])] = part["method"], self._oracle_of(part)
 
     def _check(self, data: bytes) -> None:
         if b"\n" in data or b"\r" in data:
@@ -207,12 +210,17 @@ class Recording:
             self.violations.append(f"not JSON: {error}: {data[:500]!r}")
             return
         self.sent.append(message)
-        self.violations += self._oracle.message(message)
+        self.violations += sorted((one.message(message) for one in self._oracles), key=len)[0]
         for part in message if isinstance(message, list) else [message]:
             if "result" in part:
-                method = self._asked.get(json.dumps(part["id"]))
-                wrong = ["answers nothing"] if method is None else self._oracle.result(method, part["result"])
+                asked = self._asked.get(json.dumps(part["id"]))
+                wrong = ["answers nothing"] if asked is None else asked[1].result(asked[0], part["result"])
                 self.violations += wrong
+
+    def _oracle_of(self, asked: Any) -> Oracle:
+        """Whose schema counts for the answer to a request."""
+        stated = stated_version(asked)
+        return next((one for one in self._oracles if one.revision == stated), self._oracles[0])
 
 
 class Raw:
@@ -224,7 +232,7 @@ class Raw:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._waiting: list[bytes | Oversized] = []
+        self._waiting: list[bytes | Oversized | Lost] = []
 
     async def send(self, *messages: object) -> None:
         """Sends messages: JSON documents, or bytes as they are."""
@@ -302,6 +310,17 @@ def initialize(revision: str, capabilities: object = None, id_: object = 0) -> d
 INITIALIZED = notification("notifications/initialized")
 
 
+def stating(capabilities: object = None, *, revision: object = STATELESS, **more: object) -> dict[str, Any]:
+    """What a stateless request says of itself in its `_meta`."""
+    info = {"name": "test", "version": "1"}
+    return {VERSION: revision, CLIENT_CAPABILITIES: capabilities or {}, CLIENT_INFO: info, **more}
+
+
+def lone(id_: object, method: str, capabilities: object = None, **params: object) -> dict[str, Any]:
+    """A stateless request, which says all there is to know."""
+    return request(id_, method, {"_meta": stating(capabilities), **params})
+
+
 # --- connections ----------------------------------------------------------------------------------------------
 
 
@@ -332,11 +351,11 @@ async def connected(client: AnyClient, *servers: Server) -> AsyncGenerator[Conne
 
 
 @asynccontextmanager
-async def played(server: Server) -> AsyncGenerator[tuple[Raw, Recording]]:
-    """A server, for a client that is played by hand, and what the server sends."""
+async def played(*servers: Server) -> AsyncGenerator[tuple[Raw, Recording]]:
+    """Servers, for a client that is played by hand, and what they send."""
     left, right = pair()
-    recording = Recording(right, server.revision)
-    async with running(serve(recording, server)):
+    recording = Recording(right, *[server.revision for server in servers])
+    async with running(serve(recording, *servers)):
         try:
             yield Raw(left), recording
         finally:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import anyio.lowlevel
 from pydantic import BaseModel, ValidationError
@@ -66,10 +66,8 @@ class Questions:
         return typed
 
 
-def is_required(error: BaseException) -> bool:
-    """Whether a handler ended because input is required, alone or in a group of tasks."""
+def other_than_required(error: BaseException) -> BaseException | None:
+    """What ended a handler beside the fact that input is required; tasks that ask may stand in a group with others."""
     if isinstance(error, BaseExceptionGroup):
-        return error.split(lambda one: isinstance(one, InputRequired | BaseExceptionGroup))[1] is None and any(
-            is_required(one) for one in error.exceptions
-        )
-    return isinstance(error, InputRequired)
+        return cast("BaseExceptionGroup[BaseException]", error).split(InputRequired)[1]
+    return None if isinstance(error, InputRequired) else error

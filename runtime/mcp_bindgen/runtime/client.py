@@ -59,7 +59,6 @@ class Client(Caller):
     mirror: Mirror | None = None
     cache: ResultCache | None = None
     _fresh = False
-    _introductions = 0
 
     def __init__(self) -> None:
         """A client that is not connected yet."""
@@ -118,7 +117,7 @@ class Client(Caller):
         return understood
 
     async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        known = self._introductions
+        known = self.link.introductions
         try:
             return await self.link.request(method, params, self.options)
         except SessionLost:
@@ -132,10 +131,10 @@ class Client(Caller):
     async def _introduce(self, known: int) -> None:
         """Introduces this client to the server, unless that was done again after the `known` time."""
         async with self._introducing:
-            if known == self._introductions:
+            if known == self.link.introductions:
                 words = self.link.peer.vocabulary
                 await (stateless if words.stateless else stateful).introduce(self, self.link)
-                self._introductions += 1
+                self.link.introductions += 1
 
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
         """Sends a request and returns its usual result; what the server asks meanwhile, the handlers answer.
@@ -196,7 +195,6 @@ class Client(Caller):
         self.mirror = None
         self._reader = reader
         self._introducing = anyio.Lock()
-        self._introductions = 1
         self._listening: dict[int, Listening] = {}
 
     def handler(self, words: Vocabulary, route: Route[Any]) -> Handler:

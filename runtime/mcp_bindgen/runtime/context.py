@@ -13,13 +13,13 @@ from .errors import ConnectionClosed
 from .guards import is_object
 from .jsonrpc import RequestId
 from .methods import Notification, Request
+from .terms import LEVELS, Terms
 from .vocabulary import LOG, PROGRESS
 
 if TYPE_CHECKING:
     from .asking import Questions
     from .calls import Link
     from .session import Session
-    from .terms import Terms
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -87,7 +87,7 @@ class Context(Caller):
     @property
     def meta(self) -> Mapping[str, Any]:
         """The `_meta` of the request, in wire form."""
-        meta = getattr(self.params, "meta", None)
+        meta = getattr(self._terms, "meta", None) or getattr(self.params, "meta", None)
         if meta is None and isinstance(self.params, BaseModel):
             meta = (self.params.model_extra or {}).get("_meta")  # revisions that do not name it let it pass
         if isinstance(meta, BaseModel):
@@ -103,7 +103,12 @@ class Context(Caller):
         return await self.link.request(method, params, related=self.request_id)
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
-        """Sends any notification of the method table, or one of your own."""
+        """Sends any notification of the method table, or one of your own; a log message only if the client wants it."""
+        if method.filter is not None and self.request_id is not None:
+            raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
+        terms = self.terms
+        if method.name == LOG and terms is not None and not terms.wants(getattr(params, "level", LEVELS[-1])):
+            return
         self.check(method)
         await self.link.notify(method, params, related=self.request_id)
 
@@ -154,8 +159,7 @@ class Context(Caller):
             data: Any JSON value.
             logger: Which part of the server speaks.
         """
-        if self._agreed.wants(level):
-            await self._notify(LOG, {"level": level, "data": data, "logger": logger})
+        await self._notify(LOG, {"level": level, "data": data, "logger": logger})
 
     async def _notify(self, name: str, wire: dict[str, Any]) -> None:
         method: Any = self._agreed.vocabulary.methods[name]

@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 @types.coroutine
-def resume(work: Coroutine[Any, Any, T], trap: Any, variables: Variables) -> Generator[Any, Any, T]:
-    """Goes on with a coroutine that was started by hand and is waiting for `trap`."""
+def resume(work: Coroutine[Any, Any, T], trap: Any, variables: Variables | None = None) -> Generator[Any, Any, T]:
+    """Goes on with a coroutine that was started by hand and waits for `trap`, with variables of its own or ours."""
     while True:
         try:
             value = yield trap
@@ -26,10 +26,25 @@ def resume(work: Coroutine[Any, Any, T], trap: Any, variables: Variables) -> Gen
         else:
             step = partial(work.send, value)
         try:
-            trap = variables.run(step)
+            trap = step() if variables is None else variables.run(step)
         except StopIteration as done:
             result: T = done.value
             return result
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine gives. If it is there at once, as most things are, no timer is made.
+
+    Raises:
+        TimeoutError: It takes longer.
+    """
+    try:
+        trap = work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    async with asyncio.timeout(seconds):
+        return await resume(work, trap)
 
 
 def is_being_cancelled() -> bool:

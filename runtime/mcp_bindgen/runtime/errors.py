@@ -49,19 +49,25 @@ class InvalidParams(ProtocolError):
 class HeaderMismatch(ProtocolError):
     """HTTP headers that are missing, malformed or at odds with the body."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(HEADER_MISMATCH, f"Header mismatch: {reason}")
+    def __init__(self, reason: str, data: Any = None) -> None:
+        super().__init__(HEADER_MISMATCH, f"Header mismatch: {reason}", data)
 
 
 class MissingClientCapability(ProtocolError):
-    """The request needs something that its client did not declare; `data` has it in the form of capabilities."""
+    """The request needs what its client did not declare; `data` has it in the form of capabilities.
 
-    def __init__(self, path: str) -> None:
+    Args:
+        paths: The dotted names of what is missing.
+    """
+
+    def __init__(self, *paths: str) -> None:
         tree: dict[str, Any] = {}
-        for name in reversed(path.split(".")):
-            tree = {name: tree}
+        for path in paths:
+            node = tree
+            for name in path.split("."):
+                node = node.setdefault(name, {})
         super().__init__(
-            MISSING_CLIENT_CAPABILITY, f"Missing client capability: {path}", {"requiredCapabilities": tree}
+            MISSING_CLIENT_CAPABILITY, f"Missing client capability: {', '.join(paths)}", {"requiredCapabilities": tree}
         )
 
 

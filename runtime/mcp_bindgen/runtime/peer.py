@@ -28,7 +28,7 @@ from .events import Answered, CancelRequested, Event, Notified, Pending, Progres
 from .guards import is_array, is_object
 from .jsonrpc import RequestId
 from .methods import Notification, Request
-from .vocabulary import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PING, PROGRESS, Role, Vocabulary
+from .vocabulary import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, LISTEN, PING, PROGRESS, Role, Vocabulary
 
 
 @dataclass(slots=True, eq=False)
@@ -242,8 +242,11 @@ class Peer:
             id_ = getattr(params, "request_id", None)
             if id_ in self.handling and (self.state is not State.NEW or id_ != self._introducing):
                 return CancelRequested(id_, getattr(params, "reason", None))
-            if self.role == "client" and self.vocabulary.stateless and isinstance(id_, int) and id_ in self.pending:
-                return Answered(self.pending.pop(id_), error=ConnectionClosed("the server ended the subscription"))
+            listening = self.pending.get(id_) if self.role == "client" and isinstance(id_, int) else None
+            if listening is not None and listening.method.name == LISTEN:  # nothing else can be taken back from us
+                return Answered(
+                    self.pending.pop(listening.id), error=ConnectionClosed("the server ended the subscription")
+                )
         elif name == PROGRESS:
             token = getattr(params, "progress_token", None)
             if isinstance(token, int) and token in self.pending:

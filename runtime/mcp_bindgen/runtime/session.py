@@ -81,6 +81,7 @@ class Session:
         headers: Says what a transport with headers repeats there of a message of ours.
         principal: Who is on the other side, if the transport knows.
         endless: Ends of what would not end by itself; called when the other side has nothing more to say.
+        introductions: How often this side has introduced itself again, because the other one forgot it.
         closed: Set when the connection is over.
     """
 
@@ -98,6 +99,7 @@ class Session:
         self.meta: Mapping[str, Any] = {}
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
         self.principal: str | None = getattr(transport, "principal", None)
+        self.introductions = 0
         self._bind = bind
         self._events: deque[Event] = deque()
         self._backlog: deque[bytes | Oversized | Lost] = deque()

@@ -186,14 +186,16 @@ class HttpApp:
         """Whether a message stands for itself: it says so, or its header does, and it is no part of a session."""
         if not self._stateless:
             return False
-        if metadata.may_state_version(body):
-            try:
-                message = jsonrpc.parse(body)
-            except ProtocolError:
-                return _SESSION not in call.headers
-            if is_object(message) and metadata.stated_version(message) is not None:
-                return True
-        return _SESSION not in call.headers and call.header(VERSION) in self._stateless
+        alone = _SESSION not in call.headers
+        if alone and call.header(VERSION) in self._stateless:
+            return True
+        if not metadata.may_state_version(body):
+            return False
+        try:
+            message = jsonrpc.parse(body)
+        except ProtocolError:
+            return alone
+        return is_object(message) and metadata.stated_version(message) is not None
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """The lifespan protocol of ASGI."""

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
+
+from ..coroutines import within
 
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
@@ -38,8 +40,8 @@ class Call:
         scope: What ASGI knows of it.
         receive: Gives its body, and then says when the client has hung up.
         send: Takes the response.
-        headers: Its headers, names in lower case; what was sent twice is joined by commas (RFC 9110, section 5.3). Those
-            of MCP are no lists: joined by line breaks, they say nothing that could be right.
+        headers: Its headers, names in lower case; what was sent twice is joined by commas (RFC 9110, section 5.3).
+            Those of MCP are no lists: joined by line breaks, they say nothing that could be right.
         principal: Who sent it, if that is known.
     """
 
@@ -65,23 +67,26 @@ class Call:
         if declared.isdigit() and int(declared) > limit:
             raise Unusable(413, f"a message has at most {limit} bytes")
         parts: list[bytes] = []
+        latest = asyncio.get_running_loop().time() + PATIENCE
+        left = PATIENCE
         try:
-            async with asyncio.timeout(PATIENCE) as patience:
-                latest = patience.when() or 0.0
-                while True:
-                    message = await self.receive()
-                    if message["type"] == "http.disconnect":
-                        raise Gone
-                    parts.append(message.get("body", b""))
-                    limit -= len(parts[-1])
-                    if limit < 0:
-                        raise Unusable(413, "the message is too large")
-                    if not message.get("more_body"):
-                        return parts[0] if len(parts) == 1 else b"".join(parts)
-                    latest += len(parts[-1]) / _PACE
-                    patience.reschedule(min(asyncio.get_running_loop().time() + PATIENCE, latest))
+            while True:
+                message = await within(left, self._next())
+                if message["type"] == "http.disconnect":
+                    raise Gone
+                parts.append(message.get("body", b""))
+                limit -= len(parts[-1])
+                if limit < 0:
+                    raise Unusable(413, "the message is too large")
+                if not message.get("more_body"):
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
+                latest += len(parts[-1]) / _PACE
+                left = min(PATIENCE, latest - asyncio.get_running_loop().time())
         except TimeoutError:
             raise Unusable(408, "the message did not arrive") from None
+
+    async def _next(self) -> Message:
+        return await self.receive()
 
     async def hung_up(self) -> None:
         """Returns when the client has hung up; the body must have been read."""

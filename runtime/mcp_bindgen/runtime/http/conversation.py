@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -18,6 +19,9 @@ from .endpoint import EVENTS, JSON, SESSION_ID, Endpoint, kind
 from .event_stream import EventStream
 from .listener import Deliver, Listener
 
+log = logging.getLogger("mcp_bindgen")
+
+_AGAIN = (0.05, 0.2, 1.0)  # seconds after which a message is sent again whose connection broke off
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 
@@ -74,11 +78,25 @@ class Conversation:
     async def tell(self, message: Outgoing) -> None:
         """Sends what is not answered; returns when the server has taken it.
 
+        When the connection breaks off, nobody knows whether it was taken. It is sent again, because somebody may wait
+        for it, and nothing of what is said without being asked does harm when it is heard twice.
+
         Raises:
             SessionLost: The server has forgotten the session.
             Refused: The server says no.
             ConnectionClosed: It cannot be reached.
         """
+        for pause in _AGAIN:
+            try:
+                return await self._tell(message)
+            except (SessionLost, Refused):
+                raise
+            except ConnectionClosed as error:
+                log.debug("a message is sent again: %s", error)
+            await anyio.sleep(pause)
+        return await self._tell(message)
+
+    async def _tell(self, message: Outgoing) -> None:
         session = self._session_of(message)
         async with self._post(message, session) as response:
             body = await self._endpoint.read(response)

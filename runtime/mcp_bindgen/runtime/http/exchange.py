@@ -18,7 +18,7 @@ import anyio
 
 from .. import jsonrpc, metadata
 from ..calls import Link
-from ..coroutines import is_being_cancelled, resume
+from ..coroutines import is_being_cancelled, resume, within
 from ..errors import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -65,7 +65,7 @@ class Exchange:
         self.streaming = False
         self._call = call
         self._over = False
-        self._writing = anyio.Lock(fast_acquire=True)
+        self._writing = asyncio.Lock()
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
         """Refuses: servers send no requests in this revision."""
@@ -88,15 +88,17 @@ class Exchange:
         if self._over:
             raise ConnectionClosed("the request is answered")
         try:
-            with anyio.fail_after(_PATIENCE):
-                async with self._writing:
-                    if not self.streaming:
-                        self.streaming = True
-                        await self._call.open_stream()
-                    await self._call.write(data)
+            await within(_PATIENCE, self._write(data))
         except (TimeoutError, OSError):
             self._over = True
             raise ConnectionClosed("the client does not read") from None
+
+    async def _write(self, data: bytes) -> None:
+        async with self._writing:
+            if not self.streaming:
+                self.streaming = True
+                await self._call.open_stream()
+            await self._call.write(data)
 
     async def answer(self, status: int, data: bytes) -> None:
         """Sends the answer, which ends the response."""
@@ -104,8 +106,8 @@ class Exchange:
             return
         self._over = True
         if self.streaming:
-            with anyio.move_on_after(_PATIENCE):
-                await self._call.write(event(data), more=False)
+            with suppress(TimeoutError):
+                await within(_PATIENCE, self._call.write(event(data), more=False))
         else:
             await self._call.respond(status, data)
 
@@ -217,6 +219,8 @@ class Exchanges:
 
 
 def _same(call: Call, name: bytes, wanted: str) -> None:
+    if call.headers.get(name) == wanted.encode():
+        return
     header = call.header(name)
     if header != wanted:
         shown = name.decode().title()

@@ -30,6 +30,7 @@ class ToolSchemas:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._known: dict[str, dict[str, Any]] = {}
+        self._without: set[str] = set()  # revisions without a list of tools
 
     async def check(self, words: Vocabulary, link: Link, params: Any, headers: Mapping[bytes, bytes]) -> None:
         """Compares the headers of a tool call with its arguments.
@@ -43,6 +44,8 @@ class ToolSchemas:
         Raises:
             HeaderMismatch: They do not say the same.
         """
+        if words.revision in self._without:
+            return
         known = self._known.get(words.revision, {})
         if params.name in known and _fits(known[params.name], params, headers):
             return
@@ -58,8 +61,10 @@ class ToolSchemas:
         try:
             handler = self._service.handler(words, route)
         except MethodNotFound:
+            self._without.add(words.revision)
             return found
-        wire: dict[str, Any] = {"_meta": {key: value for key, value in jsonrpc.plain(meta).items() if key not in _QUIET}}
+        said = {key: value for key, value in jsonrpc.plain(meta).items() if key not in _QUIET}
+        wire: dict[str, Any] = {"_meta": said}
         while True:
             text: bytes = await handler(link, None, jsonrpc.typed_params(route.method, wire))
             page = jsonrpc.parse(text)
