@@ -8,7 +8,7 @@ import anyio
 
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout, Transport
 from mcp_bindgen.runtime.stdio import stdio
-from mcp_bindgen.runtime.transport import Oversized
+from mcp_bindgen.runtime.transport import Lost, Oversized
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2025_11_25 import types as mcp
 
@@ -22,7 +22,7 @@ class Shown:
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
 
-    async def receive(self) -> Sequence[bytes | Oversized]:
+    async def receive(self) -> Sequence[bytes | Lost | Oversized]:
         """Receives, and shows it."""
         messages = await self.inner.receive()
         for message in messages:
@@ -46,9 +46,9 @@ class Guest(Client):
     info = mcp.Implementation(name="guest", version="1.0.0")
 
 
-def show(direction: str, message: bytes | Oversized) -> None:
+def show(direction: str, message: bytes | Lost | Oversized) -> None:
     """Prints one message on one line."""
-    text = message.decode() if isinstance(message, bytes) else f"more than {message.limit} bytes"
+    text = message.decode() if isinstance(message, bytes) else f"({type(message).__name__.lower()})"
     line = f"  {direction} {text}"
     print(line if len(line) <= WIDTH else f"{line[: WIDTH - 35]} ... {line[-30:]}")
 

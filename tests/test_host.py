@@ -206,7 +206,7 @@ async def test_a_slow_server_holds_up_nobody(entry: Entry, tmp_path: Path) -> No
         assert str(host.failures["slow"]) == "not ready within 2 s"
         assert isinstance(host.failures["slow"], TimeoutError)
         assert text(await host.call_tool("a")) == "fine: a"
-    assert not any(map(alive, processes(tmp_path)))
+    await until(lambda: not any(map(alive, processes(tmp_path))))
 
 
 @bounded()
@@ -266,7 +266,7 @@ async def test_an_error_in_the_block_comes_out_as_it_is(entry: Entry, tmp_path: 
     with pytest.raises(LookupError, match="mine"):
         async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client):
             raise LookupError("mine")
-    assert not any(map(alive, processes(tmp_path)))
+    await until(lambda: not any(map(alive, processes(tmp_path))))
 
 
 @bounded()
@@ -287,7 +287,7 @@ async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path
             await until(lambda: host.clients["one"].link.peer.pending)
             scope.cancel()
     assert scope.cancelled_caught
-    assert not any(map(alive, processes(tmp_path)))
+    await until(lambda: not any(map(alive, processes(tmp_path))))
 
 
 # --- the configuration ----------------------------------------------------------------------------------------

@@ -1016,8 +1016,9 @@ def test_names_of_stubs_are_unique_on_each_side(revision: str) -> None:
 def test_arguments_of_calls_are_unique_and_required_ones_come_first(revision: str) -> None:
     whole = protocol(revision)
     for call in (*calls(whole, "client"), *calls(whole, "server")):
-        names = [argument.name for argument in call.arguments]
-        may_be_left_out = [argument.default is not None for argument in call.arguments]
+        arguments = (*call.positional, *call.keywords)
+        names = [argument.name for argument in arguments]
+        may_be_left_out = [argument.default is not None for argument in arguments]
         assert len({*names, "self"}) == len(names) + 1
         assert may_be_left_out == sorted(may_be_left_out)
 

@@ -63,6 +63,7 @@ class FakeLink:
     def __init__(self, answer: Any = None, metadata: Mapping[str, Any] | None = None) -> None:
         self.answer = answer
         self.said = metadata or {}
+        self.introductions = 0
         self.sent: list[tuple[str, Any]] = []
 
     async def request(
@@ -484,7 +485,14 @@ def test_a_walk_fetches_pages_until_there_is_none() -> None:
     tools = {name: mcp.Tool(name=name, input_schema=schema) for name in "abc"}
 
     class Pages(FakeLink):
-        async def request(self, method: Request[Params, Any, Answer], params: Params, options: object = None) -> Answer:
+        async def request(
+            self,
+            method: Request[Params, Any, Answer],
+            params: Params,
+            options: object = None,
+            *,
+            related: object = None,
+        ) -> Answer:
             self.keep(method, params)
             found: dict[str | None, Any] = {
                 None: mcp.ListToolsResult(tools=[tools["a"], tools["b"]], next_cursor=""),
