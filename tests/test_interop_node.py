@@ -1,7 +1,7 @@
-"""The TypeScript SDKs, reference servers and the Inspector talk to us, in every revision, over stdio and SSE.
+"""The TypeScript SDKs, reference servers and the Inspector talk to us, in every revision, over stdio, SSE and HTTP.
 
 They are npm packages: `tests/interop/package.json` names them, `.ci/run` installs them. What a conversation tries is in
-`interop/`, step by step: `everything.py`, `typescript.py` (with `node_client.mjs`) and `inspector.py`.
+`interop/`, step by step: `ours.py`, `everything.py`, `typescript.py` (with `node_client.mjs`) and `inspector.py`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from mcp_bindgen.runtime.stdio import stdio
 from .interop.everything import EVERYTHING
 from .interop.matrix import verify
 from .interop.ours import ROOTS, client
-from .interop.peers import NODE, Peer, answering, cases
+from .interop.peers import NODE, Peer, answering, cases, found
 from .interop.processes import FULL_SERVER, MODULES, node
-from .interop.report import REVISIONS, Report
+from .interop.report import STATEFUL, STATELESS, Report
 from .interop.typescript import judge, look
 from .wire import bounded
 
 pytestmark = pytest.mark.flaky(reruns=1)  # foreign processes on a busy machine may be slow once
+BY_NAME = {peer.name: peer for peer in NODE}
+LATEST = STATEFUL[-1]
 
 
 @pytest.fixture(autouse=True)
@@ -35,28 +37,44 @@ def packages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("peer", "revision", "over"), [pytest.param(*case, id="-".join((case[0].name, *case[1:]))) for case in cases(NODE)]
+    ("peer", "over"), [pytest.param(*case, id=f"{case[0].name}-{case[1]}") for case in cases(NODE)]
 )
-def test_everything_works_with(peer: Peer, revision: str, over: str) -> None:
-    verify(peer, revision, over)
+def test_everything_works_with(peer: Peer, over: str) -> None:
+    verify(peer, over)
 
 
-@pytest.mark.parametrize("over", ["stdio", "sse"])
-@bounded()
-async def test_a_client_that_asks_for_a_stateless_revision_first_gets_our_newest(over: str) -> None:
-    report = Report("", REVISIONS[-1], over)
-    if over == "stdio":
-        saw = await look("probing", report.revision, "stdio", *FULL_SERVER, "all")
-    else:
-        async with answering(report, "all") as url:
-            saw = await look("probing", report.revision, "sse", url)
-    judge(report, "client", saw)
+@pytest.mark.parametrize("over", ["stdio", "sse", "http"])
+@bounded(40)
+async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_the_handshake(over: str) -> None:
+    report = Report("", LATEST, over)
+    async with BY_NAME["TypeScript SDK 2, client"].serving([report]) as place:
+        if isinstance(place, int):
+            async with answering(report, place) as address:
+                judge(report, "client", await look("probing", LATEST, over, address))
+        else:
+            judge(report, "client", await look("probing", LATEST, over, *FULL_SERVER, LATEST))
     assert not report.failures
+
+
+@pytest.mark.parametrize(
+    ("name", "over", "revision"),
+    [
+        ("TypeScript SDK 2, server", "stdio", STATELESS),
+        ("TypeScript SDK 2, server", "http", STATELESS),
+        ("server-everything (TypeScript SDK 1)", "stdio", LATEST),
+        ("server-everything (TypeScript SDK 1)", "sse", LATEST),
+        ("server-everything (TypeScript SDK 1)", "http", LATEST),
+        ("server-filesystem (TypeScript SDK 1)", "stdio", LATEST),
+    ],
+)
+@bounded()
+async def test_our_clients_find_the_way_to(name: str, over: str, revision: str) -> None:
+    assert await found(BY_NAME[name], over) == revision
 
 
 @bounded()
 async def test_a_server_that_still_speaks_when_we_leave_does_not_fail() -> None:
     started = stdio(node(), EVERYTHING, stderr=subprocess.DEVNULL)
-    async with started as child, client(REVISIONS[-1], ROOTS).connected(child):
+    async with started as child, client(LATEST, ROOTS).connected(child):
         pass  # it asks for our roots a little later
     assert child.process.returncode in (0, -signal.SIGTERM)

@@ -1,24 +1,29 @@
-"""Listens in between a client and a server that talk HTTP with server-sent events."""
+"""Listens in between a client and a server that talk HTTP, and breaks a connection when it hears the word."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import anyio
 from anyio.abc import ByteStream, SocketAttribute
 
-SESSION = re.compile(rb"session_id=([\w-]+)")
-EVENT = re.compile(rb"^data: (\{.*\})\r?$", re.MULTILINE)
-LENGTH = re.compile(rb"^content-length: *(\d+)\r$", re.MULTILINE | re.IGNORECASE)
+CUT = re.compile(rb'cut here|"progress":2,"total":6')
+"""Once the server has said one of these, the connection breaks."""
+
+SESSION = re.compile(rb"(?:session_id=|^mcp-session-id: *)([\w-]+)", re.MULTILINE | re.IGNORECASE)
+EVENT = re.compile(rb"^data: ([\[{].*[\]}])\r?$", re.MULTILINE)
+LENGTH = re.compile(rb"^content-length: *(\d+)\r?$", re.MULTILINE | re.IGNORECASE)
+CHUNKED = re.compile(rb"^transfer-encoding: *chunked\r?$", re.MULTILINE | re.IGNORECASE)
 GONE = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
 @dataclass
 class Overheard:
-    """What was said in one session: the client's messages, then the server's."""
+    """What was said in one session, or about one request that needs none: the client's messages, then the server's."""
 
     asked: list[bytes] = field(default_factory=list)
     said: list[bytes] = field(default_factory=list)
@@ -46,16 +51,16 @@ class Eavesdropper:
             yield listener.extra(SocketAttribute.local_port)
             tasks.cancel_scope.cancel()
 
-    def sessions(self) -> list[Overheard]:
+    def conversations(self) -> list[Overheard]:
         """What was said."""
-        found: dict[bytes, Overheard] = {}
+        found: dict[object, Overheard] = {}
         for asked, answered in self._connections:
-            for session, message in _posted(bytes(asked)):
-                found.setdefault(session, Overheard()).asked.append(message)
-            if b"text/event-stream" in answered:
-                own = SESSION.search(answered)
-                assert own is not None
-                found.setdefault(own[1], Overheard()).said += EVENT.findall(answered)
+            for (head, body), (status, said) in zip_longest(_parts(asked), _parts(answered), fillvalue=(b"", b"")):
+                session = SESSION.search(status) or SESSION.search(head) or SESSION.search(said)
+                conversation = found.setdefault(session[1] if session else object(), Overheard())
+                if head.startswith(b"POST "):
+                    conversation.asked.append(body)
+                conversation.said += [said] if said.startswith((b"{", b"[")) else EVENT.findall(said)
         return list(found.values())
 
     async def _pass_on(self, near: ByteStream) -> None:
@@ -69,22 +74,37 @@ class Eavesdropper:
                         data = await source.receive()
                         log.extend(data)
                         await sink.send(data)
+                        if log is answered and CUT.search(data):
+                            break
                 except GONE:
-                    tasks.cancel_scope.cancel()
+                    pass
+                tasks.cancel_scope.cancel()
 
             tasks.start_soon(copy, near, far, asked)
             tasks.start_soon(copy, far, near, answered)
 
 
-def _posted(requests: bytes) -> list[tuple[bytes, bytes]]:
-    """The sessions and bodies of the POST requests on a connection."""
-    found: list[tuple[bytes, bytes]] = []
-    while requests:
-        head, _, rest = requests.partition(b"\r\n\r\n")
-        length = LENGTH.search(head + b"\r\n")
-        size = int(length[1]) if length else 0
-        session = SESSION.search(head)
-        if head.startswith(b"POST ") and session is not None:
-            found.append((session[1], rest[:size]))
-        requests = rest[size:]
-    return found
+def _parts(stream: bytearray) -> Iterator[tuple[bytes, bytes]]:
+    """The heads and bodies of the requests or responses on a connection; the last one may have been broken off."""
+    rest = bytes(stream)
+    while rest:
+        head, _, rest = rest.partition(b"\r\n\r\n")
+        length = LENGTH.search(head)
+        if CHUNKED.search(head):
+            body, rest = _chunks(rest)
+        else:
+            size = int(length[1]) if length else 0
+            body, rest = rest[:size], rest[size:]
+        yield head, body
+
+
+def _chunks(rest: bytes) -> tuple[bytes, bytes]:
+    """A body that came in chunks, and what follows it."""
+    body = b""
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        body += rest[: int(size, 16)]
+        rest = rest[int(size, 16) + 2 :]
+        if size == b"0":
+            break
+    return body, rest

@@ -1,15 +1,15 @@
 """A generated server with everything that MCP has, for other implementations to try.
 
-    python full_server.py REVISION [--sse HOST:PORT]
+    python full_server.py REVISION [--http HOST:PORT]
 
-`all` stands for every stateful revision. `sdk_server.py` offers the same on the official SDK.
+`all` stands for every revision. `sdk_server.py` and `node_server.mjs` offer the same on official SDKs.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from importlib import import_module
@@ -21,8 +21,10 @@ from anyio.abc import TaskGroup
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, Server, run
 from mcp_bindgen.runtime.errors import INVALID_PARAMS
 
-REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-RESOURCE_NOT_FOUND = -32002
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+FRESH = 60_000
+"""Milliseconds for which the list of prompts does not change."""
+
 PIXEL = "iVBORw0KGgo="  # bytes that begin like a PNG
 TEXTS = {"test://a": "alpha", "test://b": "beta"}
 BLOB = ("test://c", "AAEC")
@@ -36,7 +38,11 @@ def server(revision: str) -> Server:
     mcp = bindings.types
     has_audio = revision >= "2025-03-26"
     has_structure = has_elicitation = has_links = revision >= "2025-06-18"
-    has_tasks = has_visits = revision >= "2025-11-25"
+    has_visits = revision >= "2025-11-25"
+    has_tasks = revision == "2025-11-25"
+    stateless = revision >= "2026-07-28"
+    not_found = INVALID_PARAMS if stateless else -32002
+    fresh = {"ttl_ms": FRESH} if stateless else {}
 
     def text(value: object, **more: Any) -> Any:
         """The result of a tool."""
@@ -74,7 +80,7 @@ def server(revision: str) -> Server:
 
         def __init__(self) -> None:
             self.subscriptions: set[tuple[Any, str]] = set()
-            self.cancelled = 0
+            self.cancelled = self.listed = 0
             self.tasks: dict[str, Background] = {}
             self.background: TaskGroup | None = None
 
@@ -98,9 +104,14 @@ def server(revision: str) -> Server:
                 tool("echo", text="string"),
                 tool("elicit", question="string"),
                 tool("fail"),
+                tool("interview"),
                 tool("kinds"),
+                tool("listed"),
+                tool("misfit"),
+                tool("pause"),
                 tool("ping"),
                 tool("roots"),
+                tool("route", region="string"),
                 tool("sample", prompt="string"),
                 tool("say", text="string"),
                 tool("touch", uri="string"),
@@ -110,11 +121,16 @@ def server(revision: str) -> Server:
             tools = [each for each in tools if hasattr(self, f"tool_{each.name}")]
             if has_structure:
                 sum_ = {"properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
-                tools[0].output_schema = mcp.ToolOutputSchema(**sum_)
+                for each in tools:
+                    if each.name in ("add", "misfit"):
+                        each.output_schema = mcp.ToolOutputSchema(**sum_)
                 tools[0].title = "Addition"
             if has_tasks:
                 for each in tools:
                     each.execution = mcp.ToolExecution(task_support="optional")
+            if stateless:
+                region = next(each for each in tools if each.name == "route").input_schema.properties["region"]
+                region["x-mcp-header"] = "Region"
             found, following = page(tools, params.cursor, 10)
             return mcp.ListToolsResult(tools=found, next_cursor=following)
 
@@ -134,9 +150,9 @@ def server(revision: str) -> Server:
             return text(self.cancelled)
 
         async def tool_change(self, ctx: Any) -> Any:
-            await ctx.notify_tool_list_changed()
-            await ctx.notify_resource_list_changed()
-            await ctx.notify_prompt_list_changed()
+            await self.broadcast(lambda client: client.notify_tool_list_changed())
+            await self.broadcast(lambda client: client.notify_resource_list_changed())
+            await self.broadcast(lambda client: client.notify_prompt_list_changed())
             return text("changed")
 
         async def tool_count(self, ctx: Any, steps: int) -> Any:
@@ -160,14 +176,22 @@ def server(revision: str) -> Server:
             }
             if has_visits:
                 form = mcp.ElicitRequestFormParamsRequestedSchema.model_validate({"type": "object", **schema})
-                answer = await ctx.elicit(mcp.ElicitRequestFormParams(message=question, requested_schema=form))
+                asked = mcp.ElicitRequestFormParams(message=question, requested_schema=form)
             else:
                 form = mcp.ElicitRequestParamsRequestedSchema.model_validate({"type": "object", **schema})
-                answer = await ctx.elicit(question, form)
+                asked = mcp.ElicitRequestParams(message=question, requested_schema=form)
+            answer = await ctx.ask("user", asked)
             return text({"action": answer.action, "content": answer.content})
 
         async def tool_fail(self, ctx: Any) -> Any:
             return text("it failed", is_error=True)
+
+        async def tool_interview(self, ctx: Any) -> Any:
+            async with anyio.create_task_group() as tasks:  # three questions at once
+                for ask in (self.tool_elicit(ctx, "Who?"), self.tool_sample(ctx, "Hello?"), self.tool_roots(ctx)):
+                    tasks.start_soon(awaiting, ask)
+            answer = await ctx.ask("visit", mcp.ElicitRequestURLParams(message="Look", url="https://example.com"))
+            return text(answer.action)
 
         async def tool_kinds(self, ctx: Any) -> Any:
             blocks = [
@@ -181,22 +205,38 @@ def server(revision: str) -> Server:
                 blocks.append(mcp.ResourceLink(uri="test://b", name="b"))
             return mcp.CallToolResult(content=blocks)
 
+        async def tool_listed(self, ctx: Any) -> Any:
+            return text(self.listed)
+
+        async def tool_misfit(self, ctx: Any) -> Any:
+            return text("five", structured_content={"sum": "five"})
+
+        async def tool_pause(self, ctx: Any) -> Any:
+            for words in ("before", "cut here", "meanwhile"):
+                await ctx.log("info", words)
+                await anyio.sleep(0.1)
+            return text("resumed")
+
         async def tool_ping(self, ctx: Any) -> Any:
             await ctx.ping()
             return text("pong")
 
         async def tool_roots(self, ctx: Any) -> Any:
-            answer = await ctx.list_roots()
+            answer = await ctx.ask("roots", getattr(mcp, "ListRootsRequestParams", mcp.RequestParams)())
             return text([root.uri for root in answer.roots])
 
+        async def tool_route(self, ctx: Any, region: str) -> Any:
+            return text(region)
+
         async def tool_sample(self, ctx: Any, prompt: str) -> Any:
-            answer = await ctx.create_message(
-                50,
-                [mcp.SamplingMessage(role="user", content=mcp.TextContent(text=prompt))],
+            asked = mcp.CreateMessageRequestParams(
+                max_tokens=50,
+                messages=[mcp.SamplingMessage(role="user", content=mcp.TextContent(text=prompt))],
                 system_prompt="Be brief.",
                 temperature=0.5,
                 model_preferences_=mcp.ModelPreferences(hints=[mcp.ModelHint(name="small")]),
             )
+            answer = await ctx.ask("model", asked)
             return text({"model": answer.model, "text": answer.content.text})
 
         async def tool_say(self, ctx: Any, text: str) -> Any:
@@ -205,14 +245,16 @@ def server(revision: str) -> Server:
             return await self.tool_echo(ctx, text)
 
         async def tool_touch(self, ctx: Any, uri: str) -> Any:
-            told = [each for each in self.connections if (each.session, uri) in self.subscriptions]
+            told = [each for each in self.connections if stateless or (each.session, uri) in self.subscriptions]
             for each in told:
                 await each.notify_resource_updated(uri)
             return text(len(told))
 
         async def tool_visit(self, ctx: Any, url: str) -> Any:
-            answer = await ctx.elicit(mcp.ElicitRequestURLParams(message="Look", url=url, elicitation_id="v1"))
-            await ctx.notify_elicitation_complete("v1")
+            named = {} if stateless else {"elicitation_id": "v1"}
+            answer = await ctx.ask("visit", mcp.ElicitRequestURLParams(message="Look", url=url, **named))
+            if named:
+                await ctx.notify_elicitation_complete("v1")
             return text(answer.action)
 
         async def tool_wait(self, ctx: Any) -> Any:
@@ -248,16 +290,19 @@ def server(revision: str) -> Server:
             elif uri.startswith("test://item/"):
                 contents = mcp.TextResourceContents(uri=uri, text=f"item {uri.rpartition('/')[2]}")
             else:
-                raise ProtocolError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+                raise ProtocolError(not_found, "Resource not found", {"uri": uri})
             return mcp.ReadResourceResult(contents=[contents])
 
-        async def subscribe(self, params: Any, ctx: Any) -> Any:
+        async def subscribe_(self, params: Any, ctx: Any) -> Any:
             self.subscriptions.add((ctx.session, params.uri))
             return mcp.Result()
 
-        async def unsubscribe(self, params: Any, ctx: Any) -> Any:
+        async def unsubscribe_(self, params: Any, ctx: Any) -> Any:
             self.subscriptions.discard((ctx.session, params.uri))
             return mcp.Result()
+
+        if not stateless:  # where clients listen instead
+            subscribe, unsubscribe = subscribe_, unsubscribe_
 
         # --- prompts and completion -------------------------------------------------------------------------------
 
@@ -265,7 +310,8 @@ def server(revision: str) -> Server:
             arguments = [mcp.PromptArgument(name="name", required=True), mcp.PromptArgument(name="tone")]
             every = [mcp.Prompt(name="greet", arguments=arguments, description="Says hello."), mcp.Prompt(name="show")]
             found, following = page(every, params.cursor, 1)
-            return mcp.ListPromptsResult(prompts=found, next_cursor=following)
+            self.listed += 1
+            return mcp.ListPromptsResult(prompts=found, next_cursor=following, **fresh)
 
         async def get_prompt(self, params: Any, ctx: Any) -> Any:
             if params.name == "show":
@@ -343,12 +389,17 @@ def server(revision: str) -> Server:
         schema = mcp.ToolInputSchema(properties=properties, required=list(arguments))
         return mcp.Tool(name=name, description=f"Tries {name}.", input_schema=schema)
 
-    if not has_elicitation:
-        del Full.tool_elicit
-    if not has_visits:
-        del Full.tool_visit
+    absent = {"elicit": not has_elicitation, "misfit": not has_structure, "visit": not has_visits, "ping": stateless}
+    absent |= dict.fromkeys(["interview", "listed", "route"], not stateless)
+    for name in [name for name, lacks in absent.items() if lacks]:
+        delattr(Full, f"tool_{name}")
     found: Server = Full()
     return found
+
+
+async def awaiting(work: Awaitable[object]) -> None:
+    """Waits for it."""
+    await work
 
 
 def page(items: Sequence[Any], cursor: str | None, size: int) -> tuple[Sequence[Any], str | None]:

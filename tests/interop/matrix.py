@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,11 +14,12 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 
 from .peers import NODE, PYTHON, TRANSPORTS, Peer, cases
 from .processes import MODULES
-from .report import FEATURES, REVISIONS, Report
+from .report import FEATURES, HTTP_ONLY, Report
 
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
-COLUMNS = [(revision, over) for revision in REVISIONS for over in TRANSPORTS]
-AT_ONCE = 2
+EVERYBODY = (*PYTHON, *NODE)
+NAMES = {"stdio": "stdio", "sse": "HTTP+SSE", "http": "Streamable HTTP"}
+SIDES = {"client": "Our clients, their servers", "server": "Our servers, their clients"}
 
 INTRODUCTION = """\
 # Interoperability
@@ -27,118 +28,124 @@ What was tried with implementations of MCP that are not ours. `python -m tests.i
 conversations and writes this page; `make test` has them too, and fails when this page says something else.
 
 A number is how many features a conversation tried with success; a feature may be many checks. *n/a* counts what the
-revision has and the peer has not, as the peer itself shows; the reasons are below. Over stdio, a foreign client asks
-our server for the client's newest revision, and our server, which has one revision only, answers with that. Over SSE,
-our server offers all revisions (to the Inspector: one), and the client asks for one.
+revision has and the peer has not, as the peer itself shows; the reasons are below. What our side sends is held against
+the schema of the revision.
+
+- Over stdio, a foreign client that begins with a handshake asks for its newest revision, and our server, which has one
+  of those only, answers with that. A client of 2026-07-28 finds a server of all revisions, and asks which it speaks.
+- Over HTTP, our server offers all revisions at one address, and clients of all of them use it at the same time. Only
+  the Inspector, which cannot ask for an old revision, gets a server with one.
+- Streams break while a call runs ("resuming"): the client comes back, and nothing is lost or comes twice.
 """
+
+Row = tuple[str, ...]
 
 
 def installed(peer: Peer) -> str:
-    """The version of a peer that is installed here."""
+    """The package of a peer, and the version that is installed here."""
     if peer in PYTHON:
-        return version(peer.package)
+        return f"`{peer.package}` {version(peer.package)}"
     found: str = json.loads((MODULES / peer.package / "package.json").read_text("utf-8"))["version"]
-    return found
+    return f"`{peer.package}` {found}"
 
 
 def cell(report: Report) -> str:
     """How a conversation went."""
     if report.failures:
         return f"FAILED: {', '.join(report.failures)}"
+    if not report.works:
+        return "n/a"
     return f"{len(report.works)}, {len(report.absent)} n/a" if report.absent else str(len(report.works))
 
 
-def documented(peer: Peer, revision: str, over: str) -> str | None:
-    """What the page says of a conversation; `None` when the page is about another version of the peer."""
-    for line in PAGE.read_text("utf-8").splitlines():
-        name, *cells = [part.strip() for part in line.strip("|").split("|")]
-        if name == peer.name and len(cells) == 1 + len(COLUMNS):
-            return cells[1 + COLUMNS.index((revision, over))] if cells[0] == _package(peer) else None
-    return None
-
-
-def verify(peer: Peer, revision: str, over: str) -> None:
-    """Has one conversation: every step must succeed, and the page must say what came of it."""
-    report = anyio.run(peer.report, revision, over)
-    report.check()
-    assert documented(peer, revision, over) in (cell(report), None), "python -m tests.interop.matrix"
+def verify(peer: Peer, over: str) -> None:
+    """Has the conversations over one transport: every step must succeed, and the page must say what came of them."""
+    reports = anyio.run(peer.reports, over)
+    for report in reports:
+        report.check()
+    page = PAGE.read_text("utf-8")
+    if _line((peer.name, installed(peer))) in page:  # else it is about another version
+        table = page.partition(SIDES[peer.ours])[2].partition(f"### {NAMES[over]}\n")[2].partition("\n#")[0]
+        assert _line((peer.name, *map(cell, reports))) in table, "python -m tests.interop.matrix"
 
 
 async def main() -> int:
     """Writes the page; says whether something failed."""
-    reports: dict[tuple[Peer, str, str], Report] = {}
-    limiter = anyio.CapacityLimiter(AT_ONCE)
-
-    async def talk(peer: Peer, revision: str, over: str) -> None:
-        async with limiter:
-            reports[peer, revision, over] = report = await peer.report(revision, over)
-            print(f"{peer.name}, {revision}, {over}: {cell(report)}", file=sys.stderr)
-
-    async with anyio.create_task_group() as tasks:
-        for case in cases((*PYTHON, *NODE)):
-            tasks.start_soon(talk, *case)
-    PAGE.write_text("\n".join([INTRODUCTION, *_table(reports), *_features(), *_absent(reports)]), "utf-8")
-    return int(any(report.failures for report in reports.values()))
+    reports: list[Report] = []
+    for peer, over in cases(EVERYBODY):
+        reports += (found := await peer.reports(over))
+        print(f"{peer.name}, {over}: {' | '.join(map(cell, found))}", file=sys.stderr)
+    parts = [INTRODUCTION, *_peers(), *_results(reports), *_features(), *_absent(reports)]
+    PAGE.write_text("\n".join(parts), "utf-8")
+    return int(any(report.failures for report in reports))
 
 
-def _package(peer: Peer) -> str:
-    return f"`{peer.package}` {installed(peer)}"
-
-
-def _row(cells: Iterable[str]) -> str:
+def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _table(reports: dict[tuple[Peer, str, str], Report]) -> list[str]:
-    lines: list[str] = []
-    for title, side in (("Our clients, their servers", "client"), ("Our servers, their clients", "server")):
-        head = [f"{revision} {'SSE' if over == 'sse' else over}" for revision, over in COLUMNS]
-        lines += [f"## {title}", "", _row(["peer", "package", *head]), _row(["---"] * (len(head) + 2))]
-        for peer in (*PYTHON, *NODE):
-            if peer.ours == side:
-                found = [reports.get((peer, *column)) for column in COLUMNS]
-                lines.append(_row([peer.name, _package(peer), *("-" if one is None else cell(one) for one in found)]))
-        lines.append("")
-    return lines
+def _table(head: Row, rows: Iterable[Row]) -> list[str]:
+    return [_line(head), _line(["---"] * len(head)), *map(_line, rows), ""]
+
+
+def _peers() -> list[str]:
+    return ["## Peers", "", *_table(("peer", "package"), [(peer.name, installed(peer)) for peer in EVERYBODY])]
+
+
+def _results(reports: list[Report]) -> Iterator[str]:
+    for side, title in SIDES.items():
+        yield from (f"## {title}", "")
+        for over, revisions in TRANSPORTS.items():
+            peers = [peer for peer in EVERYBODY if peer.ours == side and over not in peer.absent]
+            rows = [(peer.name, *map(cell, _of(peer, reports, over))) for peer in peers]
+            yield from (f"### {NAMES[over]}", "", *_table(("peer", *revisions), rows))
+
+
+def _of(peer: Peer, reports: list[Report], over: str | None = None) -> list[Report]:
+    """The reports about a peer."""
+    return [each for each in reports if each.peer == peer.name and over in (each.transport, None)]
 
 
 def _features() -> list[str]:
     lines = ["## Features", ""]
-    for revision in REVISIONS:
-        names = [name for name, since in FEATURES.items() if since == revision]
-        if names:
-            lines.append(f"- from {revision}: {', '.join(names)}")
+    spans = dict.fromkeys(FEATURES.values())
+    for first, last in spans:
+        found = [name + " (HTTP only)" * (name in HTTP_ONLY) for name in FEATURES if FEATURES[name] == (first, last)]
+        lines.append(f"- {first} to {last}: {', '.join(found)}".replace(f"{last} to {last}", last))
     return [*lines, ""]
 
 
-def _absent(reports: dict[tuple[Peer, str, str], Report]) -> list[str]:
+def _absent(reports: list[Report]) -> list[str]:
     """What peers cannot do, each reason once."""
-    lines = ["## What is not applicable, and why", "", _row(["peer", "feature", "where", "why"]), _row(["---"] * 4)]
-    for peer in (*PYTHON, *NODE):
-        for over, reason in peer.absent.items():
-            lines.append(_row([peer.name, "all", over.upper(), reason]))
-        mine = {case[1:]: report for case, report in reports.items() if case[0] is peer}
+    rows: list[Row] = []
+    for peer in EVERYBODY:
+        mine = _of(peer, reports)
+        for reason in dict.fromkeys(peer.absent.values()):
+            rows.append((peer.name, "all", " and ".join(NAMES[over] for over in peer.absent), reason))
+        silent = [each for each in mine if not each.works]
+        for reason, places in _reasons({each: next(iter(each.absent.values())) for each in silent}):
+            rows.append((peer.name, "all", _where(places, mine), reason))
         for feature in FEATURES:
-            reasons: dict[str, list[tuple[str, str]]] = {}
-            for where in COLUMNS:
-                if where in mine and feature in mine[where].absent:
-                    reasons.setdefault(mine[where].absent[feature], []).append(where)
-            for reason, places in reasons.items():
-                lines.append(_row([peer.name, feature, _where(places, feature, peer), reason]))
-    return [*lines, ""]
+            able = [each for each in mine if each.works and each.has(feature)]
+            for reason, places in _reasons({each: each.absent[feature] for each in able if feature in each.absent}):
+                rows.append((peer.name, feature, _where(places, able), reason))
+    return ["## What is not applicable, and why", "", *_table(("peer", "feature", "where", "why"), rows)]
 
 
-def _where(places: list[tuple[str, str]], feature: str, peer: Peer) -> str:
+def _reasons(why: dict[Report, str]) -> list[tuple[str, list[Report]]]:
+    return [(reason, [each for each in why if why[each] == reason]) for reason in dict.fromkeys(why.values())]
+
+
+def _where(places: list[Report], every: list[Report]) -> str:
     """Revisions and transports, in few words."""
-    revisions = sorted({revision for revision, _ in places})
-    overs = sorted({over for _, over in places})
-    every = [revision for revision in REVISIONS if FEATURES[feature] <= revision]
-    words = "everywhere" if revisions == every else ", ".join(revisions)
-    return words if set(overs) == set(TRANSPORTS) - set(peer.absent) else f"{words}, {' and '.join(map(_name, overs))}"
-
-
-def _name(over: str) -> str:
-    return "SSE" if over == "sse" else over
+    if places == every:
+        return "everywhere"
+    revisions = sorted({each.revision for each in places})
+    overs = [over for over in TRANSPORTS if any(each.transport == over for each in places)]
+    words = [", ".join(revisions), " and ".join(NAMES[over] for over in overs)]
+    if places == [each for each in every if each.transport in overs]:
+        return words[1]
+    return words[0] if places == [each for each in every if each.revision in revisions] else ", ".join(words)
 
 
 if __name__ == "__main__":

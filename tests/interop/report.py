@@ -9,39 +9,48 @@ from dataclasses import dataclass, field
 
 import anyio
 
-REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+STATEFUL, STATELESS = REVISIONS[:-1], REVISIONS[-1]
+ALWAYS = (REVISIONS[0], STATELESS)
+HANDSHAKE = (REVISIONS[0], STATEFUL[-1])
 FEATURES = {
-    "handshake": "2024-11-05",
-    "ping": "2024-11-05",
-    "tools": "2024-11-05",
-    "tool errors": "2024-11-05",
-    "structured content": "2025-06-18",
-    "content kinds": "2024-11-05",
-    "pagination": "2024-11-05",
-    "resources": "2024-11-05",
-    "templates": "2024-11-05",
-    "subscriptions": "2024-11-05",
-    "list changes": "2024-11-05",
-    "prompts": "2024-11-05",
-    "completion": "2024-11-05",
-    "logging": "2024-11-05",
-    "progress": "2024-11-05",
-    "cancellation": "2024-11-05",
-    "sampling": "2024-11-05",
-    "roots": "2024-11-05",
-    "elicitation": "2025-06-18",
-    "url elicitation": "2025-11-25",
-    "tasks": "2025-11-25",
-    "shutdown": "2024-11-05",
-    "valid messages": "2024-11-05",
+    "handshake": ALWAYS,
+    "ping": HANDSHAKE,
+    "tools": ALWAYS,
+    "tool errors": ALWAYS,
+    "structured content": ("2025-06-18", STATELESS),
+    "content kinds": ALWAYS,
+    "pagination": ALWAYS,
+    "resources": ALWAYS,
+    "templates": ALWAYS,
+    "subscriptions": ALWAYS,
+    "list changes": ALWAYS,
+    "prompts": ALWAYS,
+    "completion": ALWAYS,
+    "logging": ALWAYS,
+    "progress": ALWAYS,
+    "cancellation": ALWAYS,
+    "sampling": ALWAYS,
+    "roots": ALWAYS,
+    "elicitation": ("2025-06-18", STATELESS),
+    "url elicitation": ("2025-11-25", STATELESS),
+    "tasks": ("2025-11-25", "2025-11-25"),
+    "rounds": (STATELESS, STATELESS),
+    "caching": (STATELESS, STATELESS),
+    "resuming": ("2025-03-26", STATEFUL[-1]),
+    "mirrored arguments": (STATELESS, STATELESS),
+    "shutdown": ALWAYS,
+    "valid messages": ALWAYS,
 }
-"""What a conversation can try -> the revision that has it first."""
+"""What a conversation can try -> the first and the last revision that have it."""
+
+HTTP_ONLY = ("resuming", "mirrored arguments")
 
 STEP = 10.0
 """Seconds that a step may take."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Report:
     """One conversation.
 
@@ -80,9 +89,20 @@ class Report:
         if self.has(feature):
             self.absent[feature] = reason
 
+    def skip_all(self, reason: str) -> None:
+        """Says that there can be no conversation."""
+        for feature in FEATURES:
+            self.skip(feature, reason)
+
     def has(self, feature: str) -> bool:
-        """Whether the revision has a feature."""
-        return FEATURES[feature] <= self.revision
+        """Whether the revision has a feature, over this transport."""
+        first, last = FEATURES[feature]
+        return first <= self.revision <= last and (feature not in HTTP_ONLY or self.transport == "http")
+
+    @property
+    def stateless(self) -> bool:
+        """Whether every request speaks for itself."""
+        return self.revision == STATELESS
 
     @property
     def tried(self) -> set[str]:

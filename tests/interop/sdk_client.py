@@ -10,7 +10,15 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
+from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext, ClientSession
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    Subscription,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
@@ -20,6 +28,7 @@ from .report import Report
 Streams = AbstractAsyncContextManager[tuple[Any, Any]]
 
 INFO = types.Implementation(name="interop", version="1.0")
+LOG_LEVEL = types.LOG_LEVEL_META_KEY
 CAPABILITIES = types.ClientCapabilities(
     sampling=types.SamplingCapability(),
     elicitation=types.ElicitationCapability(
@@ -30,8 +39,10 @@ CAPABILITIES = types.ClientCapabilities(
 
 
 @asynccontextmanager
-async def connected(report: Report, transport: Streams, *, ask: bool) -> AsyncGenerator[tuple[ClientSession, Seen]]:
-    """A session that is connected.
+async def connected(
+    report: Report, transport: Streams, *, ask: bool
+) -> AsyncGenerator[tuple[ClientSession, ClientSession | Client, Seen]]:
+    """A session that is connected, and what calls over it: a client where it has to answer questions in between.
 
     Args:
         report: Says in which revision.
@@ -64,19 +75,19 @@ async def connected(report: Report, transport: Streams, *, ask: bool) -> AsyncGe
     async def message(message: Any) -> None:
         seen.add(getattr(message, "method", "error"), message)
 
-    async with (
-        transport as (read, write),
-        ClientSession(
-            read,
-            write,
-            sampling_callback=sample,
-            elicitation_callback=elicit,
-            list_roots_callback=roots,
-            logging_callback=log,
-            message_handler=message,
-            client_info=INFO,
-        ) as session,
-    ):
+    handlers: dict[str, Any] = {
+        "sampling_callback": sample,
+        "elicitation_callback": elicit,
+        "list_roots_callback": roots,
+        "logging_callback": log,
+        "message_handler": message,
+        "client_info": INFO,
+    }
+    if report.stateless:
+        async with Client(transport, **handlers) as client:  # asks the server which era it is of
+            yield client.session, client, seen
+        return
+    async with transport as (read, write), ClientSession(read, write, **handlers) as session:
         if ask:
             params = types.InitializeRequestParams(
                 protocol_version=report.revision, capabilities=CAPABILITIES, client_info=INFO
@@ -85,7 +96,7 @@ async def connected(report: Report, transport: Streams, *, ask: bool) -> AsyncGe
             await session.send_notification(types.InitializedNotification())
         else:
             await session.initialize()
-        yield session, seen
+        yield session, session, seen
 
 
 def text(result: types.CallToolResult) -> str:
@@ -100,25 +111,28 @@ def after(cursor: str | None) -> types.PaginatedRequestParams | None:
     return None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
 
 
-async def converse(report: Report, session: ClientSession, seen: Seen) -> None:
+async def converse(report: Report, session: ClientSession, client: ClientSession | Client, seen: Seen) -> None:
     """Tries everything."""
+    stateful = not report.stateless
+
     with report.step("handshake"):
-        answer = session.initialize_result
-        assert answer is not None
-        assert answer.protocol_version == report.revision
-        assert (answer.server_info.name, answer.server_info.version) == ("fixture", "1.0")
-        assert answer.instructions == "Try everything."
-        declared = answer.capabilities
+        assert session.protocol_version == report.revision
+        assert session.server_info is not None
+        assert (session.server_info.name, session.server_info.version) == ("fixture", "1.0")
+        assert session.instructions == "Try everything."
+        declared = session.server_capabilities
+        assert declared is not None
         assert declared.tools
         assert declared.prompts
-        assert declared.logging
+        assert declared.logging or not stateful
         assert declared.resources
         assert declared.resources.subscribe is declared.resources.list_changed is True
         assert (declared.completions is not None) == (report.revision >= "2025-03-26")
 
-    with report.step("ping"):
-        await session.send_ping()
-        assert text(await session.call_tool("ping")) == "pong"
+    if report.has("ping"):
+        with report.step("ping"):
+            await session.send_ping()
+            assert text(await client.call_tool("ping")) == "pong"
 
     with report.step("pagination"):
         tools = await session.list_tools()
@@ -138,29 +152,31 @@ async def converse(report: Report, session: ClientSession, seen: Seen) -> None:
     with report.step("tools"):
         assert tools.tools[0].name == "add"
         assert tools.tools[0].input_schema["properties"]["a"] == {"type": "integer"}
-        assert text(await session.call_tool("echo", {"text": "Grüße 🌍\n\u2028"})) == "Grüße 🌍\n\u2028"
-        assert len(text(await session.call_tool("echo", {"text": "x" * 1_000_000}))) == 1_000_000
+        assert text(await client.call_tool("echo", {"text": "Grüße 🌍\n\u2028"})) == "Grüße 🌍\n\u2028"
+        assert len(text(await client.call_tool("echo", {"text": "x" * 1_000_000}))) == 1_000_000
         answers: list[str] = []
         async with anyio.create_task_group() as tasks:
             for number in range(20):
-                tasks.start_soon(_echo, session, str(number), answers)
+                tasks.start_soon(_echo, client, str(number), answers)
         assert sorted(answers, key=int) == [str(number) for number in range(20)]
 
     with report.step("tool errors"):
-        failed = await session.call_tool("fail")
+        failed = await client.call_tool("fail")
         assert failed.is_error is True
         with pytest.raises(MCPError) as caught:
-            await session.call_tool("nothing")
+            await client.call_tool("nothing")
         assert caught.value.code == types.INVALID_PARAMS
 
     if report.has("structured content"):
         with report.step("structured content"):
             assert tools.tools[0].title == "Addition"
             assert tools.tools[0].output_schema is not None
-            assert (await session.call_tool("add", {"a": 2, "b": 3})).structured_content == {"sum": 5}
+            assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"sum": 5}
+            with pytest.raises(RuntimeError, match="'five' is not of type 'integer'"):
+                await client.call_tool("misfit")
 
     with report.step("content kinds"):
-        blocks = (await session.call_tool("kinds")).content
+        blocks = (await client.call_tool("kinds")).content
         kinds = ["text", "image", "resource", "audio", "resource_link"]
         since = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
         expected = [kind for kind in kinds if since.get(kind, "") <= report.revision]
@@ -175,7 +191,7 @@ async def converse(report: Report, session: ClientSession, seen: Seen) -> None:
         assert blob.blob == "AAEC"
         with pytest.raises(MCPError) as caught:
             await session.read_resource("test://nothing")
-        assert (caught.value.code, caught.value.data) == (-32002, {"uri": "test://nothing"})
+        assert (caught.value.code, caught.value.data) == (-32002 if stateful else -32602, {"uri": "test://nothing"})
 
     with report.step("templates"):
         first = await session.list_resource_templates()
@@ -187,15 +203,23 @@ async def converse(report: Report, session: ClientSession, seen: Seen) -> None:
         assert contents.text == "item 7"
 
     with report.step("subscriptions"):
-        await session.subscribe_resource("test://a")
-        assert text(await session.call_tool("touch", {"uri": "test://a"})) == "1"
-        (updated,) = await seen.until("notifications/resources/updated")
-        assert updated.params.uri == "test://a"
-        await session.unsubscribe_resource("test://a")
-        assert text(await session.call_tool("touch", {"uri": "test://a"})) == "0"
+        async with following(client, "test://a", seen):
+            assert text(await client.call_tool("touch", {"uri": "test://a"})) == "1"
+            (updated,) = await seen.until("updated")
+            assert updated == "test://a"
+        while text(await client.call_tool("touch", {"uri": "test://a"})) != "0":
+            await anyio.sleep(0.01)
 
     with report.step("list changes"):
-        await session.call_tool("change")
+        if isinstance(client, Client):
+            async with client.listen(
+                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            ) as changes:
+                await client.call_tool("change")
+                told = {type(await anext(changes)) for _ in range(3)}
+            assert told == {ToolsListChanged, PromptsListChanged, ResourcesListChanged}
+        else:
+            await client.call_tool("change")
         for what in ("tools", "resources", "prompts"):
             await seen.until(f"notifications/{what}/list_changed")
 
@@ -221,12 +245,16 @@ async def converse(report: Report, session: ClientSession, seen: Seen) -> None:
             assert completion.values == ["formal"]
 
     with report.step("logging"):
-        await session.call_tool("say", {"text": "one"})
+        wanted: list[Any] = [None if stateful else {LOG_LEVEL: level} for level in ("debug", "warning")]
+        await client.call_tool("say", {"text": "one"}, meta=wanted[0])
         debug, warning = await seen.until("log", 2)
         assert (debug.level, debug.data, debug.logger) == ("debug", {"text": "one"}, "fixture")
         assert (warning.level, warning.data) == ("warning", "one")
-        await session.set_logging_level("warning")
-        await session.call_tool("say", {"text": "two"})
+        if stateful:
+            await session.set_logging_level("warning")
+        else:
+            await client.call_tool("say", {"text": "nobody listens"})
+        await client.call_tool("say", {"text": "two"}, meta=wanted[1])
         assert [each.data for each in (await seen.until("log", 3))[2:]] == ["two"]
 
     with report.step("progress"):
@@ -235,7 +263,7 @@ async def converse(report: Report, session: ClientSession, seen: Seen) -> None:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             steps.append((progress, total, message))
 
-        assert text(await session.call_tool("count", {"steps": 3}, progress_callback=on_progress)) == "counted"
+        assert text(await client.call_tool("count", {"steps": 3}, progress_callback=on_progress)) == "counted"
         while len(steps) < 3:
             await anyio.sleep(0.01)
         assert [step[:2] for step in steps] == [(1, 3), (2, 3), (3, 3)]
@@ -243,36 +271,65 @@ async def converse(report: Report, session: ClientSession, seen: Seen) -> None:
 
     with report.step("cancellation"):
         with pytest.raises(MCPError):
-            await session.call_tool("wait", read_timeout_seconds=0.2)
+            await client.call_tool("wait", read_timeout_seconds=0.2)
         with anyio.move_on_after(0.2):
-            await session.call_tool("wait")
-        while text(await session.call_tool("cancelled")) != "2":
+            await client.call_tool("wait")
+        while text(await client.call_tool("cancelled")) != "2":
             await anyio.sleep(0.01)
 
     with report.step("sampling"):
-        heard = json.loads(text(await session.call_tool("sample", {"prompt": "Hello?"})))
+        heard = json.loads(text(await client.call_tool("sample", {"prompt": "Hello?"})))
         assert heard == {"model": "fake", "text": "I heard: Hello?"}
         (asked,) = seen.all("sampling")
         assert (asked.system_prompt, asked.max_tokens, asked.temperature) == ("Be brief.", 50, 0.5)
         assert asked.model_preferences.hints[0].name == "small"
 
     with report.step("roots"):
-        assert json.loads(text(await session.call_tool("roots"))) == list(ROOTS)
-        await session.send_roots_list_changed()
+        assert json.loads(text(await client.call_tool("roots"))) == list(ROOTS)
+        if stateful:
+            await session.send_roots_list_changed()
 
     if report.has("elicitation"):
         with report.step("elicitation"):
-            found = json.loads(text(await session.call_tool("elicit", {"question": "Who?"})))
+            found = json.loads(text(await client.call_tool("elicit", {"question": "Who?"})))
             assert found == {"action": "accept", "content": {"name": "Ada", "age": 36, "sure": True}}
             assert seen.all("elicitation")[-1].message == "Who?"
 
     if report.has("url elicitation"):
         with report.step("url elicitation"):
             page = "https://example.com/pay"
-            assert text(await session.call_tool("visit", {"url": page})) == "accept"
+            assert text(await client.call_tool("visit", {"url": page})) == "accept"
             assert seen.all("elicitation")[-1].url == page
-            (complete,) = await seen.until("notifications/elicitation/complete")
-            assert complete.params.elicitation_id == "v1"
+            if stateful:
+                (complete,) = await seen.until("notifications/elicitation/complete")
+                assert complete.params.elicitation_id == "v1"
+
+    if report.has("rounds"):
+        with report.step("rounds"):  # three questions at once, and then another one
+            before = len(seen.all("elicitation"))
+            assert text(await client.call_tool("interview")) == "accept"
+            assert [asked.mode for asked in seen.all("elicitation")[before:]] == ["form", "url"]
+            assert len(seen.all("sampling")) == 2
+
+    if report.has("caching"):
+        with report.step("caching"):
+            assert isinstance(client, Client)
+            await client.list_prompts()
+            count = text(await client.call_tool("listed"))
+            await client.list_prompts()
+            assert text(await client.call_tool("listed")) == count
+
+    if report.has("mirrored arguments"):
+        with report.step("mirrored arguments"):
+            for region in ("eu-west", "Grüße 🌍", " padded "):
+                assert text(await client.call_tool("route", {"region": region})) == region
+
+    if report.has("resuming"):
+        with report.step("resuming"):  # nothing is lost, nothing comes twice
+            await session.set_logging_level("debug")
+            before = len(seen.all("log"))
+            assert text(await client.call_tool("pause")) == "resumed"
+            assert [each.data for each in seen.all("log")[before:]] == ["before", "cut here", "meanwhile"]
 
     if report.has("tasks"):
         params = types.CallToolRequestParams(name="echo", arguments={"text": "x"}, task=types.TaskMetadata(ttl=60000))
@@ -282,5 +339,32 @@ async def converse(report: Report, session: ClientSession, seen: Seen) -> None:
         report.skip("tasks", "the SDK has no tasks: it refuses a `CreateTaskResult` as the answer to `tools/call`")
 
 
-async def _echo(session: ClientSession, words: str, answers: list[str]) -> None:
-    answers.append(text(await session.call_tool("echo", {"text": words})))
+@asynccontextmanager
+async def following(client: ClientSession | Client, uri: str, seen: Seen) -> AsyncGenerator[None]:
+    """Hears of changes of a resource, in the way of the era."""
+    if isinstance(client, Client):
+        async with client.listen(resource_subscriptions=[uri]) as changes, anyio.create_task_group() as tasks:
+            tasks.start_soon(_pass_on, changes, seen)
+            yield
+            tasks.cancel_scope.cancel()
+    else:
+        await client.subscribe_resource(uri)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_await_update, seen)
+            yield
+        await client.unsubscribe_resource(uri)
+
+
+async def _pass_on(changes: Subscription, seen: Seen) -> None:
+    async for change in changes:
+        assert isinstance(change, ResourceUpdated)
+        seen.add("updated", change.uri)
+
+
+async def _await_update(seen: Seen) -> None:
+    (told,) = await seen.until("notifications/resources/updated")
+    seen.add("updated", told.params.uri)
+
+
+async def _echo(client: ClientSession | Client, words: str, answers: list[str]) -> None:
+    answers.append(text(await client.call_tool("echo", {"text": words})))

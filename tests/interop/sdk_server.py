@@ -1,6 +1,6 @@
 """What `full_server.py` offers, on the official Python SDK's low-level server; tasks excepted, which it does not have.
 
-python sdk_server.py [--sse HOST:PORT]
+python sdk_server.py [--http HOST:PORT]
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
@@ -20,8 +21,18 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.models import InitializationOptions
 from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from starlette.applications import Starlette
+from mcp.shared.message import ServerMessageMetadata
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
@@ -29,6 +40,9 @@ from starlette.routing import Mount, Route
 Ctx = ServerRequestContext[Any]
 Page = types.PaginatedRequestParams | None
 
+Answer = TypeVar("Answer", bound=BaseModel)
+
+STATELESS = "2026-07-28"
 RESOURCE_NOT_FOUND = -32002
 PIXEL = "iVBORw0KGgo="
 TEXTS = {"test://a": "alpha", "test://b": "beta"}
@@ -52,15 +66,24 @@ ARGUMENTS = {
     "echo": {"text": "string"},
     "elicit": {"question": "string"},
     "fail": {},
+    "interview": {},
     "kinds": {},
+    "listed": {},
+    "pause": {},
     "ping": {},
     "roots": {},
+    "route": {"region": "string"},
     "sample": {"prompt": "string"},
     "say": {"text": "string"},
     "touch": {"uri": "string"},
     "visit": {"url": "string"},
     "wait": {},
 }
+SINCE = {"elicit": "2025-06-18", "visit": "2025-11-25"} | dict.fromkeys(["interview", "listed", "route"], STATELESS)
+
+
+class InputRequired(Exception):
+    """Leaves a tool that has to ask the client something first; its argument says what, by key."""
 
 
 def page(items: Sequence[Any], params: Page, size: int) -> tuple[list[Any], str | None]:
@@ -76,12 +99,50 @@ def text(value: object, **more: Any) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=words)], **more)
 
 
-class Tools:
-    """The tools; each is a method."""
+def elicitation(question: str) -> types.ElicitRequest:
+    """Asks the user to fill in the form."""
+    return types.ElicitRequest(params=types.ElicitRequestFormParams(message=question, requested_schema=FORM))
 
-    def __init__(self) -> None:
+
+def sampling(prompt: str) -> types.CreateMessageRequest:
+    """Asks the model."""
+    params = types.CreateMessageRequestParams(
+        messages=[types.SamplingMessage(role="user", content=types.TextContent(type="text", text=prompt))],
+        max_tokens=50,
+        system_prompt="Be brief.",
+        temperature=0.5,
+        model_preferences=types.ModelPreferences(hints=[types.ModelHint(name="small")]),
+    )
+    return types.CreateMessageRequest(params=params)
+
+
+def visit(url: str, id_: str | None = None) -> types.ElicitRequest:
+    """Asks the user to look at a page."""
+    return types.ElicitRequest(params=types.ElicitRequestURLParams(message="Look", url=url, elicitation_id=id_))
+
+
+async def ask(ctx: Ctx, key: str, request: Any, answer: type[Answer]) -> Answer:
+    """Asks the client, in the way of the era."""
+    if ctx.protocol_version < STATELESS:
+        metadata = ServerMessageMetadata(related_request_id=ctx.request_id)
+        return await ctx.session.send_request(request, answer, metadata=metadata)
+    answers: Mapping[str, Any] = (ctx.params or {}).get("inputResponses") or {}
+    if key not in answers:
+        raise InputRequired({key: request})
+    return answer.model_validate(answers[key])
+
+
+class Tools:
+    """The tools of one revision; each is a method.
+
+    Args:
+        bus: Reaches the clients that listen.
+    """
+
+    def __init__(self, bus: InMemorySubscriptionBus) -> None:
+        self.bus = bus
         self.subscriptions: set[str] = set()
-        self.cancelled_calls = 0
+        self.cancelled_calls = self.lists = 0
         self.level: types.LoggingLevel = "debug"
 
     async def add(self, ctx: Ctx, a: int, b: int) -> types.CallToolResult:
@@ -92,6 +153,8 @@ class Tools:
         return text(self.cancelled_calls)
 
     async def change(self, ctx: Ctx) -> types.CallToolResult:
+        for event in (ToolsListChanged(), ResourcesListChanged(), PromptsListChanged()):
+            await self.bus.publish(event)
         await ctx.session.send_tool_list_changed()
         await ctx.session.send_resource_list_changed()
         await ctx.session.send_prompt_list_changed()
@@ -107,11 +170,19 @@ class Tools:
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
     async def elicit(self, ctx: Ctx, question: str) -> types.CallToolResult:
-        answer = await ctx.session.elicit_form(question, FORM, ctx.request_id)
+        answer = await ask(ctx, "user", elicitation(question), types.ElicitResult)
         return text({"action": answer.action, "content": answer.content})
 
     async def fail(self, ctx: Ctx) -> types.CallToolResult:
         return text("it failed", is_error=True)
+
+    async def interview(self, ctx: Ctx) -> types.CallToolResult:
+        answers = (ctx.params or {}).get("inputResponses") or {}
+        questions = {"user": elicitation("Who?"), "model": sampling("Hello?"), "roots": types.ListRootsRequest()}
+        if (ctx.params or {}).get("requestState") != "known" and not questions.keys() <= answers.keys():
+            raise InputRequired(questions)
+        answer = await ask(ctx, "visit", visit("https://example.com"), types.ElicitResult)
+        return text(answer.action)
 
     async def kinds(self, ctx: Ctx) -> types.CallToolResult:
         contents = types.TextResourceContents(uri="test://a", text="alpha")
@@ -126,23 +197,28 @@ class Tools:
             blocks.append(types.ResourceLink(type="resource_link", uri="test://b", name="b"))
         return types.CallToolResult(content=blocks)
 
+    async def listed(self, ctx: Ctx) -> types.CallToolResult:
+        return text(self.lists)
+
+    async def pause(self, ctx: Ctx) -> types.CallToolResult:
+        for words in ("before", "cut here", "meanwhile"):
+            await ctx.session.send_log_message("info", words, None, ctx.request_id)
+            await anyio.sleep(0.1)
+        return text("resumed")
+
     async def ping(self, ctx: Ctx) -> types.CallToolResult:
         await ctx.session.send_ping()
         return text("pong")
 
     async def roots(self, ctx: Ctx) -> types.CallToolResult:
-        answer = await ctx.session.list_roots()
+        answer = await ask(ctx, "roots", types.ListRootsRequest(), types.ListRootsResult)
         return text([str(root.uri) for root in answer.roots])
 
+    async def route(self, ctx: Ctx, region: str) -> types.CallToolResult:
+        return text(region)
+
     async def sample(self, ctx: Ctx, prompt: str) -> types.CallToolResult:
-        answer = await ctx.session.create_message(
-            [types.SamplingMessage(role="user", content=types.TextContent(type="text", text=prompt))],
-            max_tokens=50,
-            system_prompt="Be brief.",
-            temperature=0.5,
-            model_preferences=types.ModelPreferences(hints=[types.ModelHint(name="small")]),
-            related_request_id=ctx.request_id,
-        )
+        answer = await ask(ctx, "model", sampling(prompt), types.CreateMessageResult)
         assert isinstance(answer.content, types.TextContent)
         return text({"model": answer.model, "text": answer.content.text})
 
@@ -153,14 +229,16 @@ class Tools:
         return await self.echo(ctx, text)
 
     async def touch(self, ctx: Ctx, uri: str) -> types.CallToolResult:
-        told = uri in self.subscriptions
-        if told:
+        await self.bus.publish(ResourceUpdated(uri=uri))
+        if uri in self.subscriptions:
             await ctx.session.send_resource_updated(uri)
-        return text(int(told))
+        return text("touched")
 
     async def visit(self, ctx: Ctx, url: str) -> types.CallToolResult:
-        answer = await ctx.session.elicit_url("Look", url, "v1", ctx.request_id)
-        await ctx.session.send_elicit_complete("v1", ctx.request_id)
+        id_ = "v1" if ctx.protocol_version < STATELESS else None
+        answer = await ask(ctx, "visit", visit(url, id_), types.ElicitResult)
+        if id_ is not None:
+            await ctx.session.send_elicit_complete(id_, ctx.request_id)
         return text(answer.action)
 
     async def wait(self, ctx: Ctx) -> types.CallToolResult:
@@ -172,19 +250,28 @@ class Tools:
         return text("waited")
 
 
-def server() -> Server[Any]:
-    """The server; it speaks every stateful revision."""
-    tools = Tools()
+class Fixture(Server[Any]):
+    """A server that says of itself that its lists may change."""
+
+    def create_initialization_options(self, *arguments: Any, **named: Any) -> InitializationOptions:
+        return super().create_initialization_options(NotificationOptions(True, True, True))
+
+
+def server() -> Fixture:
+    """The server; it speaks every revision."""
+    bus = InMemorySubscriptionBus()
+    every_tools: defaultdict[str, Tools] = defaultdict(lambda: Tools(bus))
 
     async def list_tools(ctx: Ctx, params: Page) -> types.ListToolsResult:
-        since = {"elicit": "2025-06-18", "visit": "2025-11-25"}
-        names = [name for name in ARGUMENTS if since.get(name, "") <= ctx.protocol_version]
+        names = [name for name in ARGUMENTS if SINCE.get(name, "") <= ctx.protocol_version]
         every = [tool(name, ctx.protocol_version) for name in names]
         found, following = page(every, params, 10)
         return types.ListToolsResult(tools=found, next_cursor=following)
 
     def tool(name: str, revision: str) -> types.Tool:
         properties = {argument: {"type": kind} for argument, kind in ARGUMENTS[name].items()}
+        if name == "route":
+            properties["region"]["x-mcp-header"] = "Region"
         schema = {"type": "object", "properties": properties, "required": list(properties)}
         found = types.Tool(name=name, description=f"Tries {name}.", input_schema=schema)
         if name == "add" and revision >= "2025-06-18":
@@ -192,10 +279,17 @@ def server() -> Server[Any]:
             found.output_schema, found.title = sum_, "Addition"
         return found
 
-    async def call_tool(ctx: Ctx, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        ctx: Ctx, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         if params.name not in ARGUMENTS:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
-        result = await getattr(tools, params.name)(ctx, **(params.arguments or {}))
+        try:
+            result = await getattr(every_tools[ctx.protocol_version], params.name)(ctx, **(params.arguments or {}))
+        except InputRequired as required:
+            (requests,) = required.args
+            state = "known" if "visit" in requests else None
+            return types.InputRequiredResult(input_requests=requests, request_state=state)
         assert isinstance(result, types.CallToolResult)
         return result
 
@@ -223,22 +317,24 @@ def server() -> Server[Any]:
         elif uri.startswith("test://item/"):
             contents = types.TextResourceContents(uri=uri, text=f"item {uri.rpartition('/')[2]}")
         else:
-            raise MCPError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+            code = RESOURCE_NOT_FOUND if ctx.protocol_version < STATELESS else types.INVALID_PARAMS
+            raise MCPError(code, "Resource not found", {"uri": uri})
         return types.ReadResourceResult(contents=[contents])
 
     async def subscribe(ctx: Ctx, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        tools.subscriptions.add(params.uri)
+        every_tools[ctx.protocol_version].subscriptions.add(params.uri)
         return types.EmptyResult()
 
     async def unsubscribe(ctx: Ctx, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        tools.subscriptions.discard(params.uri)
+        every_tools[ctx.protocol_version].subscriptions.discard(params.uri)
         return types.EmptyResult()
 
     async def list_prompts(ctx: Ctx, params: Page) -> types.ListPromptsResult:
         arguments = [types.PromptArgument(name="name", required=True), types.PromptArgument(name="tone")]
         every = [types.Prompt(name="greet", arguments=arguments, description="Says hello."), types.Prompt(name="show")]
         found, following = page(every, params, 1)
-        return types.ListPromptsResult(prompts=found, next_cursor=following)
+        every_tools[ctx.protocol_version].lists += 1
+        return types.ListPromptsResult(prompts=found, next_cursor=following, ttl_ms=60_000)
 
     async def get_prompt(ctx: Ctx, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         content: types.ContentBlock
@@ -253,18 +349,16 @@ def server() -> Server[Any]:
 
     async def complete(ctx: Ctx, params: types.CompleteRequestParams) -> types.CompleteResult:
         known = (params.context.arguments if params.context else None) or {}
-        if params.argument.name == "id":
-            choices = [str(number) for number in range(1, 13)]
-        else:
-            choices = [tone for tone in TONES if "Dr." not in known.get("name", "") or tone == "formal"]
+        tones = [tone for tone in TONES if "Dr." not in known.get("name", "") or tone == "formal"]
+        choices = [str(number) for number in range(1, 13)] if params.argument.name == "id" else tones
         values = [choice for choice in choices if choice.startswith(params.argument.value)]
         return types.CompleteResult(completion=types.Completion(values=values, total=len(values), has_more=False))
 
     async def set_level(ctx: Ctx, params: types.SetLevelRequestParams) -> types.EmptyResult:
-        tools.level = params.level
+        every_tools[ctx.protocol_version].level = params.level
         return types.EmptyResult()
 
-    return Server(
+    return Fixture(
         "fixture",
         version="1.0",
         instructions="Try everything.",
@@ -279,40 +373,57 @@ def server() -> Server[Any]:
         on_get_prompt=get_prompt,
         on_completion=complete,
         on_set_logging_level=set_level,
+        on_subscriptions_listen=ListenHandler(bus),
     )
 
 
-def options(offer: Server[Any]) -> InitializationOptions:
-    """What it says of itself."""
-    return offer.create_initialization_options(NotificationOptions(True, True, True))
+class Events(EventStore):
+    """Keeps what clients may have missed."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, types.JSONRPCMessage | None]] = []
+
+    async def store_event(self, stream_id: str, message: types.JSONRPCMessage | None) -> str:
+        self.events.append((stream_id, message))
+        return str(len(self.events))
+
+    async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
+        stream = self.events[int(last_event_id) - 1][0]
+        for number, (own, message) in list(enumerate(self.events, 1))[int(last_event_id) :]:
+            if own == stream and message is not None:
+                await send_callback(EventMessage(message, str(number)))
+        return stream
 
 
 async def over_stdio() -> None:
     """Serves standard input and output."""
     offer = server()
     async with stdio_server() as (read, write):
-        await offer.run(read, write, options(offer))
+        await offer.run(read, write, offer.create_initialization_options())
 
 
-async def over_sse(address: str) -> None:
-    """Serves HTTP with server-sent events."""
+async def over_http(address: str) -> None:
+    """Serves Streamable HTTP, and HTTP with server-sent events."""
     host, port = address.split(":")
+    offer = server()
     transport = SseServerTransport("/messages/")
 
     async def connect(request: Request) -> Response:
-        offer = server()
         async with transport.connect_sse(request.scope, request.receive, request._send) as (read, write):
-            await offer.run(read, write, options(offer))
+            await offer.run(read, write, offer.create_initialization_options())
         return Response()
 
-    routes = [Route("/sse", connect), Mount("/messages/", transport.handle_post_message)]
-    config = uvicorn.Config(Starlette(routes=routes), host, int(port), log_level="warning")
-    await uvicorn.Server(config).serve()
+    app = offer.streamable_http_app(
+        event_store=Events(),
+        retry_interval=50,
+        custom_starlette_routes=[Route("/sse", connect), Mount("/messages/", transport.handle_post_message)],  # type: ignore[list-item]
+    )
+    await uvicorn.Server(uvicorn.Config(app, host, int(port), log_level="warning")).serve()
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sse", metavar="HOST:PORT")
-    address = parser.parse_args().sse
-    anyio.run(over_sse, address) if address else anyio.run(over_stdio)
+    parser.add_argument("--http", metavar="HOST:PORT")
+    address = parser.parse_args().http
+    anyio.run(over_http, address) if address else anyio.run(over_stdio)

@@ -34,6 +34,11 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
         assert not (isinstance(found, dict) and "thrown" in found), found["thrown"]
         return found
 
+    if report.stateless and package == "sdk":
+        assert "thrown" in saw["handshake"] or saw["handshake"]["version"] < report.revision
+        report.skip_all("the SDK has only revisions with a handshake: all it does is to send `initialize`")
+        return
+
     with report.step("handshake"):
         found = seen("handshake")
         assert found["version"] == report.revision
@@ -43,8 +48,9 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
         assert found["capabilities"]["tools"] == found["capabilities"]["prompts"] == {"listChanged": True}
         assert ("completions" in found["capabilities"]) == since_march
 
-    with report.step("ping"):
-        assert seen("ping") == [{}, "pong"]
+    if report.has("ping"):
+        with report.step("ping"):
+            assert seen("ping") == [{}, "pong"]
 
     with report.step("pagination"):
         found = seen("pagination")
@@ -63,12 +69,12 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
 
     with report.step("tool errors"):
         found = seen("tool errors")
-        assert found["fail"] == {"content": [{"type": "text", "text": "it failed"}], "isError": True}
+        assert (found["fail"]["content"], found["fail"]["isError"]) == ([{"type": "text", "text": "it failed"}], True)
         assert found["unknown"]["code"] == -32602
 
     if report.has("structured content"):
         with report.step("structured content"):
-            assert seen("structured content") == {"sum": 5}
+            assert seen("structured content") == {"add": {"sum": 5}, "misfit": True}
 
     with report.step("content kinds"):
         kinds = ["text", "image", "resource", *["audio"] * since_march, *["resource_link"] * since_june]
@@ -86,8 +92,7 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
         assert seen("templates")["item"] == "item 7"
 
     with report.step("subscriptions"):
-        expected = {"subscribed": "1", "unsubscribed": "0", "updated": [{"uri": "test://a"}]}
-        assert seen("subscriptions") == expected
+        assert seen("subscriptions") == {"subscribed": "1", "updated": ["test://a"]}
 
     with report.step("list changes"):
         assert seen("list changes") == [
@@ -142,7 +147,23 @@ def judge(report: Report, package: str, saw: dict[str, Any]) -> None:
             found = seen("url elicitation")
             assert found["result"] == "accept"
             assert found["asked"]["url"] == "https://example.com/pay"
-            assert found["complete"] == [{"elicitationId": "v1"}]
+            assert found["complete"] == [{"elicitationId": "v1"}] * (not report.stateless)
+
+    if report.has("rounds"):
+        with report.step("rounds"):  # three questions at once, and then another one
+            assert seen("rounds") == {"result": "accept", "asked": ["elicitation", "elicitation", "sampling"]}
+
+    if report.has("caching"):
+        with report.step("caching"):
+            assert seen("caching") is True
+
+    if report.has("mirrored arguments"):
+        with report.step("mirrored arguments"):
+            assert seen("mirrored arguments") == ["eu-west", "Grüße 🌍", " padded "]
+
+    if report.has("resuming"):
+        with report.step("resuming"):  # nothing is lost, nothing comes twice
+            assert seen("resuming") == {"result": "resumed", "heard": ["before", "cut here", "meanwhile"]}
 
     if report.has("tasks"):
         if package == "client":
