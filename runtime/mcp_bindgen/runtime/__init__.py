@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .host import BadConfig, Host, NotRouted, Offer
     from .methods import Method, Notification, Request
     from .model import Model
+    from .request_state import StateSeal
     from .server import Server, serve
     from .serving import run
     from .session import Options
@@ -59,6 +60,7 @@ __all__ = [
     "ResultCache",
     "Returns",
     "Server",
+    "StateSeal",
     "Transport",
     "UnexpectedAnswer",
     "UnsupportedRevision",
@@ -99,6 +101,7 @@ __getattr__ = lazy(
         "ResultCache": "cache",
         "Returns": "calls",
         "Server": "server",
+        "StateSeal": "request_state",
         "Transport": "transport",
         "UnexpectedAnswer": "errors",
         "UnsupportedRevision": "errors",
