@@ -35,6 +35,8 @@ bench: $(READY) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/clients.py
 	$(BIN)/python benchmarks/sse_idle.py
+	$(BIN)/python benchmarks/http_calls.py
+	$(BIN)/python benchmarks/http_listeners.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

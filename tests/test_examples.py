@@ -6,12 +6,17 @@ import re
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
+from mcp_bindgen import v2025_11_25, v2026_07_28
+
 from .helpers import ROOT, execute
+from .processes import free_port, process
+from .wire import bounded
 
 EXAMPLES = ROOT / "examples"
-SHORT = ["two_servers_host.py", "unix_socket.py", "weather_client.py", "weather_server.py"]
+SHORT = ["mounted.py", "two_servers_host.py", "unix_socket.py", "weather_client.py", "weather_server.py"]
 
 
 def run(name: str, folder: Path) -> list[str]:
@@ -59,6 +64,30 @@ def test_two_servers_behind_a_host(tmp_path: Path) -> None:
 
 def test_a_transport_of_ones_own(tmp_path: Path) -> None:
     assert run("unix_socket.py", tmp_path) == ["tools: upper", "HELLO"]
+
+
+def test_a_server_inside_of_a_web_application(tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-W", "error", "-m", "uvicorn", "--app-dir", EXAMPLES, "mounted:app", "--port", port]
+
+    @bounded(60)
+    async def body() -> None:
+        for bindings in (v2025_11_25, v2026_07_28):
+            async with bindings.Client.connect(f"{url}/mcp") as client:
+                assert [tool.name for tool in (await client.list_tools()).tools] == ["sign"]
+                (block,) = (await client.call_tool("sign", {"name": client.revision})).content
+                assert block.model_dump()["text"] == f"Welcome, {client.revision}!"
+        async with httpx2.AsyncClient() as browser:
+            guests = await browser.get(f"{url}/guests")
+            assert guests.json() == ["the host", "2025-11-25", "2026-07-28"]
+            assert (await browser.get(f"{url}/elsewhere")).status_code == 404
+
+    with process(command, port, tmp_path / "log") as server:
+        body()
+        server.terminate()
+        server.wait(10)
+    assert "Application shutdown complete" in (tmp_path / "log").read_text("utf-8")
 
 
 def test_a_conversation(tmp_path: Path) -> None:

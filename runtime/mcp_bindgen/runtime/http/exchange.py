@@ -11,7 +11,6 @@ import inspect
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from contextvars import copy_context
 from typing import Any
 
 import anyio
@@ -156,17 +155,16 @@ class Exchanges:
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Runs a handler; one that has to wait is cancelled when the client hangs up."""
         exchange = Exchange(call)
-        variables = copy_context()
         work = self._work(call, exchange, peer, asked)
         with anyio.CancelScope() as scope:
             try:
-                trap = variables.run(work.send, None)
+                trap = work.send(None)
             except StopIteration as done:
                 status, data = done.value
             else:
                 watch = asyncio.create_task(self._watch(call, exchange, scope))
                 try:
-                    status, data = await resume(work, trap, variables)
+                    status, data = await resume(work, trap)
                 finally:
                     watch.cancel()
             await exchange.answer(status, data)

@@ -22,14 +22,16 @@ from .guard import LOOPBACK
 
 _GRACE = 5  # seconds for what is still being answered when the process shall stop
 _PATIENCE = 30.0  # seconds for the headers of a request
+_MOST_HEAD = 256 * 1024  # bytes of them; not all parsers have a limit
 
 _Protocol: Any = AutoHTTPProtocol
 
 
 class _Impatient(_Protocol):  # type: ignore[misc]
-    """Closes connections on which no request is completed for long, however slowly they trickle."""
+    """Closes connections on which no request is completed for long, however slowly they trickle, or however quickly."""
 
     _alarm: asyncio.TimerHandle | None = None
+    _head = 0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -42,8 +44,15 @@ class _Impatient(_Protocol):  # type: ignore[misc]
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._waiting() and self._alarm is None:
+        if not self._waiting():
+            self._head = 0
+            return
+        if self._alarm is None:
             self._alarm = self.loop.call_later(_PATIENCE, self._look)
+        if self.cycle is None or not self.cycle.more_body:
+            self._head += len(data)
+            if self._head > _MOST_HEAD:
+                self.transport.close()
 
     def _waiting(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
