@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import CapabilityMissing, Context, Method, Notification, Request, Server
 from mcp_bindgen.runtime.errors import INVALID_PARAMS
-from mcp_bindgen.runtime.http.serving import serve_http
+from mcp_bindgen.runtime.http.server.serving import serve_http
 from mcp_bindgen.runtime.session import Session
 from mcp_bindgen.v2025_03_26 import types as mcp0326
 from mcp_bindgen.v2025_06_18 import types as mcp0618

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import uvicorn
 
-from mcp_bindgen.runtime.http.client import HttpClientTransport, http
+from mcp_bindgen.runtime.http.client.transport import HttpClientTransport, http
 from mcp_bindgen.runtime.methods import Notification, Request
 from mcp_bindgen.runtime.transport import Lost, Outgoing
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.runtime import MethodNotFound, ProtocolError, ResultCache, connect, serve
 from mcp_bindgen.runtime.cache import Reader
-from mcp_bindgen.runtime.http.app import HttpApp
+from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import Client, Server, methods

@@ -34,7 +34,7 @@ from mcp_bindgen.runtime import (
 from mcp_bindgen.runtime.connecting import forget
 from mcp_bindgen.runtime.errors import Refused
 from mcp_bindgen.runtime.host_config import BadConfig, entry
-from mcp_bindgen.runtime.http.app import HttpApp
+from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.memory import pair
 
 from .helpers import ROOT, inside

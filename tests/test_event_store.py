@@ -17,8 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.http.event_store import PAGE, Event, EventStore, Kept, Limits, MemoryEventStore, Unfinished
-from mcp_bindgen.runtime.http.sqlite_store import SqliteEventStore
+from mcp_bindgen.runtime.http.server.event_store import (
+    PAGE,
+    Event,
+    EventStore,
+    Kept,
+    Limits,
+    MemoryEventStore,
+    Unfinished,
+)
+from mcp_bindgen.runtime.http.server.sqlite_store import SqliteEventStore
 
 from .helpers import execute
 
@@ -333,8 +341,8 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
 def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
-from mcp_bindgen.runtime.http.event_store import Event
-from mcp_bindgen.runtime.http.sqlite_store import SqliteEventStore
+from mcp_bindgen.runtime.http.server.event_store import Event
+from mcp_bindgen.runtime.http.server.sqlite_store import SqliteEventStore
 async def main():
     store = SqliteEventStore(sys.argv[1])
     await store.save("s", b"")
@@ -415,6 +423,6 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes | str) -> None:
 
 
 def test_a_store_that_nobody_closes_keeps_no_process_alive(tmp_path: Path) -> None:
-    code = "import sys; from mcp_bindgen.runtime.http.sqlite_store import *; s = SqliteEventStore(sys.argv[1])"
+    code = "import sys; from mcp_bindgen.runtime.http.server.sqlite_store import *; s = SqliteEventStore(sys.argv[1])"
     done = execute(sys.executable, "-c", code, tmp_path / "events.db")
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.http.event_stream import EventStream
+from mcp_bindgen.runtime.http.client.event_stream import EventStream
 from mcp_bindgen.runtime.transport import Oversized
 
 

@@ -21,8 +21,8 @@ from starlette.routing import Mount, Route
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
-from mcp_bindgen.runtime.http import asgi, exchange
-from mcp_bindgen.runtime.http.app import HttpApp
+from mcp_bindgen.runtime.http.server import asgi, exchange
+from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.metadata import CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION, VERSION
 from mcp_bindgen.runtime.subscriptions import audience
 from mcp_bindgen.v2026_07_28 import types as mcp

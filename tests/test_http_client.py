@@ -17,8 +17,8 @@ import httpx2
 import pytest
 
 from mcp_bindgen.runtime.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
-from mcp_bindgen.runtime.http import client as client_module
-from mcp_bindgen.runtime.http.client import http
+from mcp_bindgen.runtime.http.client import transport as client_module
+from mcp_bindgen.runtime.http.client.transport import http
 from mcp_bindgen.runtime.transport import Outgoing, Oversized
 
 from .http_script import (

@@ -21,8 +21,8 @@ import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
-from mcp_bindgen.runtime.http.app import HttpApp
-from mcp_bindgen.runtime.http.client import http
+from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.request_state import StateSeal
 from mcp_bindgen.runtime.transport import Outgoing
 from mcp_bindgen.v2026_07_28 import types as mcp

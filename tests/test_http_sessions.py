@@ -20,12 +20,12 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen import v2025_03_26, v2025_11_25
 from mcp_bindgen.runtime import ConnectionClosed
-from mcp_bindgen.runtime.http.asgi import Call
-from mcp_bindgen.runtime.http.event_store import Event, EventStore, Limits, MemoryEventStore
-from mcp_bindgen.runtime.http.guard import Guard
-from mcp_bindgen.runtime.http.sessions import HttpSessions
-from mcp_bindgen.runtime.http.sqlite_store import SqliteEventStore
-from mcp_bindgen.runtime.http.streams import Stream
+from mcp_bindgen.runtime.http.server.asgi import Call
+from mcp_bindgen.runtime.http.server.event_store import Event, EventStore, Limits, MemoryEventStore
+from mcp_bindgen.runtime.http.server.guard import Guard
+from mcp_bindgen.runtime.http.server.sessions import HttpSessions
+from mcp_bindgen.runtime.http.server.sqlite_store import SqliteEventStore
+from mcp_bindgen.runtime.http.server.streams import Stream
 from mcp_bindgen.runtime.server import Service
 from mcp_bindgen.runtime.stateful import polls
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -1261,9 +1261,9 @@ SERVE = """
 import logging, os, socket, sys
 from pathlib import Path
 import uvicorn
-from mcp_bindgen.runtime.http.sessions import HttpSessions
-from mcp_bindgen.runtime.http.sqlite_store import SqliteEventStore
-from mcp_bindgen.runtime.http.streams import Stream
+from mcp_bindgen.runtime.http.server.sessions import HttpSessions
+from mcp_bindgen.runtime.http.server.sqlite_store import SqliteEventStore
+from mcp_bindgen.runtime.http.server.streams import Stream
 from mcp_bindgen.runtime.server import Service
 from mcp_bindgen.runtime.stateful import polls
 from tests.test_http_sessions import Endpoint, Tools

@@ -24,7 +24,7 @@ from mcp_bindgen.runtime import (
     serve,
 )
 from mcp_bindgen.runtime import listening as listening_module
-from mcp_bindgen.runtime.http.app import HttpApp
+from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.memory import pair
 from mcp_bindgen.runtime.subscriptions import Subscription, audience
 from mcp_bindgen.v2025_11_25 import Client as OldClient

@@ -16,8 +16,8 @@ import anyio
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime.http.app import HttpApp
-from mcp_bindgen.runtime.http.sqlite_store import SqliteEventStore
+from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.http.server.sqlite_store import SqliteEventStore
 from mcp_bindgen.runtime.request_state import StateSeal
 from mcp_bindgen.runtime.subscriptions import audience
 from mcp_bindgen.v2026_07_28 import types as mcp

@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from mcp_bindgen.runtime import Transport, connect
 from mcp_bindgen.runtime.errors import ConnectionClosed
-from mcp_bindgen.runtime.http.client import http
+from mcp_bindgen.runtime.http.client.transport import http
 from mcp_bindgen.runtime.sse_client import sse
 from mcp_bindgen.runtime.stdio import stdio
 from mcp_bindgen.runtime.transport import Oversized

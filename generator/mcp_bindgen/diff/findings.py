@@ -22,6 +22,7 @@ Found = tuple[Finding, Change | MessageChange | None]
 """A finding, and the change that a witness can be made of."""
 
 _NONE = (Impact.NONE, Impact.NONE)
+_SENDERS: tuple[Sender, ...] = ("client", "server")
 
 
 class Findings:
@@ -143,7 +144,7 @@ class Findings:
         if unit.sent is not None:
             return unit.sent, True
         old, new = self.side(unit, 0, frozenset()), self.side(unit, 1, frozenset())
-        both = {sender: old[sender] & new[sender] for sender in old.keys() & new.keys()}
+        both = {sender: old[sender] & new[sender] for sender in _SENDERS if sender in old and sender in new}
         met = {sender: shared for sender, shared in both.items() if shared or not (old[sender] or new[sender])}
         if met:
             return met, True

@@ -24,7 +24,7 @@ from .session import Options, Progress, Session
 from .vocabulary import CALL_TOOL, LIST_TOOLS, Vocabulary
 
 if TYPE_CHECKING:
-    from .http.mirror import Mirror
+    from .http.client.mirror import Mirror
     from .targets import Target
 
 Params = TypeVar("Params")

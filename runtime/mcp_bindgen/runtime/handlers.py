@@ -26,7 +26,11 @@ def bound(route: Route[Any], target: object) -> Callable[..., Any]:
     """The handler of `route`, bound to `target`, as a function of params and context; one that blocks gets a thread."""
     handler = getattr(target, route.handler.__name__)
     handler = handler if inspect.iscoroutinefunction(handler) else in_thread(handler)
-    return handler if route.method.params is not None else lambda params, context: handler(context)
+
+    def without_params(params: Any, context: Any) -> Any:
+        return handler(context)
+
+    return handler if route.method.params is not None else without_params
 
 
 def declared(target: Any, words: Vocabulary) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def run(*servers: Server) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
         if chosen.http is not None:
-            from .http.serving import serve_http
+            from .http.server.serving import serve_http
 
             anyio.run(partial(serve_http, *servers, address=chosen.http))
         elif chosen.sse is not None:

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .errors import ConnectionClosed
-from .http.guard import LOOPBACK, Guard
+from .http.server.guard import LOOPBACK, Guard
 from .server import Server, lifespans, serve
 from .transport import MAX_MESSAGE, Oversized
 
@@ -247,7 +247,7 @@ async def serve_sse(*servers: Server, address: str) -> None:
     Raises:
         ValueError: The address is not HOST:PORT.
     """
-    from .http.serving import hosts_for, parse_address, serve_app
+    from .http.server.serving import hosts_for, parse_address, serve_app
 
     app = sse_app(*servers, allowed_hosts=hosts_for(parse_address(address)[0]))
     await serve_app(app, address, "/sse")

@@ -264,7 +264,7 @@ def _prepare(client: Client, session: Session) -> None:
         CLIENT_CAPABILITIES: session.terms.declared["client"],
     }
     if getattr(session.transport, "has_headers", False):
-        from .http.mirror import Mirror
+        from .http.client.mirror import Mirror
 
         client.mirror = Mirror(words.revision)
         session.headers = client.mirror.headers

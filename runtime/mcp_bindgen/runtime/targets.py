@@ -88,7 +88,7 @@ def _entry(found: Entry, headers: Mapping[str, str] | None, stderr: int | IO[Any
 
 
 def _url(url: str, headers: Mapping[str, str], kind: str | None) -> Address:
-    from .http.client import http  # brings an HTTP client with it
+    from .http.client.transport import http  # brings an HTTP client with it
     from .sse_client import sse
 
     parts = urlsplit(url)

@@ -12,12 +12,12 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from .. import jsonrpc, metadata, stateful
-from ..errors import ProtocolError
-from ..guards import is_object
-from ..server import Server, Service, lifespans
-from ..subscriptions import Subscription, audience
-from ..transport import MAX_MESSAGE
+from ... import jsonrpc, metadata, stateful
+from ...errors import ProtocolError
+from ...guards import is_object
+from ...server import Server, Service, lifespans
+from ...subscriptions import Subscription, audience
+from ...transport import MAX_MESSAGE
 from .asgi import TEXT, Call, Gone, Unusable
 from .event_store import EventStore, MemoryEventStore
 from .exchange import VERSION, Exchanges

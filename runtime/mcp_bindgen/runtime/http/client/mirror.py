@@ -9,10 +9,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonrpc
-from ..methods import Method
-from ..vocabulary import CALL_TOOL
-from .headers import encode, header_params, param_headers
+from ... import jsonrpc
+from ...methods import Method
+from ...vocabulary import CALL_TOOL
+from ..headers import encode, header_params, param_headers
 
 log = logging.getLogger("mcp_bindgen")
 

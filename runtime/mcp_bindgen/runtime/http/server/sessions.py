@@ -11,11 +11,11 @@ from typing import Any
 
 import anyio
 
-from .. import jsonrpc
-from ..errors import INVALID_REQUEST, ProtocolError
-from ..server import Service
-from ..stateful import memory
-from ..transport import MAX_MESSAGE
+from ... import jsonrpc
+from ...errors import INVALID_REQUEST, ProtocolError
+from ...server import Service
+from ...stateful import memory
+from ...transport import MAX_MESSAGE
 from .asgi import EVENTS, JSON, Call
 from .event_store import EventStore
 from .posted import Posted, posted

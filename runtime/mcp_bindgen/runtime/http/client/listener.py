@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import anyio
 import httpx2
 
-from ..errors import ConnectionClosed, Refused
-from ..transport import Lost, Oversized
+from ...errors import ConnectionClosed, Refused
+from ...transport import Lost, Oversized
 from .answers import answers
 from .endpoint import EVENTS, Endpoint, kind
 from .event_stream import EventStream

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import anyio
 from pydantic_core import to_json
 
-from ..jsonrpc import RequestId
+from ...jsonrpc import RequestId
 from .asgi import Call, event
 from .event_store import Event, EventStore
 

@@ -16,10 +16,10 @@ from typing import Any
 import anyio
 from pydantic_core import from_json, to_json
 
-from ..errors import INVALID_REQUEST, ProtocolError
-from ..server import Service
-from ..session import Session
-from ..stateful import memory
+from ...errors import INVALID_REQUEST, ProtocolError
+from ...server import Service
+from ...session import Session
+from ...stateful import memory
 from .event_store import EventStore
 from .session_transport import Room, SessionTransport
 from .streams import STANDING

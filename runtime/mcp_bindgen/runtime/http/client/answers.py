@@ -6,10 +6,10 @@ import re
 
 from pydantic_core import to_json
 
-from .. import jsonrpc
-from ..errors import ProtocolError
-from ..guards import is_array, is_object
-from ..transport import Oversized
+from ... import jsonrpc
+from ...errors import ProtocolError
+from ...guards import is_array, is_object
+from ...transport import Oversized
 
 _NO_ANSWER = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"\s*:')
 

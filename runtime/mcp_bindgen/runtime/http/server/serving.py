@@ -14,8 +14,8 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from ..server import Server
-from ..sse import sse_app
+from ...server import Server
+from ...sse import sse_app
 from .app import HttpApp
 from .event_store import EventStore
 from .guard import LOOPBACK
@@ -34,16 +34,16 @@ class _Impatient(_Protocol):  # type: ignore[misc]
     _head = 0
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        _Protocol.connection_made(self, transport)
         self._alarm = self.loop.call_later(_PATIENCE, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        super().connection_lost(exc)
+        _Protocol.connection_lost(self, exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        _Protocol.data_received(self, data)
         if not self._waiting():
             self._head = 0
             return

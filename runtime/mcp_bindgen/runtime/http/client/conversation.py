@@ -10,10 +10,10 @@ from contextlib import AbstractAsyncContextManager
 import anyio
 import httpx2
 
-from ..errors import ConnectionClosed, Refused, SessionLost
-from ..jsonrpc import invalid
-from ..transport import Outgoing, Oversized
-from ..vocabulary import INITIALIZE
+from ...errors import ConnectionClosed, Refused, SessionLost
+from ...jsonrpc import invalid
+from ...transport import Outgoing, Oversized
+from ...vocabulary import INITIALIZE
 from .answers import adopt, answers
 from .endpoint import EVENTS, JSON, SESSION_ID, Endpoint, kind
 from .event_stream import EventStream

@@ -15,10 +15,10 @@ from typing import Any
 
 import anyio
 
-from .. import jsonrpc, metadata
-from ..calls import Link
-from ..coroutines import is_being_cancelled, resume, within
-from ..errors import (
+from ... import jsonrpc, metadata
+from ...calls import Link
+from ...coroutines import is_being_cancelled, resume, within
+from ...errors import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -29,15 +29,15 @@ from ..errors import (
     MethodNotFound,
     ProtocolError,
 )
-from ..events import Event, Notified, Rejected, Requested
-from ..guards import is_object
-from ..jsonrpc import RequestId
-from ..methods import Notification
-from ..peer import Peer
-from ..server import Service
-from ..vocabulary import CALL_TOOL
+from ...events import Event, Notified, Rejected, Requested
+from ...guards import is_object
+from ...jsonrpc import RequestId
+from ...methods import Notification
+from ...peer import Peer
+from ...server import Service
+from ...vocabulary import CALL_TOOL
+from ..headers import decode
 from .asgi import Call, event
-from .headers import decode
 from .tools import ToolSchemas
 
 log = logging.getLogger("mcp_bindgen")

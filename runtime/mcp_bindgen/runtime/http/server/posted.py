@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .. import jsonrpc
-from ..guards import is_array, is_object
-from ..jsonrpc import RequestId
-from ..vocabulary import CANCELLED, INITIALIZE
+from ... import jsonrpc
+from ...guards import is_array, is_object
+from ...jsonrpc import RequestId
+from ...vocabulary import CANCELLED, INITIALIZE
 
 
 @dataclass(frozen=True, slots=True)

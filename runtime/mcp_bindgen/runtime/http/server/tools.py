@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .. import jsonrpc
-from ..calls import Link
-from ..errors import HeaderMismatch, MethodNotFound
-from ..metadata import LOG_LEVEL
-from ..server import Service
-from ..vocabulary import LIST_TOOLS, Vocabulary
-from .headers import ANNOTATION, PREFIX, check_params
+from ... import jsonrpc
+from ...calls import Link
+from ...errors import HeaderMismatch, MethodNotFound
+from ...metadata import LOG_LEVEL
+from ...server import Service
+from ...vocabulary import LIST_TOOLS, Vocabulary
+from ..headers import ANNOTATION, PREFIX, check_params
 
 _PARAM = PREFIX.lower().encode()
 _QUIET = ("progressToken", LOG_LEVEL)  # the call is about something else

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import anyio
 from pydantic_core import from_json
 
-from .. import jsonrpc
-from ..errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
-from ..jsonrpc import RequestId
-from ..transport import Lost, Outgoing, Oversized
+from ... import jsonrpc
+from ...errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
+from ...jsonrpc import RequestId
+from ...transport import Lost, Outgoing, Oversized
 from .event_store import Event, EventStore, Unfinished
 from .streams import STANDING, Stream
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..transport import Oversized
-from .headers import is_plain
+from ...transport import Oversized
+from ..headers import is_plain
 
 PAUSE = 1.0
 """Seconds before a stream that ended is asked for again, unless its server names another time."""

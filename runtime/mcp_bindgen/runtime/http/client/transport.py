@@ -17,10 +17,10 @@ import anyio
 import httpx2
 from anyio.abc import TaskGroup
 
-from ..errors import ConnectionClosed, SessionLost
-from ..groups import beside
-from ..transport import MAX_MESSAGE, Lost, Outgoing
-from ..vocabulary import INITIALIZED
+from ...errors import ConnectionClosed, SessionLost
+from ...groups import beside
+from ...transport import MAX_MESSAGE, Lost, Outgoing
+from ...vocabulary import INITIALIZED
 from .conversation import Conversation
 from .endpoint import Endpoint
 from .listener import Incoming

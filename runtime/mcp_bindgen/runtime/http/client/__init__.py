@@ -1,0 +1,1 @@
+"""The client's side: a transport in which every message is a request of its own."""

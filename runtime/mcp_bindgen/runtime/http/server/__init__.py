@@ -1,0 +1,1 @@
+"""The server's side: one ASGI application, stateless exchanges, stateful sessions."""
