@@ -144,7 +144,8 @@ class Findings:
         if unit.sent is not None:
             return unit.sent, True
         old, new = self.side(unit, 0, frozenset()), self.side(unit, 1, frozenset())
-        both = {sender: old[sender] & new[sender] for sender in _SENDERS if sender in old and sender in new}
+        senders = [sender for sender in _SENDERS if old.keys() & new.keys() & {sender}]
+        both = {sender: old[sender] & new[sender] for sender in senders}
         met = {sender: shared for sender, shared in both.items() if shared or not (old[sender] or new[sender])}
         if met:
             return met, True

@@ -25,9 +25,7 @@ def _linked(method: Method, draft: Draft, name: str | None) -> Method:
     owner, _, wanted = draft.semantics["filters"].get(method.name, "").partition(".")
     named_by = _field(draft, method.params, name)
     asked_by = _field(draft, Ref(owner) if owner in draft.definitions else None, wanted)
-    return replace(
-        method, named_by=named_by.name if named_by else None, filter=asked_by.name if asked_by else None
-    )
+    return replace(method, named_by=named_by.name if named_by else None, filter=asked_by.name if asked_by else None)
 
 
 def _field(draft: Draft, type: Type | None, wire: str | None) -> Field | None:
