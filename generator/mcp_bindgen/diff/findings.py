@@ -22,7 +22,6 @@ Found = tuple[Finding, Change | MessageChange | None]
 """A finding, and the change that a witness can be made of."""
 
 _NONE = (Impact.NONE, Impact.NONE)
-_SENDERS: tuple[Sender, ...] = ("client", "server")
 
 
 class Findings:
@@ -144,12 +143,13 @@ class Findings:
         if unit.sent is not None:
             return unit.sent, True
         old, new = self.side(unit, 0, frozenset()), self.side(unit, 1, frozenset())
-        senders = [sender for sender in _SENDERS if old.keys() & new.keys() & {sender}]
-        both = {sender: old[sender] & new[sender] for sender in senders}
-        met = {sender: shared for sender, shared in both.items() if shared or not (old[sender] or new[sender])}
-        if met:
-            return met, True
-        return {sender: old[sender] | new[sender] for sender in both}, False
+        met: dict[Sender, set[Message]] = {}
+        apart: dict[Sender, set[Message]] = {}
+        for sender, messages in old.items():
+            if sender in new:
+                shared, either = messages & new[sender], messages | new[sender]
+                (met if shared or not either else apart)[sender] = shared or either
+        return met or apart, bool(met)
 
     def side(self, unit: Unit, side: int, above: frozenset[int]) -> dict[Sender, set[Message]]:
         """The same in one of the revisions."""
