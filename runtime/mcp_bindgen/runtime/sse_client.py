@@ -11,6 +11,7 @@ import anyio
 import httpx2
 
 from .errors import ConnectionClosed
+from .http.client.endpoint import place, reason, status
 from .transport import MAX_MESSAGE, Oversized
 
 log = logging.getLogger("mcp_bindgen")
@@ -50,7 +51,7 @@ class SseClientTransport:
             except StopAsyncIteration:
                 pass
             except (httpx2.HTTPError, httpx2.StreamError) as error:
-                log.warning("the stream of the server ended: %s", _reason(error))
+                log.warning("the stream of the server ended: %s", reason(error))
         return ()
 
     async def send(self, messages: Sequence[bytes]) -> None:
@@ -61,9 +62,9 @@ class SseClientTransport:
             try:
                 answer = await self._post(content=message)
             except httpx2.HTTPError as error:
-                raise ConnectionClosed(f"a message could not be sent: {_reason(error)}") from None
+                raise ConnectionClosed(f"a message could not be sent: {reason(error)}") from None
             if not answer.is_success:
-                raise ConnectionClosed(f"the server refused a message: {_status(answer)}")
+                raise ConnectionClosed(f"the server refused a message: {status(answer)}")
 
     async def close(self) -> None:
         """Closes the stream, which is how the server learns of it."""
@@ -94,7 +95,7 @@ async def sse(
     Raises:
         ConnectionClosed: The server cannot be reached, or does not speak this transport.
     """
-    place = _place(httpx2.URL(url))
+    where = place(httpx2.URL(url))
     waiting = httpx2.Timeout(timeout, read=None)
     async with AsyncExitStack() as stack:
         if client is None:
@@ -105,14 +106,14 @@ async def sse(
                     client.sse(url, headers=headers, timeout=waiting, max_event_size=limit + _FIELDS)
                 )
                 if source.response.status_code != 200:
-                    raise ConnectionClosed(f"{place} answered {_status(source.response)}")
+                    raise ConnectionClosed(f"{where} answered {status(source.response)}")
                 source.response.encoding = "utf-8"
                 events = aiter(source)
                 endpoint = await _endpoint(events, source.response.url)
         except TimeoutError:
-            raise ConnectionClosed(f"{place} named no endpoint within {timeout:g} seconds") from None
+            raise ConnectionClosed(f"{where} named no endpoint within {timeout:g} seconds") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-            raise ConnectionClosed(f"{place} cannot be connected to: {_reason(error)}") from None
+            raise ConnectionClosed(f"{where} cannot be connected to: {reason(error)}") from None
         _hide(str(endpoint), stack)
         more = {**(headers or {}), "content-type": "application/json"}
         post = partial(client.post, endpoint, headers=more, timeout=timeout, follow_redirects=False)
@@ -129,9 +130,9 @@ async def _endpoint(events: AsyncIterator[httpx2.ServerSentEvent], url: httpx2.U
         if event.event == "endpoint":
             endpoint = url.join(event.data)
             if endpoint.origin != url.origin:
-                raise ConnectionClosed(f"{_place(url)} named an endpoint of another origin: {_place(endpoint)}")
+                raise ConnectionClosed(f"{place(url)} named an endpoint of another origin: {place(endpoint)}")
             return endpoint
-    raise ConnectionClosed(f"{_place(url)} closed the stream before it named its endpoint")
+    raise ConnectionClosed(f"{place(url)} closed the stream before it named its endpoint")
 
 
 def _hide(secret: str, stack: AsyncExitStack) -> None:
@@ -143,16 +144,3 @@ def _hide(secret: str, stack: AsyncExitStack) -> None:
     requests = logging.getLogger("httpx2")
     requests.addFilter(harmless)
     stack.callback(requests.removeFilter, harmless)
-
-
-def _place(url: httpx2.URL) -> str:
-    """A URL without credentials and query."""
-    return f"{url.scheme}://{url.netloc.decode('ascii')}{url.path}"
-
-
-def _status(response: httpx2.Response) -> str:
-    return f"{response.status_code} {response.reason_phrase}".strip()
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
