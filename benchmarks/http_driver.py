@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import uvicorn.protocols.http.auto
+from ports import free_port, wait_for
 
 HERE = Path(__file__).parent
 SERVERS = {
@@ -36,28 +37,15 @@ _TICK = os.sysconf("SC_CLK_TCK")
 @contextmanager
 def serving(name: str) -> Generator[tuple[int, int]]:
     """Runs a server; gives its process id and its port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     script, *options = SERVERS[name].split()
     command = [sys.executable, str(HERE / script), str(port), *options]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
-            _wait_for(port)
+            wait_for(port)
             yield process.pid, port
         finally:
             process.kill()
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(400):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    sys.exit("the server did not start")
 
 
 def post(port: int, id_: int, method: str, name: str | None = None, **params: object) -> bytes:

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+from ports import free_port, wait_for
+
 SERVER = Path(__file__).parent / "echo_server.py"
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -70,26 +72,6 @@ def post(port: int, endpoint: str, message: object) -> None:
         status = connection.recv(65536).split(b" ", 2)[1]
         if status != b"202":
             sys.exit(f"unexpected status {status.decode()}")
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def wait_for(port: int) -> None:
-    """Waits until somebody listens."""
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    sys.exit("the server did not start")
 
 
 def memory(pid: int) -> int:

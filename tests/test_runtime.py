@@ -32,6 +32,9 @@ from mcp_bindgen.runtime import (
     ProtocolError,
     Request,
     UnexpectedAnswer,
+    errors,
+    metadata,
+    vocabulary,
 )
 from mcp_bindgen.runtime.calls import Caller
 from mcp_bindgen.runtime.dispatcher import bare_notification, bare_request
@@ -39,6 +42,7 @@ from mcp_bindgen.runtime.model import wire_name
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, dispatcher, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import Client as StatelessClient
+from mcp_bindgen.v2026_07_28 import errors as stateless_errors
 from mcp_bindgen.v2026_07_28 import methods as stateless_methods
 from mcp_bindgen.v2026_07_28 import types as stateless
 
@@ -785,3 +789,33 @@ def test_numbers_are_finite(adapter: TypeAdapter[Any], value: float) -> None:
 def test_what_json_cannot_say_is_no_json(value: object) -> None:
     with pytest.raises(ValidationError):
         JSON.validate_python(value)
+
+
+# --- what the runtime says in its own words, and a schema states -----------------------------------------------
+
+
+def test_the_runtime_has_the_error_codes_of_the_schema() -> None:
+    codes = stateless_errors
+    assert errors.PARSE_ERROR == codes.PARSE_ERROR
+    assert errors.INVALID_REQUEST == codes.INVALID_REQUEST
+    assert errors.METHOD_NOT_FOUND == codes.METHOD_NOT_FOUND
+    assert errors.INVALID_PARAMS == codes.INVALID_PARAMS
+    assert errors.INTERNAL_ERROR == codes.INTERNAL_ERROR
+    assert errors.HEADER_MISMATCH == codes.HEADER_MISMATCH
+    assert errors.MISSING_CLIENT_CAPABILITY == codes.MISSING_REQUIRED_CLIENT_CAPABILITY
+    assert errors.UNSUPPORTED_VERSION == codes.UNSUPPORTED_PROTOCOL_VERSION
+
+
+def test_the_runtime_has_the_metadata_keys_of_the_schema() -> None:
+    models = (stateless.RequestMetaObject, stateless.ResultMetaObject, stateless.NotificationMetaObject)
+    stated = {field.alias for model in models for field in model.model_fields.values()}
+    ours = {value for name, value in vars(metadata).items() if name.isupper() and isinstance(value, str)}
+    assert ours == {alias for alias in stated if alias and alias.startswith("io.modelcontextprotocol/")}
+
+
+@every_revision
+def test_methods_that_the_runtime_names_are_in_the_schemas(revision: str) -> None:
+    named = {value for name, value in vars(vocabulary).items() if name.isupper() and isinstance(value, str)}
+    known = {name for package in REVISIONS for name in import_module(f"mcp_bindgen.{package}.methods").METHODS}
+    assert named <= known
+    assert named & set(import_module(f"mcp_bindgen.{revision}.methods").METHODS)

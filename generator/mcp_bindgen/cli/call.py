@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import logging
-import shlex
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from mcp_bindgen.runtime.errors import (
 )
 from mcp_bindgen.runtime.host_config import Entry
 from mcp_bindgen.runtime.metadata import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
-from mcp_bindgen.runtime.targets import Target
+from mcp_bindgen.runtime.targets import Target, command_words
 from mcp_bindgen.runtime.vocabulary import INITIALIZE
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.json import is_object
@@ -286,11 +285,9 @@ def _target(server: str, env: list[str]) -> Target:
             raise BadInput("HTTP is not installed", fix="run: pip install 'mcp-bindgen[http]'")
         return server
     try:
-        words = shlex.split(server)
+        words = command_words(server)
     except ValueError as error:
-        raise BadInput(f"not a command: {server}: {error}") from None
-    if not words:
-        raise BadInput("the command is empty")
+        raise BadInput(str(error)) from None
     pairs = [setting.partition("=") for setting in env]
     for key, equals, _ in pairs:
         if not key or not equals:

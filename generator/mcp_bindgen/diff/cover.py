@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 
-from .shape import category
+from .shape import is_value
 
 _Pair = tuple[str, str]
 
@@ -39,7 +39,7 @@ class Cover:
                 fits = wide.kind == narrow.kind or (wide.kind, narrow.kind) == ("number", "integer")
                 return fits and set(wide.constraints) <= set(narrow.constraints)
             case Scalar(), Const(values):
-                return not wide.constraints and all(_is_of(wide, value) for value in values)
+                return not wide.constraints and all(is_value(wide, value) for value in values)
             case Const(), Const():
                 return {repr(value) for value in narrow.values} <= {repr(value) for value in wide.values}
             case Array(), Array():
@@ -64,9 +64,3 @@ class Cover:
 
 def _as_object(type: Object | Map) -> Object:
     return Object((), type.values) if isinstance(type, Map) else type
-
-
-def _is_of(scalar: Scalar, value: object) -> bool:
-    if scalar.kind == "integer":
-        return isinstance(value, int) and not isinstance(value, bool)
-    return category(Const((value,))) == category(scalar)  # type: ignore[arg-type]

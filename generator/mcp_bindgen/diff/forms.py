@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type
 
-from .shape import category
+from .shape import category, is_value
 from .spots import Change, Spot
 from .values import limit_differences, scalar_differences
 
@@ -102,7 +102,7 @@ class Forms:
     def scalar_for(self, constants: list[Const], mine: list[Type], others: list[Type], one: str, several: str) -> None:
         """Notes that a scalar and some of its values take each other's place."""
         for form in others:
-            if isinstance(form, Scalar) and not form.constraints and all(_is_value(c, form) for c in constants):
+            if isinstance(form, Scalar) and not form.constraints and all(is_value(form, *c.values) for c in constants):
                 others.remove(form)
                 mine[:] = _without(mine, constants)
                 self.whole(one if len(constants) == 1 else several)
@@ -235,13 +235,6 @@ def _without(forms: Sequence[Type], taken: Sequence[Type]) -> list[Type]:
 
 def _is_null(form: Type) -> bool:
     return (isinstance(form, Scalar) and form.kind == "null") or (isinstance(form, Const) and form.values == (None,))
-
-
-def _is_value(constant: Const, scalar: Scalar) -> bool:
-    (value,) = constant.values
-    if scalar.kind == "integer":
-        return isinstance(value, int) and not isinstance(value, bool)
-    return category(constant) == category(scalar)
 
 
 def _text(constant: Const) -> str:

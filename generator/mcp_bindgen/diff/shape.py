@@ -140,6 +140,13 @@ def category(type: Type) -> str:
             raise TypeError("follow the reference first")
 
 
+def is_value(scalar: Scalar, value: object) -> bool:
+    """Whether a constant is a value of a scalar type, its limits aside."""
+    if scalar.kind == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    return _kind(value) == category(scalar)
+
+
 def _kind(value: object) -> str:
     if value is None:
         return "null"

@@ -51,7 +51,7 @@ def address(target: Target, headers: Mapping[str, str] | None = None, stderr: in
         ValueError: It is nothing to connect to, or headers are given for what takes none.
     """
     if isinstance(target, str):
-        target = {"url": target} if target.startswith(("http://", "https://")) else _words(target)
+        target = {"url": target} if target.startswith(("http://", "https://")) else command_words(target)
     if isinstance(target, AbstractAsyncContextManager):
         found = Address(lambda: target)
     elif isinstance(target, Mapping | Entry):
@@ -66,7 +66,8 @@ def address(target: Target, headers: Mapping[str, str] | None = None, stderr: in
     return found
 
 
-def _words(line: str) -> list[str]:
+def command_words(line: str) -> list[str]:
+    """The words of a command line; raises `ValueError` when it has none, or a quotation mark without its other half."""
     try:
         words = shlex.split(line)
     except ValueError as error:

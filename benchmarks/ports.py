@@ -1,0 +1,25 @@
+"""Ports of this machine: finding one, and waiting until somebody listens there."""
+
+import socket
+import sys
+import time
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(port: int) -> None:
+    """Waits until somebody listens."""
+    for _ in range(400):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    sys.exit("the server did not start")
