@@ -15,8 +15,9 @@ _OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
 def declare(role: Role, vocabulary: Vocabulary, offered: Iterable[str]) -> dict[str, Any]:
     """The capabilities that follow from the methods that are handled.
 
-    A method that the other side sends needs a capability of ours; announcing a change of something that is offered is
-    always possible. Every server can log, because the runtime sees to it.
+    A method that the other side sends needs a capability of ours. Announcing a change of something that is offered is
+    always possible, unless the other side has to ask for it with a request. Every server can log, because the runtime
+    sees to it.
     """
     other = _OTHER[role]
     found: dict[str, Any] = {}
@@ -28,9 +29,10 @@ def declare(role: Role, vocabulary: Vocabulary, offered: Iterable[str]) -> dict[
         path = method.capabilities.get(other) if method is not None else None
         if path is not None and path.startswith(f"{role}."):
             _put(found, path, vocabulary)
+    requested = {method.capabilities.get(other) for method in vocabulary.methods.values() if method.kind == "request"}
     for method in vocabulary.methods.values():
         path = method.capabilities.get(role, "")
-        if method.kind == "notification" and path in vocabulary.flags:
+        if method.kind == "notification" and path in vocabulary.flags and path not in requested:
             owner, feature = path.split(".")[:2]
             if owner == role and feature in found:
                 _put(found, path, vocabulary)

@@ -49,6 +49,7 @@ class Model(BaseModel):
     if not TYPE_CHECKING:  # type checkers would take it for a field
         __pydantic_extra__: dict[str, Json]
     __constructor_defaults__: ClassVar[dict[str, Any]] = {}
+    __defaults_are_required__: ClassVar[bool] = True
 
     def __init__(self, /, **data: Any) -> None:
         """Creates the object from fields by their Python names.
@@ -89,11 +90,11 @@ def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
         value = field["schema"]
         if value["type"] != "default" or "default" not in value:
             continue
-        if value["default"] is not None:  # a constant: there in Python, required on the wire
+        if value["default"] is not None and cls.__defaults_are_required__:  # a constant, required on the wire
             field["schema"] = value["schema"]
-        elif _null_is_absence(value["schema"]):
+        elif value["default"] is None and _null_is_absence(value["schema"]):
             field["serialization_exclude_if"] = _is_none
-        else:  # `null` is a value here, so only a field that was never set is absent
+        else:  # `null` or the default is a value here, so only a field that was never set is absent
             nulls[name] = field.get("serialization_alias", name)
     cls.__constructor_defaults__ = {
         name: field.default

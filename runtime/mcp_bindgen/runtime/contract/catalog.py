@@ -1,0 +1,107 @@
+"""What a contract promises, in the JSON forms of the protocol's lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile, is_zipfile
+
+from ..guards import is_array, is_object
+
+Entry = dict[str, Any]
+
+FILE = "contract.json"
+
+
+class Catalog:
+    """The entries of a contract, verbatim. The document is read on first use.
+
+    Args:
+        read: Gives the JSON text of the document.
+        place: Where it comes from, for messages.
+    """
+
+    def __init__(self, read: Callable[[], str], place: str = "the contract") -> None:
+        self._read = read
+        self._place = place
+
+    @classmethod
+    def beside(cls, module_file: str, name: str = FILE) -> Catalog:
+        """The document in the folder of a module, whose `__file__` is given."""
+        path = Path(module_file).with_name(name)
+        return cls(lambda: _text(path), str(path))
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Catalog:
+        """The catalog of a document that is there already."""
+        return cls(lambda: json.dumps(document))
+
+    @cached_property
+    def document(self) -> Entry:
+        """The whole document.
+
+        Raises:
+            ValueError: It is not a JSON object.
+        """
+        try:
+            document = json.loads(self._read())
+        except ValueError as error:
+            raise ValueError(f"{self._place} is not JSON: {error}") from None
+        if not is_object(document):
+            raise ValueError(f"{self._place} is not a JSON object")
+        return document
+
+    @property
+    def info(self) -> Mapping[str, Any] | None:
+        """How the server introduces itself, an `Implementation` in wire form."""
+        info = self.document.get("serverInfo")
+        return info if is_object(info) else None
+
+    @property
+    def instructions(self) -> str | None:
+        """How a model should use the server."""
+        text = self.document.get("instructions")
+        return text if isinstance(text, str) else None
+
+    @property
+    def tools(self) -> dict[str, Entry]:
+        """Name -> entry of `tools/list`."""
+        return self._entries("tools", "name")
+
+    @property
+    def prompts(self) -> dict[str, Entry]:
+        """Name -> entry of `prompts/list`."""
+        return self._entries("prompts", "name")
+
+    @property
+    def resources(self) -> dict[str, Entry]:
+        """URI -> entry of `resources/list`."""
+        return self._entries("resources", "uri")
+
+    @property
+    def templates(self) -> dict[str, Entry]:
+        """URI template -> entry of `resources/templates/list`."""
+        return self._entries("resourceTemplates", "uriTemplate")
+
+    def has(self, *members: str) -> bool:
+        """Whether one of the lists is there, even if it is empty."""
+        return any(member in self.document for member in members)
+
+    def entries(self, member: str) -> list[Any]:
+        """The entries of one of the lists, in their order; it may be missing."""
+        found = self.document.get(member)
+        return list(found) if is_array(found) else []
+
+    def _entries(self, member: str, key: str) -> dict[str, Entry]:
+        return {entry[key]: entry for entry in self.entries(member) if is_object(entry)}
+
+
+def _text(path: Path) -> str:
+    """The text of a file, which may be inside of a zip archive that modules are imported from."""
+    for archive in path.parents:
+        if archive.is_file() and is_zipfile(archive):
+            return ZipFile(archive).read(path.relative_to(archive).as_posix()).decode("utf-8")
+    return path.read_text("utf-8")

@@ -1,0 +1,108 @@
+"""The base of typed clients, and what their methods do with results. It needs no validator."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from ..client import Client
+from ..dispatcher import problems
+from .errors import ToolError, UnexpectedResult
+from .given import ABSENT
+from .results import structured_content, text
+
+if TYPE_CHECKING:
+    from ..targets import Target
+
+C = TypeVar("C", bound=Client)
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class ContractClient(Generic[C]):
+    """A client of one server, with a method for each of its tools, prompts and resource templates.
+
+    A generated class says which revision's client is behind it: `class Weather(ContractClient[v2025_11_25.Client])`.
+
+    Args:
+        client: A connected client; what the server may ask, its handlers answer.
+
+    Attributes:
+        client: The client, for everything else.
+    """
+
+    _client_class: ClassVar[type[Client]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in vars(cls).get("__orig_bases__", ()):
+            for argument in get_args(base):
+                if isinstance(argument, type) and issubclass(argument, Client):
+                    cls._client_class = argument
+
+    def __init__(self, client: C) -> None:
+        self.client = client
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, target: Target, *, headers: Mapping[str, str] | None = None) -> AsyncGenerator[Self]:
+        """A new client, connected for as long as the `async with` block lasts.
+
+        Args:
+            target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+            headers: HTTP headers to send with each request.
+        """
+        client: Any = cls._client_class()
+        async with client.connected(target, headers=headers) as connected:
+            yield cls(connected)
+
+
+def succeeded(result: R) -> R:
+    """The result of a tool.
+
+    Raises:
+        ToolError: The tool says that it failed.
+    """
+    if getattr(result, "is_error", None):
+        raise ToolError(text(result) or "the tool failed without a word", result)
+    return result
+
+
+@overload
+def structured(result: object, kind: type[T]) -> T: ...
+
+
+@overload
+def structured(result: object, kind: Any) -> Any: ...
+
+
+def structured(result: object, kind: Any) -> Any:
+    """The structured content of a tool's result.
+
+    Args:
+        result: The result.
+        kind: The type of its structured content.
+
+    Raises:
+        ToolError: The tool says that it failed.
+        UnexpectedResult: There is no structured content, or it is of another type.
+    """
+    content = structured_content(succeeded(result))
+    if content is ABSENT:
+        raise UnexpectedResult("the tool gave no structured content")
+    data = to_json(content)
+    try:
+        return _reader(kind).validate_json(data)
+    except ValidationError as error:
+        first = problems(error, "structuredContent", data)[0]
+        raise UnexpectedResult(f"{first['path']}: {first['problem']}") from None
+
+
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
