@@ -29,13 +29,18 @@ def environment() -> Environment:
 def docstring(text: str, indent: int = 4) -> str:
     """`text` as a Python docstring: quoted, escaped, and wrapped at `indent` columns; paragraphs are kept."""
     pad = " " * indent
-    safe = _printable(text).strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if safe.endswith('"'):
-        safe = safe[:-1] + '\\"'
+    plain = _printable(text).strip()
+    safe = _escaped(plain)
     if "\n" not in safe and len(safe) + indent + 6 <= WIDTH:
-        return f'"""{safe}"""'
-    lines = [line for part in _reflow(safe) for line in _wrap(part, WIDTH - indent)]
+        ends_loose = (len(plain) - len(plain.rstrip('"'))) % 3 > 0
+        return f'"""{safe[:-1]}\\""""' if ends_loose else f'"""{safe}"""'
+    lines = [_escaped(line) for part in _reflow(plain) for line in _wrap(part, WIDTH - indent)]
     return '"""' + "\n".join(f"{pad}{line}" if line else "" for line in lines).lstrip() + f'\n{pad}"""'
+
+
+def _escaped(text: str) -> str:
+    """`text` as it is written inside of three quotes."""
+    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
 def _printable(text: str) -> str:
@@ -77,5 +82,6 @@ def render(template: str, **values: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """`text` as a string literal of Python, in double quotes."""
-    return json.dumps(text, ensure_ascii=False)
+    """`text` as a string literal of Python, in double quotes; what nobody could see in it is escaped."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in plain)

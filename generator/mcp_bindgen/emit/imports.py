@@ -20,13 +20,33 @@ def prune(code: str) -> str:
     return "".join(lines)
 
 
-def _names(tree: ast.AST) -> Iterator[str]:
-    """The names in `tree`, those in quoted annotations included."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
+def _names(node: ast.AST, quoted: bool = False) -> Iterator[str]:
+    """The names in `node`; with `quoted` its strings are annotations, else they are values."""
+    match node:
+        case ast.Name(id=name) | ast.Subscript(value=ast.Name(id="Literal" as name)):
+            yield name
+        case ast.Constant(value=str(text)) if quoted:
             try:
-                yield from _names(ast.parse(node.value, mode="eval").body)
+                yield from _names(ast.parse(text, mode="eval").body)
             except (SyntaxError, ValueError):
-                continue
+                return
+        case _:
+            annotations = list(_annotations(node))
+            inherited = quoted and not isinstance(node, ast.Call)
+            for child in ast.iter_child_nodes(node):
+                yield from _names(child, inherited or child in annotations)
+
+
+def _annotations(node: ast.AST) -> Iterator[ast.AST | None]:
+    """The children of `node` that are annotations, so that their strings are too."""
+    match node:
+        case ast.AnnAssign(annotation=ast.Name(id="TypeAlias"), value=value):
+            yield value
+        case ast.AnnAssign(annotation=annotation) | ast.arg(annotation=annotation):
+            yield annotation
+        case ast.FunctionDef(returns=annotation) | ast.AsyncFunctionDef(returns=annotation):
+            yield annotation
+        case ast.Call(func=ast.Name(id="TypeAliasType"), args=arguments):
+            yield from arguments
+        case _:
+            return

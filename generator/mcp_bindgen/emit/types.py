@@ -6,6 +6,7 @@ import ast
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from datamodel_code_generator.enums import DataModelType
@@ -49,18 +50,40 @@ _KEYWORDS = {
 }
 
 
-def emit(protocol: Protocol, header: str) -> str:
+@dataclass(frozen=True)
+class Form:
+    """What models are made for.
+
+    Attributes:
+        base: The module of their base class, `Model`.
+        defaults: Whether an optional field may have a default of its own; else it is `None`.
+    """
+
+    base: str
+    defaults: bool
+
+
+PROTOCOL = Form(base="mcp_bindgen.runtime.model", defaults=False)
+"""The types of a revision."""
+
+CONTRACT = Form(base="mcp_bindgen.runtime.contract.model", defaults=True)
+"""The types of what a server offers."""
+
+
+def emit(protocol: Protocol, header: str, form: Form = PROTOCOL) -> str:
     """The text of `types.py`.
 
     Raises:
         BadInput: A definition has the name of something that every generated module uses.
     """
-    _check_free(protocol)
-    return _module(protocol, header, _models(protocol))
+    _check_free(protocol, form)
+    return _module(protocol, header, body(protocol, form), form)
 
 
-def _module(protocol: Protocol, header: str, body: str) -> str:
-    return render("types.py.jinja", header=header, protocol=protocol, qualified=_shadows(protocol), body=body)
+def _module(protocol: Protocol, header: str, body: str, form: Form) -> str:
+    return render(
+        "types.py.jinja", header=header, protocol=protocol, qualified=_shadows(protocol), body=body, base=form.base
+    )
 
 
 def _shadows(protocol: Protocol) -> bool:
@@ -68,33 +91,40 @@ def _shadows(protocol: Protocol) -> bool:
     return "Annotated" in protocol.definitions
 
 
-def _models(protocol: Protocol) -> str:
+def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
+    """The definitions alone, without the module around them; for modules that hold more than types.
+
+    Raises:
+        BadInput: A definition has a name that is no good for a class.
+    """
+    if not protocol.definitions:
+        return ""
     kinds = get_data_model_types(DataModelType.PydanticV2BaseModel, PythonVersion.PY_311, use_type_alias=True)
     parser = JsonSchemaParser(
-        json.dumps(_document(protocol)),
+        json.dumps(_document(protocol, form)),
         data_model_type=kinds.data_model,
         data_model_root_type=kinds.root_model,
         data_model_field_type=kinds.field_model,
         data_type_manager_type=kinds.data_type_manager,
         target_python_version=PythonVersion.PY_311,
-        base_class="mcp_bindgen.runtime.model.Model",
+        base_class=f"{form.base}.Model",
         custom_template_dir=TEMPLATES / "types",
-        extra_template_data=_template_data(protocol),
+        extra_template_data=_template_data(protocol, form),
         enum_field_as_literal="all",  # type: ignore[arg-type]
         use_standard_collections=True,
         use_union_operator=True,
         use_type_alias=True,
         skip_root_model=True,
     )
-    body = parser.parse(with_import=False, format_=False, disable_future_imports=True)
-    assert isinstance(body, str)
-    _check_names(body, protocol)
-    return body
+    text = parser.parse(with_import=False, format_=False, disable_future_imports=True)
+    assert isinstance(text, str)
+    _check_names(text, protocol)
+    return text
 
 
-def _check_free(protocol: Protocol) -> None:
+def _check_free(protocol: Protocol, form: Form) -> None:
     """No definition may hide what the module imports; the library would rename it and then miss its template data."""
-    imports = [node for node in ast.parse(_module(protocol, "", "")).body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in ast.parse(_module(protocol, "", "", form)).body if isinstance(node, ast.ImportFrom)]
     for name in sorted({alias.name for node in imports for alias in node.names} & set(protocol.definitions)):
         raise _taken(name)
 
@@ -131,30 +161,37 @@ def _defined(statements: list[ast.stmt]) -> Iterator[str]:
 # --- what datamodel-code-generator reads ----------------------------------------------------------------------
 
 
-def _document(protocol: Protocol) -> dict[str, Any]:
+def _document(protocol: Protocol, form: Form) -> dict[str, Any]:
     """The hoisted effective schema with Python names, in which an optional field is one that may be `None`."""
     early = recursive_aliases(protocol)
     return {
         "$defs": {
             # Our template writes recursive aliases; a type that refers to nothing makes them come first.
-            name: {"type": "string"} if name in early else _definition(definition.type, protocol)
+            name: {"type": "string"} if name in early else _definition(definition.type, protocol, form)
             for name, definition in protocol.definitions.items()
         }
     }
 
 
-def _definition(type: Type, protocol: Protocol) -> dict[str, Any]:
+def _definition(type: Type, protocol: Protocol, form: Form) -> dict[str, Any]:
     if not isinstance(type, Object):
         return _schema(type)
-    properties = {field.name: _property(field, protocol) for field in type.fields}
+    properties = {field.name: _property(field, protocol, form) for field in type.fields}
     if type.extra is not None and type.extra != Free():
         properties[_EXTRA] = _schema(type.extra)
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _property(field: Field, protocol: Protocol) -> dict[str, Any]:
+def _property(field: Field, protocol: Protocol, form: Form) -> dict[str, Any]:
     schema = _schema(field.type)
-    return schema if field.required or protocol.accepts_null(field.type) else {"anyOf": [schema, {"type": "null"}]}
+    if field.required or protocol.accepts_null(field.type) or _has_default(field, form):
+        return schema
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _has_default(field: Field, form: Form) -> bool:
+    """Whether an optional field reads as something else than `None` where it is absent."""
+    return form.defaults and field.default is not None
 
 
 def _schema(type: Type) -> dict[str, Any]:
@@ -184,7 +221,7 @@ def _value(name: str) -> dict[str, Any]:
 # --- what our templates add -----------------------------------------------------------------------------------
 
 
-def _template_data(protocol: Protocol) -> defaultdict[str, dict[str, Any]]:
+def _template_data(protocol: Protocol, form: Form) -> defaultdict[str, dict[str, Any]]:
     annotated = "typing.Annotated" if _shadows(protocol) else "Annotated"
     recursive = recursive_aliases(protocol)
     data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
@@ -192,7 +229,7 @@ def _template_data(protocol: Protocol) -> defaultdict[str, dict[str, Any]]:
         data[name] = {"doc": docstring(_doc(definition)), "annotated": annotated}
         if isinstance(definition.type, Object):
             data[name]["closed"] = definition.type.extra is None
-            data[name]["members"] = {field.name: _member(field, protocol) for field in definition.type.fields}
+            data[name]["members"] = {field.name: _member(field, protocol, form) for field in definition.type.fields}
         else:
             data[name]["recursive"] = recursive.get(name)
             data[name]["class"] = isinstance(definition.type, Ref) and isinstance(
@@ -209,14 +246,17 @@ def _doc(definition: Definition) -> str:
     return f"{doc}\n\nDeprecated {definition.deprecated}." if definition.deprecated else doc
 
 
-def _member(field: Field, protocol: Protocol) -> Mapping[str, Any]:
+def _member(field: Field, protocol: Protocol, form: Form) -> Mapping[str, Any]:
     refinements = _refinements(field.type, protocol)
     if wire_name(field.name) != field.wire:
         refinements.append(f"alias={field.wire!r}")
     return {
         "required": field.required,
         "default": field.default,
-        "nullable": not field.required and protocol.accepts_null(field.type) and protocol.resolve(field.type) != Free(),
+        "nullable": not field.required
+        and not _has_default(field, form)
+        and protocol.accepts_null(field.type)
+        and protocol.resolve(field.type) != Free(),
         "refinements": refinements,
         "doc": docstring(field.doc) if field.doc else "",
     }

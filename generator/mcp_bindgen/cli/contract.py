@@ -1,0 +1,222 @@
+"""`mcp-bindgen contract`: what servers offer, as a document to export, compare, derive from functions and keep to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mcp_bindgen.contract.document import contract_of, read_contract, write
+from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.contract.verdicts import ContractComparison, Level
+
+from .diff import FailOn
+from .live import Env, Revision, Timeout, Verbose, offers
+from .output import MARKUP, PAGE, console, page, save
+
+contract = typer.Typer(
+    help="Contracts: what a server offers, as a document.", no_args_is_help=True, rich_markup_mode=MARKUP
+)
+
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there: .json, .yaml or .yml.")]
+Folder = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project's folder.")]
+Source = Annotated[
+    str,
+    typer.Argument(help="The file of a contract, a command in quotes that starts a server, a URL, or FILE.json#name."),
+]
+
+_DOCUMENTS = (".json", ".yaml", ".yml")
+_LEAST = {FailOn.ANY: Level.SAFE, FailOn.RISKY: Level.RISKY, FailOn.BREAKING: Level.BREAKING}
+
+
+class Form(StrEnum):
+    """What a comparison looks like."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def contract_at(
+    source: str,
+    revision: str | None = None,
+    *,
+    timeout: float = 30,
+    env: Sequence[str] = (),
+    verbose: bool = False,
+) -> Contract:
+    """The contract in a file, or that of a live server.
+
+    Args:
+        source: A file, a command line, a URL, or `FILE.json#name`.
+        revision: The revision to speak with a server; by default the best.
+        timeout: Seconds to wait for each of its answers.
+        env: `KEY=VALUE` settings for a server that is started.
+        verbose: Whether its stderr is shown.
+
+    Raises:
+        BadInput: There is no such file or server, or what it says is no contract.
+    """
+    path = Path(source)
+    if path.suffix in _DOCUMENTS and (path.exists() or " " not in source) and "://" not in source:
+        return read_contract(path)
+    return contract_of(offers(source, revision, timeout=timeout, env=env, verbose=verbose))
+
+
+def _write(document: Mapping[str, Any], out: Path | None) -> None:
+    text = write(document, out)
+    if out is None:
+        sys.stdout.write(text)
+
+
+def _reassure(words: str) -> None:
+    """Says on a terminal that nothing had to be said; in a pipe, silence does."""
+    if console().is_terminal:
+        print(words)
+
+
+@contract.command("export")
+def export(
+    server: Annotated[str, typer.Argument(help="A command in quotes that starts a server, a URL, or FILE.json#name.")],
+    out: Out = None,
+    revision: Revision = None,
+    timeout: Timeout = 30,
+    env: Env = None,
+    verbose: Verbose = False,
+) -> None:
+    """Write down what a live server offers; every entry stands there as the server says it.
+
+    Examples:
+
+    `mcp-bindgen contract export 'npx -y @modelcontextprotocol/server-everything' --out everything.json`
+
+    `mcp-bindgen contract export http://127.0.0.1:8000/mcp --out weather.yaml`
+
+    `mcp-bindgen contract export mcp.json#weather --revision 2025-06-18`
+    """
+    _write(offers(server, revision, timeout=timeout, env=env or (), verbose=verbose), out)
+
+
+@contract.command("diff")
+def diff(
+    old: Source,
+    new: Source,
+    format: Annotated[Form, typer.Option("--format", help="What the report looks like.")] = Form.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it there.")] = None,
+    witness: Annotated[bool, typer.Option("--witness", help="Show a value that proves each change.")] = False,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="Exit with 1 when such a change is found.")
+    ] = FailOn.BREAKING,
+    revision: Revision = None,
+    timeout: Timeout = 30,
+    env: Env = None,
+    verbose: Verbose = False,
+) -> None:
+    """Say what changed from one contract to another, and whether existing clients break.
+
+    Examples:
+
+    `mcp-bindgen contract diff everything.json 'npx -y @modelcontextprotocol/server-everything'`
+
+    `mcp-bindgen contract diff v1.yaml v2.yaml --format markdown --output changes.md`
+
+    `mcp-bindgen contract diff v1.yaml http://127.0.0.1:8000/mcp --fail-on risky`
+    """
+    from mcp_bindgen.contract.compare import compare_contracts  # the validator takes time to load
+
+    settings = env or ()
+    sides = [contract_at(one, revision, timeout=timeout, env=settings, verbose=verbose) for one in (old, new)]
+    comparison = compare_contracts(*sides)
+    _print(comparison, format, output, witness=witness)
+    if fail_on is not FailOn.NEVER and any(finding.level >= _LEAST[fail_on] for finding in comparison.findings):
+        raise typer.Exit(1)
+
+
+def _print(comparison: ContractComparison, format: Form, output: Path | None, *, witness: bool) -> None:
+    from mcp_bindgen.contract import report
+
+    width, colour = page() if output is None else (PAGE, False)
+    if format is Form.JSON:
+        text = report.json_text(comparison)
+    elif format is Form.MARKDOWN:
+        text = report.markdown(comparison)
+    else:
+        text = report.text(comparison, width=width, colour=colour, witness=witness)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        save(output, text)
+
+
+@contract.command("from-module")
+def from_module(
+    module: Annotated[str, typer.Argument(metavar="PKG.MODULE", help="The import name of a module.")],
+    out: Out = None,
+    path: Annotated[
+        Path | None, typer.Option("--path", metavar="DIR", help="The folder to import it from; by default this one.")
+    ] = None,
+) -> None:
+    """Write the contract of a module's public functions: one tool for each.
+
+    Types become schemas, defaults become defaults, and the sections of docstrings become descriptions. What a function
+    returns becomes the output schema: an object as it is, any other value but text under `result`.
+
+    Examples:
+
+    `mcp-bindgen contract from-module weather.tools --out contract.yaml`
+
+    `mcp-bindgen contract from-module tools --path src/weather`
+    """
+    from mcp_bindgen.contract.functions import document_of_module
+
+    document = document_of_module(module, path)
+    contract_of(document, Path(module))
+    _write(document, out)
+
+
+@contract.command("check")
+def check(project: Folder = Path()) -> None:
+    """Say where a project does not keep to its contract: what is missing, mistyped or not up to date.
+
+    Examples:
+
+    `mcp-bindgen contract check`
+
+    `mcp-bindgen contract check servers/weather`
+    """
+    from mcp_bindgen.scaffold.check.contract_check import check_contract
+
+    problems = check_contract(project)
+    for problem in problems:
+        print(problem)
+    if problems:
+        raise typer.Exit(1)
+    _reassure("The project keeps to its contract.")
+
+
+@contract.command("generate")
+def generate(
+    project: Folder = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Move files that were edited aside.")] = False,
+) -> None:
+    """Write the generated files of a project again, from its contract; files that were edited are left.
+
+    Examples:
+
+    `mcp-bindgen contract generate`
+
+    `mcp-bindgen contract generate servers/weather --force`
+    """
+    from mcp_bindgen.scaffold.generated.regeneration import generate_contract
+
+    report = generate_contract(project, force=force)
+    for line in report.lines():
+        print(line)
+    if not report.complete:
+        raise typer.Exit(1)
+    if not report.written:
+        _reassure("All is up to date.")

@@ -1,0 +1,295 @@
+"""Live servers: how they are named on the command line, reached, and asked what they offer.
+
+A server is a command in quotes that starts one, the URL of one, or `FILE.json#name`: an entry of an `mcpServers` file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Annotated, Any, TypeAlias, TypeVar
+
+import anyio
+import typer
+
+from mcp_bindgen.runtime import Options, connect, jsonrpc
+from mcp_bindgen.runtime.capabilities import is_declared
+from mcp_bindgen.runtime.errors import (
+    METHOD_NOT_FOUND,
+    CapabilityMissing,
+    ConnectionClosed,
+    ProtocolError,
+    RequestTimeout,
+    UnsupportedRevision,
+)
+from mcp_bindgen.runtime.host_config import BadConfig, Entry, entry, read
+from mcp_bindgen.runtime.methods import untyped
+from mcp_bindgen.runtime.targets import command_words
+from mcp_bindgen.spec import BadInput, Store
+
+from .output import console
+
+T = TypeVar("T")
+Document: TypeAlias = dict[str, Any]
+Work: TypeAlias = Callable[[Any], Awaitable[T]]
+"""What to do with a client that is connected."""
+
+Revision = Annotated[str | None, typer.Option(metavar="R", help="The revision to speak; by default the best.")]
+Timeout = Annotated[float, typer.Option(metavar="S", min=0, help="Seconds to wait for each answer.")]
+Env = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="An environment variable for the server; repeatable.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show what the server writes to stderr.")]
+
+_LISTS = {
+    "tools": ("tools", "tools/list"),
+    "prompts": ("prompts", "prompts/list"),
+    "resources": ("resources", "resources/list"),
+    "resourceTemplates": ("resources", "resources/templates/list"),
+}
+"""What can be listed -> the capability that it needs, and the request."""
+
+
+class Failed(Exception):
+    """A server that was reached, and then refused, was too slow or died; the message is for people to read."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """A server and how to talk to it.
+
+    Attributes:
+        server: How it was named.
+        target: How to reach it.
+        timeout: Seconds to wait for each answer.
+        verbose: Whether its stderr is shown.
+    """
+
+    server: str
+    target: str | Entry
+    timeout: float = 30
+    verbose: bool = False
+
+    @classmethod
+    def named(cls, server: str, env: Sequence[str] = (), *, timeout: float = 30, verbose: bool = False) -> Live:
+        """The server that words on the command line name.
+
+        Args:
+            server: A command line, a URL, or `FILE.json#name`.
+            env: `KEY=VALUE` settings for a server that is started.
+            timeout: Seconds to wait for each answer.
+            verbose: Whether its stderr is shown.
+
+        Raises:
+            BadInput: It is none of these.
+        """
+        return cls(server, _target(server, env), timeout, verbose)
+
+    def ask(self, works: Callable[[Sequence[str]], Mapping[str, Work[T]]], revision: str | None = None) -> T:
+        """Connects, and does one thing; the revision is the server's choice as long as we have it.
+
+        Args:
+            works: Revisions, the best first -> what to do in those that can do it.
+            revision: The revision to begin with; by default any.
+
+        Raises:
+            BadInput: There is no such revision, or no connection.
+            Failed: The server does not answer, or not with a result.
+        """
+        ours = [pin.name for pin in Store().pins.values()][::-1]
+        wanted = works([Store().pin(revision).name] if revision else ours)
+        left = [name for name in ours if name not in wanted]
+        if not self.verbose:
+            logging.getLogger("mcp_bindgen").addHandler(logging.NullHandler())
+        with tempfile.TemporaryFile() as log:
+            while True:
+                try:
+                    return _Conversation(self, log).run(wanted)
+                except UnsupportedRevision as error:
+                    spoken = [name for name in left if name in error.revisions]
+                    if not spoken:
+                        raise BadInput(f"{error}", fix=f"we have {', '.join(ours)}") from None
+                wanted = works(spoken)
+                left = [name for name in left if name not in spoken]
+
+
+@dataclass
+class _Conversation:
+    """One connection to a server; `log` keeps what it writes to stderr."""
+
+    live: Live
+    log: IO[bytes]
+    connected: bool = False
+
+    def run(self, works: Mapping[str, Work[T]]) -> T:
+        try:
+            return anyio.run(self._connected, works)
+        except (ProtocolError, CapabilityMissing) as error:
+            data = getattr(error, "data", None)
+            more = f"\n{json.dumps(data, ensure_ascii=False)}" if data else ""
+            raise Failed(f"{error}{more}") from None
+        except (ConnectionClosed, RequestTimeout) as error:
+            slow = isinstance(error, RequestTimeout)
+            reason = f"no answer within {self.live.timeout:g} s" if slow else f"{error}{self._last_words()}"
+            if not self.connected:
+                raise BadInput(f"cannot connect to {self.live.server!r}: {reason}") from None
+            raise Failed(reason) from None
+
+    async def _connected(self, works: Mapping[str, Work[T]]) -> T:
+        clients: list[Any] = [bindings(revision, "client").Client() for revision in works]
+        for client in clients:
+            client.options = Options(timeout=self.live.timeout)
+        stderr = None if self.live.verbose else self.log
+        async with connect(self.live.target, *clients, stderr=stderr) as client:
+            self.connected = True
+            return await works[client.revision](client)
+
+    def _last_words(self) -> str:
+        """The last line that the server wrote to stderr, if it wrote any that we kept."""
+        self.log.seek(0)
+        lines = self.log.read().decode("utf-8", "replace").split("\n")
+        return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
+
+
+def bindings(revision: str, name: str) -> Any:
+    """A module of the bindings of a revision."""
+    return import_module(f"mcp_bindgen.v{revision.replace('-', '_')}.{name}")
+
+
+# --- what a server offers -------------------------------------------------------------------------------------
+
+
+def offers(
+    server: str,
+    revision: str | None = None,
+    *,
+    timeout: float = 30,
+    env: Sequence[str] = (),
+    verbose: bool = False,
+) -> Document:
+    """The contract document of a live server; says on a terminal that it waits.
+
+    Args:
+        server: A command line, a URL, or `FILE.json#name`.
+        revision: The revision to speak; by default the best that both sides have.
+        timeout: Seconds to wait for each answer.
+        env: `KEY=VALUE` settings for a server that is started.
+        verbose: Whether its stderr is shown.
+
+    Raises:
+        BadInput: There is no such server, no connection, or no answer that is a list.
+    """
+    live = Live.named(server, env, timeout=timeout, verbose=verbose)
+    target = console(stderr=True)
+    status = target.status(f"Asking {_shown(server)} ...") if target.is_terminal and not verbose else nullcontext()
+    try:
+        with status:
+            return live.ask(lambda revisions: dict.fromkeys(revisions, document), revision)
+    except Failed as error:
+        raise BadInput(f"{server!r} does not say what it offers: {error}".replace("\n", " ")) from None
+
+
+async def document(client: Any) -> Document:
+    """All that a server says of itself and offers, as far as it declares it: a contract document."""
+    found: Document = {}
+    if client.server_info is not None:
+        found["serverInfo"] = client.server_info.model_dump()
+    if client.instructions is not None:
+        found["instructions"] = client.instructions
+    return {**found, "revision": client.revision, **await lists(client)}
+
+
+async def lists(client: Any) -> Document:
+    """The lists of what a server offers, every entry exactly as the server said it; what is not declared is left out.
+
+    Raises:
+        ProtocolError: The server refuses, or answers something that is no list.
+    """
+    found: Document = {}
+    for member, (capability, method) in _LISTS.items():
+        if is_declared(client.server_capabilities, capability):
+            try:
+                found[member] = [item async for page in _pages(client, method) for item in page[member]]
+            except ProtocolError as error:
+                if error.code != METHOD_NOT_FOUND:  # servers that have resources need not have templates
+                    raise
+    return found
+
+
+async def _pages(client: Any, name: str) -> AsyncIterator[Document]:
+    """The results of a paginated request, checked, but as they came: types would put their members in order."""
+    method = bindings(client.revision, "methods").METHODS.get(name)
+    if method is None:
+        return
+    seen: set[str | None] = set()
+    cursor: str | None = None
+    while cursor not in seen:
+        seen.add(cursor)
+        meta = client.link.metadata()
+        params = ({"_meta": meta} if meta else {}) | ({} if cursor is None else {"cursor": cursor})
+        page = await client.link.request(untyped(method), jsonrpc.typed_params(method, params), client.options)
+        jsonrpc.typed_result(method, page)
+        yield page
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            return
+    raise jsonrpc.invalid(f"{name} gives the cursor {cursor!r} twice, so it has no end")
+
+
+# --- how servers are named ------------------------------------------------------------------------------------
+
+
+def _target(server: str, env: Sequence[str]) -> str | Entry:
+    """How to reach a server."""
+    found = _entry(server)
+    if found is None and not server.startswith(("http://", "https://")):
+        try:
+            words = command_words(server)
+        except ValueError as error:
+            raise BadInput(str(error)) from None
+        found = Entry(words[0], tuple(words[1:]))
+    if found is None or found.command is None:
+        if env:
+            raise BadInput("--env is for servers that are started here")
+        if find_spec("httpx2") is None:
+            raise BadInput("HTTP is not installed", fix="run: pip install 'mcp-bindgen[http]'")
+        return server if found is None else found
+    return replace(found, env={**found.env, **dict(map(_setting, env))})
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise BadInput(f"--env {key}{equals} is not KEY=VALUE")
+    return key, value
+
+
+def _entry(server: str) -> Entry | None:
+    """The entry of an `mcpServers` file that `FILE.json#name` names; `None` for other words."""
+    stem, mark, name = server.partition(".json#")
+    path = Path(f"{stem}.json")
+    if not mark or server.startswith(("http://", "https://")) or (" " in stem and not path.is_file()):
+        return None
+    try:
+        servers = read(path)
+        if name not in servers:
+            near = difflib.get_close_matches(name, servers, n=3, cutoff=0.5) or sorted(servers)
+            hint = f"there is {' and '.join(near)}" if near else "it has no servers at all"
+            raise BadInput(f"no server {name!r}", file=path, fix=hint)
+        return entry(name, servers[name])
+    except BadConfig as error:
+        raise BadInput(str(error), file=path) from None
+
+
+def _shown(server: str) -> str:
+    """Words on one line for a terminal, with nothing that it would act on."""
+    line = "".join(char for char in server if char.isprintable() and char not in "[]")
+    return line if len(line) <= 60 else f"{line[:57]}..."

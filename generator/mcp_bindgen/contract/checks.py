@@ -1,0 +1,132 @@
+"""Checks of a contract's document: known members, entries of the protocol's form, schemas that are schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+
+from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.pointer import join
+
+ENTRIES = {"tools": "Tool", "prompts": "Prompt", "resources": "Resource", "resourceTemplates": "ResourceTemplate"}
+"""The lists of a contract -> the protocol's definition of their items."""
+
+_MEMBERS = ("serverInfo", "instructions", "revision", *ENTRIES)
+_STAMP = "generated"
+_PAGES = frozenset({"_meta", "nextCursor", "resultType", "ttlMs", "cacheScope"})
+_UNIQUE = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
+
+
+def contents(document: Any) -> dict[str, Any]:
+    """The members of a contract's document that describe what is offered.
+
+    Raises:
+        BadInput: It is no object, or has a member that contracts do not have.
+    """
+    if not is_object(document):
+        raise BadInput("a contract must be an object", pointer="", fix='begin with {"tools": [...]}')
+    listing = set(document) <= _PAGES | ENTRIES.keys()
+    if listing and document.get("nextCursor"):
+        raise BadInput(
+            "this is one page of a list, and there are more", pointer="/nextCursor", fix="put all pages into one"
+        )
+    members = {name: value for name, value in document.items() if name != _STAMP and not (listing and name in _PAGES)}
+    for name in members:
+        if name not in _MEMBERS:
+            near = get_close_matches(name, _MEMBERS, 1, 0.6)
+            fix = f"did you mean {near[0]!r}?" if near else f"a contract has {', '.join(_MEMBERS)}"
+            raise BadInput(f"contracts have no member {name!r}", pointer=join("", name), fix=fix)
+    return members
+
+
+def check_members(members: Mapping[str, Any], revision: str | None = None) -> None:
+    """Checks the members against the protocol's own definitions.
+
+    Args:
+        members: What `contents` gave.
+        revision: The revision to check against: else the one that the contract names, or the newest.
+
+    Raises:
+        BadInput: With the pointer to the first thing that is wrong.
+    """
+    pins = list(Store().pins)
+    revision = revision or members.get("revision", pins[-1])
+    if revision not in pins:
+        near = get_close_matches(str(revision), pins, 1, 0.6)
+        fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(pins)}"
+        raise BadInput(f"there is no revision {revision!r}", pointer="/revision", fix=fix)
+    if not isinstance(members.get("instructions", ""), str):
+        raise BadInput("instructions are a text", pointer="/instructions", fix="put them in quotes")
+    if "serverInfo" in members:
+        _check(members["serverInfo"], "/serverInfo", _validator(revision, "Implementation"))
+    for member, definition in ENTRIES.items():
+        entries = members.get(member, [])
+        if not is_array(entries):
+            raise BadInput(f"{member} is a list", pointer=f"/{member}", fix="put the entries into [ ]")
+        seen: dict[str, int] = {}
+        for index, entry in enumerate(entries):
+            _check(entry, f"/{member}/{index}", _validator(revision, definition))
+            name = entry[_UNIQUE[member]]
+            if name in seen:
+                raise BadInput(
+                    f"{name!r} is there twice, first as entry {seen[name]}",
+                    pointer=f"/{member}/{index}/{_UNIQUE[member]}",
+                    fix="remove one of them or rename it",
+                )
+            seen[name] = index
+
+
+def check_schema(schema: Any, pointer: str) -> None:
+    """Checks that `schema` is a JSON Schema, of the dialect that it names.
+
+    Raises:
+        BadInput: It is none, or its dialect is not known.
+    """
+    try:
+        jsonschema_rs.meta.validate(schema)
+    except jsonschema_rs.ReferencingError:
+        raise BadInput(
+            f"the dialect {schema.get('$schema')!r} is not known, and nothing is fetched",
+            pointer=f"{pointer}/$schema",
+            fix="use JSON Schema 2020-12, or leave '$schema' out",
+        ) from None
+    except jsonschema_rs.ValidationError as error:
+        raise BadInput(
+            f"is no JSON Schema: {_words(error)}", pointer=join(pointer, *error.instance_path), fix="correct it there"
+        ) from None
+
+
+def check_compiles(schema: Any, pointer: str) -> None:
+    """Checks that a validator can be made of `schema` without fetching anything.
+
+    Raises:
+        BadInput: It cannot.
+    """
+    try:
+        jsonschema_rs.validator_for(schema, validate_formats=False, offline=True)
+    except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"no validator can be made of it: {reason}", pointer=pointer, fix="correct the schema") from None
+
+
+@cache
+def _validator(revision: str, definition: str) -> jsonschema_rs.Draft202012Validator:
+    definitions = dict(Store().effective(revision).definitions)
+    return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": definitions})
+
+
+def _check(entry: Any, pointer: str, validator: jsonschema_rs.Draft202012Validator) -> None:
+    error = next(iter(validator.iter_errors(entry)), None)
+    if error is not None:
+        raise BadInput(_words(error), pointer=join(pointer, *error.instance_path), fix="correct it there")
+
+
+def _words(error: jsonschema_rs.ValidationError) -> str:
+    """The message of an error; long values are cut."""
+    text = error.message.splitlines()[0]
+    return text if len(text) <= 200 else f"{text[:90]} ... {text[-90:]}"

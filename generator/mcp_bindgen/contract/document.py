@@ -1,0 +1,208 @@
+"""From a document to a contract: the entries get names in Python, their schemas become types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Map, Object, Scalar, Type, Union
+from mcp_bindgen.runtime.contract.uri_template import UriTemplate, Variable
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.pointer import join
+
+from . import checks, names, text
+from .model import Contract, Prompt, Resource, Template, Tool
+from .references import Root
+from .types import Reader
+
+write = text.write
+
+
+def read_contract(path: Path) -> Contract:
+    """The contract in a file, JSON or YAML.
+
+    Raises:
+        BadInput: The file cannot be read, or what it says is no contract; with the pointer to the place.
+    """
+    return contract_of(text.read(path), path)
+
+
+def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contract:
+    """The contract that a document describes; a bare result of `tools/list` is one too.
+
+    Args:
+        document: The document.
+        place: The file that it was read from, for errors.
+
+    Raises:
+        BadInput: It is no contract; with the pointer to the place.
+    """
+    with locating(place):
+        text.check(document)
+        members = checks.contents(document)
+        checks.check_members(members)
+        return _Builder(members).contract(members)
+
+
+class _Builder:
+    """Gives names to everything in a contract, then types."""
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        self.scope = names.definitions()
+        self.definitions: dict[str, Definition] = {}
+        self.schemas: list[tuple[str, str, str]] = []  # name, pointer, words
+        stubs = names.stubs()
+        # All roots are named before anything inside of them.
+        self.tools = [
+            Tool(
+                name=raw["name"],
+                stub=stubs.claim(names.stub(raw["name"])),
+                description=_described(raw),
+                input=self.scope.claim(names.definition(raw["name"], "Input")),
+                output=self.scope.claim(names.definition(raw["name"], "Output")) if "outputSchema" in raw else None,
+                raw=raw,
+            )
+            for raw in members.get("tools", ())
+        ]
+        self.prompts = [
+            Prompt(
+                name=raw["name"],
+                stub=stubs.claim(names.stub(raw["name"], "prompt")),
+                description=_described(raw),
+                arguments=self.scope.claim(names.definition(raw["name"], "Arguments"))
+                if raw.get("arguments")
+                else None,
+                raw=raw,
+            )
+            for raw in members.get("prompts", ())
+        ]
+        self.resources = [
+            Resource(raw["uri"], raw["name"], stubs.claim(names.stub(raw["name"], "read")), _described(raw), raw)
+            for raw in members.get("resources", ())
+        ]
+        self.templates = [
+            Template(
+                uri_template=raw["uriTemplate"],
+                name=raw["name"],
+                stub=stubs.claim(names.stub(raw["name"], "read")),
+                description=_described(raw),
+                variables=self.scope.claim(names.definition(raw["name"], "Variables")),
+                raw=raw,
+            )
+            for raw in members.get("resourceTemplates", ())
+        ]
+
+    def contract(self, members: Mapping[str, Any]) -> Contract:
+        """The contract with the types of all entries."""
+        for index, tool in enumerate(self.tools):
+            here = f"/tools/{index}"
+            self._read(
+                tool.raw["inputSchema"], join(here, "inputSchema"), tool.input, f"The arguments of `{tool.name}`."
+            )
+            if tool.output is not None:
+                words = f"The structured result of `{tool.name}`."
+                self._read(tool.raw["outputSchema"], join(here, "outputSchema"), tool.output, words)
+        for index, prompt in enumerate(self.prompts):
+            if prompt.arguments is not None:
+                fields = _arguments(prompt.raw["arguments"], f"/prompts/{index}/arguments")
+                self._add(prompt.arguments, fields, f"The arguments of `{prompt.name}`.")
+        for index, template in enumerate(self.templates):
+            fields = _variables(template.raw, f"/resourceTemplates/{index}")
+            self._add(template.variables, fields, f"The variables of `{template.uri_template}`.")
+        return Contract(
+            tools=tuple(self.tools),
+            prompts=tuple(self.prompts),
+            resources=tuple(self.resources),
+            templates=tuple(self.templates),
+            info=members.get("serverInfo"),
+            instructions=members.get("instructions"),
+            revision=members.get("revision"),
+            document=members,
+            types=Protocol(
+                revision=members.get("revision", ""),
+                era="",
+                digest=sha256(text.write(members).encode()).hexdigest(),
+                definitions=self.definitions,
+                methods=(),
+            ),
+        )
+
+    def _read(self, schema: Any, pointer: str, name: str, words: str) -> None:
+        checks.check_schema(schema, pointer)
+        root = Root(schema, pointer)
+        checks.check_compiles(schema, pointer)
+        self.definitions.update(Reader(root, name, self.scope).read(words))
+
+    def _add(self, name: str, fields: Iterator[Field], words: str) -> None:
+        self.definitions[name] = Definition(name, Object(tuple(fields)), words)
+
+
+def _described(raw: Mapping[str, Any]) -> str:
+    """The words for an entry: its description, else its title."""
+    return raw.get("description") or raw.get("title") or ""
+
+
+def _arguments(entries: list[dict[str, Any]], pointer: str) -> Iterator[Field]:
+    """The fields for the arguments of a prompt, which are texts."""
+    python = names.fields(_distinct(entries, pointer))
+    for index, entry in enumerate(entries):
+        type = _enumerated(entry, join(pointer, index)) or Scalar("string")
+        wire = entry["name"]
+        yield Field(wire, python[wire], type, entry.get("required", False), doc=_described(entry))
+
+
+def _variables(raw: Mapping[str, Any], pointer: str) -> Iterator[Field]:
+    """The fields for the variables of a resource template."""
+    try:
+        found = {variable.name: variable for variable in reversed(UriTemplate(raw["uriTemplate"]).variables)}
+    except ValueError as error:
+        raise BadInput(f"is no URI template: {error}", pointer=f"{pointer}/uriTemplate", fix="see RFC 6570") from None
+    known = dict(reversed(found.items()))
+    described: Any = raw.get("variables", [])
+    at = f"{pointer}/variables"
+    if not is_array(described) or not all(
+        is_object(entry) and isinstance(entry.get("name"), str) for entry in described
+    ):
+        raise BadInput("variables are a list of objects with a name", pointer=at, fix='write [{"name": "id"}]')
+    entries: dict[str, tuple[int, dict[str, Any]]] = {}
+    for index, name in enumerate(_distinct(described, at)):
+        if name not in known:
+            fix = f"it has {', '.join(known)}" if known else "it has none"
+            raise BadInput(f"the template has no variable {name!r}", pointer=f"{at}/{index}/name", fix=fix)
+        entries[name] = index, described[index]
+    python = names.fields(known)
+    for wire, variable in known.items():
+        index, entry = entries.get(wire, (0, {}))
+        type = _enumerated(entry, join(at, index)) or Scalar("string")
+        yield Field(wire, python[wire], _several(type, variable), not variable.optional, doc=_described(entry))
+
+
+def _several(type: Type, variable: Variable) -> Type:
+    """The type of a variable whose values have `type`."""
+    if not variable.explode:
+        return type
+    return Union((Array(type), Map(type))) if variable.named else Array(type)
+
+
+def _enumerated(entry: Mapping[str, Any], pointer: str) -> Const | None:
+    values: Any = entry.get("enum")
+    if values is None:
+        return None
+    if not is_array(values) or not values or not all(isinstance(value, str) for value in values):
+        raise BadInput("an enum is a list of texts", pointer=f"{pointer}/enum", fix="put each in quotes")
+    return Const(tuple(dict.fromkeys(values)))
+
+
+def _distinct(entries: list[dict[str, Any]], pointer: str) -> list[str]:
+    """The names of `entries`, each of which may be there once."""
+    found: list[str] = []
+    for index, entry in enumerate(entries):
+        if entry["name"] in found:
+            raise BadInput(f"{entry['name']!r} is there twice", pointer=f"{pointer}/{index}/name", fix="remove one")
+        found.append(entry["name"])
+    return found

@@ -1,0 +1,105 @@
+"""Whether all that one schema describes is accepted by another: proved, disproved by an example, or unknown."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import jsonschema_rs
+
+from mcp_bindgen.spec.json import is_array, is_object
+
+from .instances import Instances
+
+_MOST = 2000
+"""How many values are tried."""
+
+_TANGLED = frozenset(
+    {
+        *("allOf", "not", "if", "then", "else", "dependentSchemas", "patternProperties", "propertyNames"),
+        *("unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
+    }
+)
+"""Keywords beside which an object cannot be closed without changing what else it means."""
+
+
+class Answer(Enum):
+    """What is known."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """Whether a receiver accepts all that a sender may say.
+
+    Attributes:
+        answer: What is known.
+        example: A value that the sender may say and the receiver refuses, where one was found, in a list of one.
+        place: Where in the value the receiver sees the problem: names and indices.
+        problem: What it says of it.
+    """
+
+    answer: Answer
+    example: Sequence[Any] = ()
+    place: Sequence[str | int] = ()
+    problem: str = ""
+
+
+def included(sender: Any, receiver: Any) -> Inclusion:
+    """Whether `receiver` accepts all that `sender` describes.
+
+    A sender says only what it declares: members that its schema does not name count only where it says that there may
+    be others. A proof is the canonical form's, of the validator's library; an example is judged by the validator.
+    """
+    own, closed = _closed(sender), _can_be_closed(sender)
+    found = _proof(own if closed else sender, receiver)
+    if found is Answer.YES:
+        return Inclusion(found)
+    accepts, refuses = _validator(sender), _validator(receiver)
+    if accepts is None or refuses is None:
+        return Inclusion(Answer.UNKNOWN)
+    for value in itertools.islice(Instances(sender, receiver).all(), _MOST):
+        if not refuses.is_valid(value) and accepts.is_valid(value):
+            error = next(refuses.iter_errors(value))
+            return Inclusion(Answer.NO, [value], list(error.instance_path), error.message)
+    return Inclusion(found if closed else Answer.UNKNOWN)
+
+
+def _proof(sender: Any, receiver: Any) -> Answer:
+    try:
+        one, other = (jsonschema_rs.canonicalize(schema, offline=True) for schema in (receiver, sender))
+        return Answer(str(one.covers(other).value))
+    except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
+        return Answer.UNKNOWN
+
+
+def _validator(schema: Any) -> Any:
+    try:
+        return jsonschema_rs.validator_for(schema, offline=True)
+    except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
+        return None
+
+
+def _can_be_closed(node: Any) -> bool:
+    """Whether nothing in a schema would change its meaning if its objects were closed."""
+    if is_object(node):
+        mixed = "properties" in node and node.keys() & {"anyOf", "oneOf", "$ref"}
+        return not (mixed or node.keys() & _TANGLED) and all(map(_can_be_closed, node.values()))
+    return all(map(_can_be_closed, node)) if is_array(node) else True
+
+
+def _closed(node: Any) -> Any:
+    """A schema whose objects have no members but those that it names, unless it says that there are others."""
+    if is_object(node):
+        found = {key: value if key in ("const", "enum", "default") else _closed(value) for key, value in node.items()}
+        is_record = is_object(node.get("properties")) or node.get("type") == "object"
+        if is_record and isinstance(node.get("type", "object"), str | list) and "additionalProperties" not in node:
+            found["additionalProperties"] = False
+        return found
+    return [_closed(child) for child in node] if is_array(node) else node

@@ -1,0 +1,116 @@
+"""What a server offers, as frozen dataclasses: its tools, prompts and resources, with their types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_bindgen.protocol import Protocol
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool.
+
+    Attributes:
+        name: Its name on the wire.
+        stub: Its name in Python.
+        description: What it is for; empty where the contract has no words.
+        input: The definition of its arguments.
+        output: The definition of its structured result, if it promises one.
+        raw: The entry as it stands in the contract.
+    """
+
+    name: str
+    stub: str
+    description: str
+    input: str
+    output: str | None
+    raw: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt.
+
+    Attributes:
+        name: Its name on the wire.
+        stub: Its name in Python.
+        description: What it is for; empty where the contract has no words.
+        arguments: The definition of its arguments, if it has any.
+        raw: The entry as it stands in the contract.
+    """
+
+    name: str
+    stub: str
+    description: str
+    arguments: str | None
+    raw: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A resource.
+
+    Attributes:
+        uri: Its address.
+        name: Its name on the wire.
+        stub: Its name in Python.
+        description: What it is; empty where the contract has no words.
+        raw: The entry as it stands in the contract.
+    """
+
+    uri: str
+    name: str
+    stub: str
+    description: str
+    raw: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A resource template.
+
+    Attributes:
+        uri_template: The addresses that it stands for (RFC 6570).
+        name: Its name on the wire.
+        stub: Its name in Python.
+        description: What the resources are; empty where the contract has no words.
+        variables: The definition of its variables.
+        raw: The entry as it stands in the contract.
+    """
+
+    uri_template: str
+    name: str
+    stub: str
+    description: str
+    variables: str
+    raw: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a server offers.
+
+    Attributes:
+        tools: Its tools, in the order of the contract, as all that follows.
+        prompts: Its prompts.
+        resources: Its resources.
+        templates: Its resource templates.
+        info: Who it says that it is, if the contract tells.
+        instructions: How it says that it wants to be used, if the contract tells.
+        revision: The revision whose forms the entries have, if the contract tells.
+        document: The whole, as it was read.
+        types: The definitions that the entries name, as a protocol without methods.
+    """
+
+    tools: tuple[Tool, ...]
+    prompts: tuple[Prompt, ...]
+    resources: tuple[Resource, ...]
+    templates: tuple[Template, ...]
+    info: Mapping[str, Any] | None
+    instructions: str | None
+    revision: str | None
+    document: Mapping[str, Any]
+    types: Protocol

@@ -1,0 +1,207 @@
+"""One JSON Schema of a contract with its references: all of them lead to a place in the same schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, unquote
+
+import jsonschema_rs
+
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.pointer import join, split, step
+
+_SCHEMAS = (
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+)
+_LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
+_MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
+_IN_PLACE = frozenset(
+    {"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
+)  # these look at the same value again
+_HERE = "urn:mcp-bindgen:schema"
+_OLD = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
+
+
+class Root:
+    """A schema, with every schema inside of it by its pointer.
+
+    Args:
+        schema: The schema.
+        pointer: Where it stands in the document.
+
+    Attributes:
+        old: Whether it is written in a draft in which a reference hides what stands beside it.
+
+    Raises:
+        BadInput: A reference leads out of the schema, nowhere, or only back to itself.
+    """
+
+    def __init__(self, schema: Any, pointer: str) -> None:
+        self.pointer = pointer
+        self.schema = schema
+        dialect = schema.get("$schema", "") if is_object(schema) else ""
+        self.old = any(name in str(dialect) for name in _OLD)
+        self._schemas: dict[str, Any] = {}
+        self._inside: dict[str, list[tuple[str, str]]] = {}
+        self._walk("")
+        self._anchors = {
+            node[keyword]: place
+            for place, node in self._schemas.items()
+            if is_object(node)
+            for keyword in ("$anchor", "$dynamicAnchor")
+            if isinstance(node.get(keyword), str)
+        }
+        self._ids = {
+            node[keyword]: place
+            for place, node in self._schemas.items()
+            if is_object(node)
+            for keyword in ("$id", "id")
+            if isinstance(node.get(keyword), str) and (keyword == "$id" or self.old)
+        }
+        self._targets: dict[str, str | None] = {}
+        pending = list(self._schemas)
+        while pending:  # a reference may lead to a place that no keyword leads to
+            known = len(self._schemas)
+            for place in pending:
+                self._follow(place)
+            pending = list(self._schemas)[known:]
+        self._check_grounded()
+
+    def at(self, place: str) -> Any:
+        """The schema at `place`, a pointer inside of this schema."""
+        return self._schemas[place]
+
+    def target(self, place: str) -> str | None:
+        """Where the reference at `place` leads, if there is one and it is known where."""
+        return self._targets.get(place)
+
+    def accepts(self, place: str, value: Any) -> bool:
+        """Whether the schema at `place` accepts `value`; what cannot be said is a no."""
+        dialect = {"$schema": self.schema["$schema"]} if "$schema" in self.schema else {}
+        try:
+            registry = jsonschema_rs.Registry([(_HERE, self.schema)])
+            asked = {**dialect, "$ref": f"{_HERE}#{quote(place)}"}
+            return jsonschema_rs.validator_for(asked, registry=registry, offline=True).is_valid(value)
+        except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
+            return False
+
+    def is_resource(self, place: str) -> bool:
+        """Whether the schema at `place` is one of its own, to which references inside of it are relative."""
+        identity = self._schemas[place].get("$id")
+        return place != "" and isinstance(identity, str) and not identity.startswith("#")
+
+    def _walk(self, start: str) -> None:
+        pending = [(start, _find(self.schema, start))]
+        while pending:
+            place, node = pending.pop()
+            if place in self._schemas:
+                continue
+            self._schemas[place] = node
+            inside = list(_children(node, place)) if is_object(node) else []
+            self._inside[place] = [(keyword, child) for keyword, child, _ in inside]
+            pending.extend((child, schema) for _, child, schema in reversed(inside))
+
+    def _follow(self, place: str) -> None:
+        node = self._schemas[place]
+        if not is_object(node) or not isinstance(reference := node.get("$ref"), str):
+            return
+        base, _, fragment = reference.partition("#")
+        inner = self._ids.get(base, "") if base else ""
+        if base and base not in self._ids:
+            raise self._error(
+                place,
+                f"the reference {reference!r} leads out of the schema, and nothing is fetched",
+                "move what it refers to into '$defs'",
+            )
+        if inner or self._within_resource(place):
+            self._targets[place] = None  # it is relative to another schema: what it says is left to the validator
+            return
+        fragment = unquote(fragment)
+        found = fragment if fragment == "" or fragment.startswith("/") else self._anchors.get(fragment)
+        if found is None:
+            found = self._ids.get(f"#{fragment}")
+        if found is not None and found not in self._schemas and isinstance(_find(self.schema, found), dict | bool):
+            self._walk(found)
+        if found is None or found not in self._schemas:
+            raise self._error(place, f"the reference {reference!r} leads nowhere", "refer to an entry of '$defs'")
+        self._targets[place] = found
+
+    def _within_resource(self, place: str) -> bool:
+        above = place
+        while above:
+            if above in self._schemas and is_object(self._schemas[above]) and self.is_resource(above):
+                return True
+            above = above.rpartition("/")[0]
+        return False
+
+    def _check_grounded(self) -> None:
+        """A schema may contain itself below a property or an item, but it may not *be* itself."""
+        done: set[str] = set()
+        for start in self._schemas:
+            trail: list[tuple[str, Iterator[str]]] = [(start, self._same(start))] if start not in done else []
+            open_ = {start}
+            while trail:
+                place, rest = trail[-1]
+                follower = next(rest, None)
+                if follower is None:
+                    trail.pop()
+                    open_.discard(place)
+                    done.add(place)
+                elif follower in open_:
+                    raise self._error(
+                        place, "the references go in a circle", "break the circle with a property or an item"
+                    )
+                elif follower not in done:
+                    open_.add(follower)
+                    trail.append((follower, self._same(follower)))
+
+    def _same(self, place: str) -> Iterator[str]:
+        """The places that look at the same value as `place`."""
+        yield from (child for keyword, child in self._inside[place] if keyword in _IN_PLACE)
+        target = self._targets.get(place)
+        if target is not None:
+            yield target
+
+    def _error(self, place: str, message: str, fix: str) -> BadInput:
+        return BadInput(message, pointer=self.pointer + place, fix=fix)
+
+
+def _find(schema: Any, place: str) -> Any:
+    node = schema
+    try:
+        for token in split(place):
+            node = step(node, token)
+    except KeyError:
+        return None
+    return node
+
+
+def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]]:
+    """The schemas directly inside of `node`: keyword, place, schema."""
+    for keyword in _SCHEMAS:
+        if isinstance(node.get(keyword), dict | bool):
+            yield keyword, join(place, keyword), node[keyword]
+    for keyword in _LISTS:
+        members: Any = node.get(keyword)
+        if is_array(members):
+            for index, member in enumerate(members):
+                yield keyword, join(place, keyword, index), member
+    for keyword in _MAPS:
+        named: Any = node.get(keyword)
+        if is_object(named):
+            for name, member in named.items():
+                if isinstance(member, dict | bool):  # `dependencies` may have lists
+                    yield keyword, join(place, keyword, name), member

@@ -1,0 +1,155 @@
+"""Contracts as text: strict JSON, or YAML 1.2 that says nothing but JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.check import DEEPEST
+from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.pointer import join, split
+
+_YAML = (".yaml", ".yml")
+
+
+def read(path: Path) -> Any:
+    """The document in a file; its name says whether it is YAML.
+
+    Raises:
+        BadInput: The file cannot be read, or does not hold a JSON document.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", file=path, fix="give the path of a contract") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"is not UTF-8 (byte {error.start})", file=path, fix="save it as UTF-8") from None
+    with locating(path):
+        return _yaml(text) if path.suffix.lower() in _YAML else _json(text)
+
+
+def write(document: Any, path: Path | None = None) -> str:
+    """`document` as text: YAML where the file's name says so, else JSON; members keep their order.
+
+    Returns:
+        The text, which is also written to `path`, if there is one.
+
+    Raises:
+        BadInput: The file cannot be written.
+    """
+    if path is not None and path.suffix.lower() in _YAML:
+        buffer = io.StringIO()
+        yaml: Any = YAML(typ="safe", pure=True)
+        yaml.default_flow_style = False
+        yaml.allow_unicode = True
+        yaml.width = 110
+        yaml.sort_base_mapping_type_on_output = False
+        yaml.representer.ignore_aliases = _never_an_alias
+        yaml.dump(document, buffer)
+        text = buffer.getvalue()
+    else:
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if path is not None:
+        try:
+            path.write_text(text, "utf-8", newline="\n")
+        except OSError as error:
+            raise BadInput(f"cannot be written ({error.strerror})", file=path, fix="choose another file") from None
+    return text
+
+
+def check(document: Any) -> None:
+    """Refuses what is no JSON: dates, numbers that are not finite, halves of characters, depths without end.
+
+    Raises:
+        BadInput: With the pointer to the first such place.
+    """
+    level: list[tuple[str, Any]] = [("", document)]
+    for _ in range(DEEPEST):
+        level = [inner for place, node in level for inner in _checked(place, node)]
+        if not level:
+            return
+    raise BadInput(
+        "is nested too deeply", pointer=join("", *split(level[0][0])[:3]), fix="give the schema there a name in '$defs'"
+    )
+
+
+def _checked(place: str, node: Any) -> list[tuple[str, Any]]:
+    """What is inside of `node`, which is checked itself."""
+    if is_object(node):
+        members: dict[Any, Any] = node
+        for name in members:
+            if not isinstance(name, str):
+                raise BadInput(f"the member {name!r} has no text as its name", pointer=place, fix="put it in quotes")
+        return [(join(place, name), child) for name, child in node.items()] + [(place, name) for name in node]
+    if is_array(node):
+        return [(join(place, index), child) for index, child in enumerate(node)]
+    if not (node is None or isinstance(node, str | int | float)):
+        raise BadInput(f"is no JSON value but a {type(node).__name__}", pointer=place, fix="put it in quotes")
+    try:
+        json.dumps(node, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        raise BadInput("has half of a character", pointer=place, fix="write the whole surrogate pair") from None
+    except ValueError:
+        raise BadInput("is a number that JSON does not have", pointer=place, fix="use a finite, shorter one") from None
+    return []
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise BadInput(f"is not JSON: {error.msg} at {where}", fix="correct it there") from None
+    except RecursionError:
+        raise BadInput("is nested too deeply to be a contract", fix="give the result of tools/list") from None
+    except ValueError:
+        raise BadInput("has a number with too many digits", fix="use a smaller one") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"the member {twice!r} stands twice in one object", fix="remove one of them")
+    return result
+
+
+def _yaml(text: str) -> Any:
+    yaml: Any = YAML(typ="safe", pure=True)
+    # A date or bytes would not be JSON; what looks like them is the text that is written there.
+    for tag in ("timestamp", "binary"):
+        yaml.constructor.add_constructor(f"tag:yaml.org,2002:{tag}", _as_written)
+    try:
+        return yaml.load(text)
+    except DuplicateKeyError as error:
+        raise BadInput(f"a member stands twice in one object{_line(error)}", fix="remove one of them") from None
+    except MarkedYAMLError as error:
+        marked: Any = error
+        problem = str(marked.problem or marked.context or "it cannot be understood")
+        raise BadInput(f"is not YAML: {problem}{_line(error)}", fix="correct it there") from None
+    except (YAMLError, ValueError) as error:
+        raise BadInput(f"is not YAML: {str(error).splitlines()[0]}", fix="correct it there") from None
+    except RecursionError:
+        raise BadInput("is nested too deeply to be a contract", fix="give the result of tools/list") from None
+
+
+def _as_written(loader: Any, node: Any) -> Any:
+    return loader.construct_scalar(node)
+
+
+def _never_an_alias(data: object) -> bool:
+    return True
+
+
+def _line(error: Any) -> str:
+    mark = error.problem_mark or error.context_mark
+    return f" at line {mark.line + 1} column {mark.column + 1}" if mark is not None else ""

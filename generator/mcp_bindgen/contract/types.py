@@ -1,0 +1,329 @@
+"""From the JSON Schemas of a contract to types. A type accepts whatever its schema accepts, and often more.
+
+What Python cannot say, such as `not`, `if`, `patternProperties` or a pattern, widens the type; the exact check is that
+of a validator at run time. Numbers of an `enum` become plain numbers: JSON's `1.0` is `1`, but it is no `Literal[1]`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias, cast
+
+from mcp_bindgen.protocol.model import (
+    Array,
+    Const,
+    Definition,
+    Field,
+    Free,
+    Json,
+    Map,
+    Object,
+    Ref,
+    Scalar,
+    Type,
+    Union,
+)
+from mcp_bindgen.spec.json import is_array, is_object, listed
+from mcp_bindgen.spec.pointer import join, split
+
+from . import names
+from .references import Root
+
+_MOST = 2000  # definitions of one schema; a schema that multiplies its parts gets plain JSON after them
+_KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
+_STRUCTURE = ("properties", "patternProperties", "additionalProperties", "items", "prefixItems")
+_SAYING = frozenset({*_STRUCTURE, "additionalItems", "anyOf", "const", "enum", "nullable", "oneOf", "required", "type"})
+_TYPELESS = _SAYING - {"type"}
+
+Places: TypeAlias = tuple[str, ...]
+"""Schemas that hold for one value, all of them, by their pointers."""
+
+
+class Reader:
+    """Reads one schema into definitions.
+
+    Args:
+        root: The schema.
+        name: The name of its definition.
+        scope: Gives the names of the others.
+    """
+
+    def __init__(self, root: Root, name: str, scope: names.Scope) -> None:
+        self.root = root
+        self.name = name
+        self.scope = scope
+        self.made: dict[tuple[Places, str], str] = {(("",), ""): name}
+        self.pending: deque[tuple[Places, str, str]] = deque([(("",), "", name)])
+        self.definitions: dict[str, Definition] = {}
+
+    def read(self, doc: str) -> dict[str, Definition]:
+        """Name -> definition of the schema and of all that it needs; `doc` describes it where it does not itself."""
+        while self.pending:
+            places, part, name = self.pending.popleft()
+            schemas = self._expanded(places)
+            whole = self._object(schemas, name) if part else self._type(schemas, name, name)
+            words = self._doc(places) or (doc if name == self.name else f"A part of `{self.name}`.")
+            self.definitions[name] = Definition(name, whole, words, hoisted=name != self.name)
+        return self.definitions
+
+    # --- what holds for a value -------------------------------------------------------------------------------
+
+    def _atoms(self, places: Iterable[str]) -> tuple[list[str], list[str]]:
+        """The places that say something themselves, and the targets of references, with `allOf` followed."""
+        own: dict[str, None] = {}
+        targets: dict[str, None] = {}
+        pending = list(places)
+        while pending:
+            place = pending.pop(0)
+            node = self.root.at(place)
+            if not is_object(node) or self.root.is_resource(place):
+                continue
+            target = self.root.target(place)
+            if target is not None:
+                targets[target] = None
+            if "$ref" in node and self.root.old:
+                continue
+            if _SAYING & node.keys():
+                own[place] = None
+            pending += [join(place, "allOf", index) for index in range(len(node.get("allOf", ())))]
+        return list(own), list(targets)
+
+    def _expanded(self, places: Places) -> Places:
+        """The places that say something, with references followed."""
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        own, targets = self._atoms(places)
+        while True:
+            found.update(dict.fromkeys(own))
+            fresh = [target for target in targets if target not in seen]
+            if not fresh:
+                return tuple(found)
+            seen.update(fresh)
+            own, targets = self._atoms(fresh)
+
+    def _read(self, places: Places, stem: str, kinds: Sequence[str] | None = None) -> Type:
+        """The type of a value for which all of `places` hold, in a place of its own."""
+        own, targets = self._atoms(places)
+        if targets and not any(_TYPELESS & self.root.at(place).keys() for place in own):
+            own = []
+        if len(targets) == 1 and not own:
+            return self._referred(targets[0])
+        known = self.made.get((places, ""))
+        return Ref(known) if known else self._type(self._expanded(places), stem, kinds=kinds)
+
+    def _referred(self, target: str) -> Type:
+        node = self.root.at(target)
+        if isinstance(node, bool):
+            return Free()
+        member = next((token for token in reversed(split(target)) if not token.startswith("$")), "")
+        return self._named((target,), "", names.inner(self.name, member))
+
+    def _named(self, places: Places, part: str, stem: str) -> Type:
+        key = (places, part)
+        if key not in self.made:
+            if len(self.made) >= _MOST:
+                return Free()
+            self.made[key] = self.scope.claim(stem)
+            self.pending.append((*key, self.made[key]))
+        return Ref(self.made[key])
+
+    # --- types ------------------------------------------------------------------------------------------------
+
+    def _type(self, places: Places, stem: str, top: str = "", kinds: Sequence[str] | None = None) -> Type:
+        """The type of a value for which the plain schemas at `places` hold.
+
+        Args:
+            places: The schemas.
+            stem: What names an object inside of it, or itself.
+            top: The name of the definition that it is for, if it is for one.
+            kinds: The JSON types that it may have, as far as that is known.
+        """
+        nodes = [self.root.at(place) for place in places]
+        for node in nodes:
+            kinds = _meet(kinds, node.get("type"))
+        nullable = any(node.get("nullable") is True for node in nodes)
+        found = self._plain(places, nodes, stem, "" if nullable else top, kinds)
+        return _union([found, Scalar("null")]) if nullable else found
+
+    def _plain(
+        self, places: Places, nodes: list[dict[str, Any]], stem: str, top: str, kinds: Sequence[str] | None
+    ) -> Type:
+        values = [[node["const"]] if "const" in node else node["enum"] for node in nodes if {"const", "enum"} & {*node}]
+        if values:
+            return _values(min(values, key=len), kinds)
+        if not any(keyword in node for node in nodes for keyword in _STRUCTURE):
+            for place, node in zip(places, nodes, strict=True):
+                keyword = "anyOf" if "anyOf" in node else "oneOf"
+                if keyword in node:
+                    return self._alternatives(
+                        join(place, keyword), len(node[keyword]), top and f"{top}Option", stem, kinds
+                    )
+        if kinds is None:
+            return Free()
+        if top and list(kinds) == ["object"] and (top == self.name or self._has_members(nodes)):
+            return self._object(places, top)
+        return _union([self._single(kind, places, nodes, stem, top) for kind in kinds])
+
+    def _alternatives(self, place: str, count: int, option: str, stem: str, kinds: Sequence[str] | None) -> Type:
+        stem = option or stem
+        nodes = [self.root.at(join(place, index)) for index in range(count)]
+        inline = [index for index, node in enumerate(nodes) if is_object(node) and self._has_members([node])]
+        options: list[Type] = []
+        for index in range(count):
+            number = str(inline.index(index) + 1) if index in inline and len(inline) > 1 else ""
+            options.append(self._read((join(place, index),), f"{stem}{number}", kinds))
+        return _union(options)
+
+    def _single(self, kind: str, places: Places, nodes: list[dict[str, Any]], stem: str, top: str) -> Type:
+        match kind:
+            case "array":
+                return Array(self._items(places, nodes, f"{stem}Item" if top else stem))
+            case "object":
+                if not self._has_members(nodes):
+                    extra = self._extra(places, nodes, f"{stem}Value" if top else stem)
+                    return Map(Free() if extra is None else extra)
+                alone = not top and all(node.get("type") == "object" and "nullable" not in node for node in nodes)
+                return self._named(places, "" if alone else "object", f"{stem}Value" if top else stem)
+            case "string" | "integer" | "number" | "boolean" | "null":
+                return Scalar(kind)
+            case _:
+                return Free()
+
+    def _items(self, places: Places, nodes: list[dict[str, Any]], stem: str) -> Type:
+        for place, node in zip(places, nodes, strict=True):
+            first = "prefixItems" if "prefixItems" in node and not self.root.old else "items"
+            if is_array(node.get(first)):
+                rest = "items" if first == "prefixItems" else "additionalItems"
+                types = [self._read((join(place, first, index),), stem) for index in range(len(node[first]))]
+                if node.get(rest, True) is not False:
+                    types.append(self._read((join(place, rest),), stem) if rest in node else Free())
+                return _union(types) if types else Free()
+        several = tuple(
+            join(place, "items") for place, node in zip(places, nodes, strict=True) if is_object(node.get("items"))
+        )
+        return self._read(several, stem) if several else Free()
+
+    @staticmethod
+    def _has_members(nodes: Iterable[dict[str, Any]]) -> bool:
+        return any(
+            node.get("properties") or node.get("required") or node.get("additionalProperties") is False
+            for node in nodes
+        )
+
+    def _extra(self, places: Places, nodes: list[dict[str, Any]], stem: str) -> Type | None:
+        """The type of members without a name of their own; `None` if there may be none."""
+        found: Type = Free()
+        for place, node in zip(places, nodes, strict=True):
+            if "additionalProperties" not in node or node.get("patternProperties"):
+                continue
+            if node["additionalProperties"] is False:
+                return None
+            if found == Free():
+                found = self._read((join(place, "additionalProperties"),), stem)
+        return found
+
+    # --- objects ----------------------------------------------------------------------------------------------
+
+    def _object(self, places: Places, name: str) -> Object:
+        nodes = [self.root.at(place) for place in places]
+        members: dict[str, list[str]] = {}
+        required: set[str] = set()
+        for place, node in zip(places, nodes, strict=True):
+            for wire in node.get("properties", {}):
+                members.setdefault(wire, []).append(join(place, "properties", wire))
+            required.update(wire for wire in node.get("required", ()) if isinstance(wire, str))
+        for wire in [wire for node in nodes for wire in listed(node.get("required", []))]:
+            if isinstance(wire, str):
+                members.setdefault(wire, [])
+        python = names.fields(members)
+        extra = self._extra(places, nodes, names.inner(name, "extra"))
+        return Object(
+            tuple(
+                self._field(wire, python[wire], tuple(found), wire in required, names.inner(name, wire))
+                if found
+                else Field(wire, python[wire], Free() if extra is None else extra, wire in required)
+                for wire, found in members.items()
+            ),
+            extra,
+        )
+
+    def _field(self, wire: str, name: str, places: Places, required: bool, stem: str) -> Field:
+        type = self._read(places, stem)
+        default: Json = None
+        if required:
+            if isinstance(type, Const) and len(type.values) == 1:
+                default = type.values[0]
+        else:
+            default = self._default(places)
+        fallback = next(
+            (
+                json.dumps(node["default"])
+                for node in map(self.root.at, places)
+                if is_object(node) and "default" in node
+            ),
+            "",
+        )
+        return Field(wire, name, type, required, default, self._doc(places), fallback)
+
+    def _default(self, places: Places) -> Json:
+        """The default of an optional member, if it is a scalar that the member may be."""
+        for place in places:
+            node = self.root.at(place)
+            value: Any = node.get("default") if is_object(node) else None
+            if isinstance(value, str | int | float) and self.root.accepts(place, value):
+                whole = isinstance(value, float) and value.is_integer()
+                return int(value) if whole else cast(Json, value)
+        return None
+
+    def _doc(self, places: Places) -> str:
+        for node in map(self.root.at, places):
+            for keyword in ("description", "title"):
+                if is_object(node) and isinstance(words := node.get(keyword), str) and words.strip():
+                    return words
+        return ""
+
+
+def _meet(kinds: Sequence[str] | None, said: Any) -> Sequence[str] | None:
+    """The JSON types that are both among `kinds` and in the value of a `type`."""
+    if said is None:
+        return kinds
+    names = listed(said)
+    names = [kind for kind in names if kind in _KINDS and not (kind == "integer" and "number" in names)]
+    if kinds is None:
+        return names
+    both = [kind for kind in kinds if kind in names or (kind == "integer" and "number" in names)]
+    return [*both, "integer"] if "number" in kinds and "integer" in names else both
+
+
+def _values(values: list[Any], kinds: Sequence[str] | None) -> Type:
+    """The type of a few values."""
+    texts = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
+    flags = tuple(dict.fromkeys(value for value in values if isinstance(value, bool)))
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    types: list[Type] = []
+    if texts and (kinds is None or "string" in kinds):
+        types.append(Const(texts))
+    if flags:
+        types.append(Scalar("boolean") if len(flags) == 2 else Const(flags))
+    if numbers:
+        types.append(Scalar("integer" if all(float(number).is_integer() for number in numbers) else "number"))
+    if None in values:
+        types.append(Scalar("null"))
+    if any(map(is_array, values)):
+        types.append(Array(Free()))
+    if any(map(is_object, values)):
+        types.append(Map(Free()))
+    return _union(types)
+
+
+def _union(types: Iterable[Type]) -> Type:
+    """One of `types`; with any JSON among them, or without any, it is any JSON."""
+    flat: list[Type] = []
+    for type in types:
+        flat += type.members if isinstance(type, Union) else (type,)
+    unique = tuple({repr(type): type for type in flat}.values())  # to Python, the constants 1 and true are equal
+    if not unique or Free() in unique:
+        return Free()
+    return unique[0] if len(unique) == 1 else Union(unique)
