@@ -23,8 +23,20 @@ HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydant
 LONGEST = 430
 
 MAY_IMPORT = {
-    "cli": {"scaffold", "diff", "emit", "protocol", "spec", "runtime"},
-    "scaffold": {"emit", "protocol", "spec"},
+    "cli": {"scaffold", "contract", "diff", "emit", "protocol", "spec", "runtime"},
+    "scaffold": {
+        "contract",
+        "diff",
+        "emit",
+        "protocol",
+        "spec",
+        "runtime.contract",
+        "runtime.lazy",
+        "runtime.model",
+        "runtime.vocabulary",
+    },
+    "testing": {"protocol", "spec", "runtime"},
+    "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.model"},
     "diff": {"protocol", "spec"},
     "emit": {"protocol", "spec", "runtime.model"},
     "protocol": {"spec"},

@@ -12,14 +12,18 @@ from mcp_bindgen.spec import BadInput
 
 from .call import call
 from .check import check
+from .client import client
+from .contract import contract
 from .diff import diff
 from .generate import generate
 from .history import history
 from .methods import methods
 from .migrate import migrate
 from .output import MARKUP
+from .scaffold import scaffold
 from .schema import schema
 from .show import show
+from .upgrade import upgrade
 
 app = typer.Typer(
     name="mcp-bindgen",
@@ -33,9 +37,13 @@ app.command()(check)
 app.command()(diff)
 app.command(context_settings={"ignore_unknown_options": True})(history)  # error codes look like options
 app.command()(migrate)
+app.command()(upgrade)
 app.command()(methods)
 app.command()(show)
 app.command()(call)
+app.command()(client)
+app.add_typer(scaffold, name="scaffold")
+app.add_typer(contract, name="contract")
 app.add_typer(schema, name="schema")
 
 

@@ -1,0 +1,129 @@
+"""`mcp-bindgen client`: a typed client of one server."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcp_bindgen.contract.compare import compare_contracts
+from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.contract.report import text
+from mcp_bindgen.protocol import build
+from mcp_bindgen.scaffold import client_class, client_files, replace_generated
+from mcp_bindgen.scaffold.check.client_module import ClientModule
+from mcp_bindgen.scaffold.plan import default_revision
+from mcp_bindgen.scaffold.project import is_module
+from mcp_bindgen.spec import BadInput, Store
+
+from .contract import contract_at
+from .live import Env, Revision, Timeout, Verbose
+from .output import page
+
+_DOCUMENTS = (".json", ".yaml", ".yml")
+
+
+def client(
+    server: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="SERVER",
+            help="A command in quotes that starts a server, its URL, FILE.json#name of an mcpServers file, "
+            "or the file of a contract.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.py", help="The module to write.")],
+    name: Annotated[str | None, typer.Option("--name", metavar="CLASS", help="The name of the class.")] = None,
+    revision: Revision = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; say whether the server is still what the module expects.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Move files that were edited aside.")] = False,
+    timeout: Timeout = 30,
+    env: Env = None,
+    verbose: Verbose = False,
+) -> None:
+    """Write a typed client of a server: a module with a method for each tool, prompt and resource.
+
+    The contract that it was made of is saved beside it. With `--check` the server is compared with that contract: the
+    exit code is 1 when a change breaks the client, or when the module is not what the contract gives.
+
+    Examples:
+
+    `mcp-bindgen client --from 'npx -y @modelcontextprotocol/server-everything' --out src/app/everything.py`
+
+    `mcp-bindgen client --from servers.json#weather --out src/app/weather.py --check`
+    """
+    if out.suffix != ".py" or not is_module(out.stem):
+        raise BadInput("is not the name of a module", file=out, fix="give --out a file like everything.py")
+    if name is not None and not is_module(name):
+        raise BadInput(f"{name!r} is not the name of a class", fix="use letters, digits and _, and no keyword")
+    if check and (force or name is not None):
+        raise BadInput("--check writes nothing, so --force and --name mean nothing", fix="leave them out")
+    if check:
+        _check(ClientModule.read(out), server, revision, env or (), timeout, verbose)
+        return
+    contract = contract_at(server, revision, timeout=timeout, env=env or (), verbose=verbose)
+    protocol = build(Store().effective(revision or contract.revision or default_revision(Store())))
+    class_name = name or client_class(out.stem)
+    words = ["mcp-bindgen", "client", "--from", _portable(server), "--out", _portable(str(out))]
+    words += ["--name", name] if name else []
+    words += ["--revision", revision] if revision else []
+    files = client_files(contract, protocol, class_name, out.stem, _source(contract, server), shlex.join(words))
+    report = replace_generated(out.parent, files, force=force, sweep=False)
+    for line in report.lines():
+        print(line)
+    print(f"{class_name}: {_summary(contract)}, MCP {protocol.revision}")
+    if not report.complete:
+        raise typer.Exit(1)
+
+
+def _check(
+    module: ClientModule, server: str, revision: str | None, env: Sequence[str], timeout: float, verbose: bool
+) -> None:
+    """Says what is wrong with a module and its server; exits with 1 if that breaks the client."""
+    problems = list(module.problems())
+    for problem in problems:
+        print(problem)
+    asked = revision or module.revision
+    live = contract_at(server, asked, timeout=timeout, env=env, verbose=verbose)
+    comparison = compare_contracts(module.contract(), live)
+    width, colour = page()
+    sys.stdout.write(text(comparison, width=width, colour=colour))
+    refused = Path(server).suffix not in _DOCUMENTS and live.revision not in (None, asked)
+    if refused:
+        print(f"The server does not speak MCP {asked}, as the client does; it speaks {live.revision}.")
+    if problems or comparison.breaking or refused:
+        raise typer.Exit(1)
+
+
+def _source(contract: Contract, server: str) -> str:
+    """What a contract was read from, in a few words: a server's name and version, or else how it was named."""
+    info = contract.info or {}
+    return " ".join(str(info[key]) for key in ("name", "version") if info.get(key)) or _portable(server)
+
+
+def _portable(word: str) -> str:
+    """A path as it can be given from here on another machine too; other words as they are."""
+    path = Path(word)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        return path.relative_to(Path.cwd()).as_posix()
+    return word
+
+
+def _summary(contract: Contract) -> str:
+    counts = {
+        "tools": len(contract.tools),
+        "prompts": len(contract.prompts),
+        "resources": len(contract.resources),
+        "templates": len(contract.templates),
+    }
+    return (
+        ", ".join(f"{count} {what if count != 1 else what[:-1]}" for what, count in counts.items() if count)
+        or "nothing"
+    )

@@ -1,0 +1,181 @@
+"""`mcp-bindgen scaffold`: starts a project that its user owns."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mcp_bindgen.scaffold.files import refuse_occupied, rehearse, tree, write_new
+from mcp_bindgen.scaffold.layout import layout
+from mcp_bindgen.scaffold.names import names_of
+from mcp_bindgen.scaffold.plan import Plan, plan
+from mcp_bindgen.scaffold.project import Kind
+from mcp_bindgen.scaffold.server import calls
+from mcp_bindgen.spec import BadInput
+
+from . import live
+from .interview import interview
+from .options import names
+
+if TYPE_CHECKING:
+    from mcp_bindgen.contract.model import Contract
+
+Name = Annotated[str | None, typer.Argument(help="What to call it, as in weather-app; asked for on a terminal.")]
+Revisions = Annotated[
+    list[str] | None, typer.Option("--revision", metavar="R", help="A revision to speak; repeatable.")
+]
+With = Annotated[
+    str | None, typer.Option("--with", metavar="NAMES", help="What to offer: tools,prompts,resources,logging")
+]
+Transport = Annotated[str | None, typer.Option(metavar="NAMES", help="How messages travel: stdio,http")]
+ContractFile = Annotated[
+    Path | None, typer.Option("--contract", metavar="FILE", help="The server's tools, prompts and resources.")
+]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="SERVER", help="A live server whose contract to take: command or URL.")
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to put the project's folder into.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
+
+_EVERYTHING = "npx -y @modelcontextprotocol/server-everything"
+
+scaffold = typer.Typer(help="Start a project of your own.", no_args_is_help=True)
+
+
+@scaffold.command()
+def server(
+    name: Name = None,
+    revision: Revisions = None,
+    with_: With = None,
+    transport: Transport = None,
+    contract: ContractFile = None,
+    out: Out = Path(),
+    dry_run: DryRun = False,
+) -> None:
+    """Start a server: a small project with first answers, tests that pass, and a README.
+
+    Examples:
+
+    `mcp-bindgen scaffold server weather`
+
+    `mcp-bindgen scaffold server weather --with tools,resources --transport stdio,http`
+
+    `mcp-bindgen scaffold server weather --contract weather.yaml`
+    """
+    if name is None:
+        name, revision, with_, transport = interview("server", revision, with_, transport, contract)
+    _start("server", name, revision, with_, transport, _read(contract), contract, out, dry_run)
+
+
+@scaffold.command()
+def client(
+    name: Name = None,
+    revision: Revisions = None,
+    with_: Annotated[
+        str | None, typer.Option("--with", metavar="NAMES", help="What to offer: sampling,elicitation,roots")
+    ] = None,
+    transport: Transport = None,
+    contract: ContractFile = None,
+    from_: From = None,
+    env: live.Env = None,
+    out: Out = Path(),
+    dry_run: DryRun = False,
+) -> None:
+    """Start a client: a small project that connects to a server, with tests that pass, and a README.
+
+    Examples:
+
+    `mcp-bindgen scaffold client explorer --with sampling,roots`
+
+    `mcp-bindgen scaffold client explorer --from 'npx -y @modelcontextprotocol/server-everything'`
+    """
+    if contract is not None and from_ is not None:
+        raise BadInput("--contract and --from are two contracts", fix="leave one of them out")
+    if name is None:
+        name, revision, with_, transport = interview("client", revision, with_, transport, contract or from_)
+    known, source = _read(contract), contract
+    if from_ is not None:
+        known, source = _export(from_, env or []), Path("contract.json")
+    shown = from_ if from_ is not None and not env else _EVERYTHING
+    _start("client", name, revision, with_, transport, known, source, out, dry_run, shown)
+
+
+def _read(file: Path | None) -> tuple[Contract, str] | None:
+    """A contract, and the file as it is."""
+    if file is None:
+        return None
+    from mcp_bindgen.contract.document import read_contract
+
+    return read_contract(file), file.read_bytes().decode("utf-8")
+
+
+def _export(server: str, env: list[str]) -> tuple[Contract, str]:
+    """The contract of a live server, and the file that says it."""
+    from mcp_bindgen.contract.document import contract_of
+
+    document = live.offers(server, env=env)
+    return contract_of(document), json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _start(
+    kind: Kind,
+    name: str,
+    revisions: list[str] | None,
+    with_: str | None,
+    transport: str | None,
+    known: tuple[Contract, str] | None,
+    source: Path | None,
+    out: Path,
+    dry_run: bool,
+    server: str = _EVERYTHING,
+) -> None:
+    """Plans the project, writes it, and says what to do next."""
+    contract, text = known or (None, None)
+    planned = plan(
+        names_of(name),
+        kind,
+        revisions or (),
+        names(with_, "--with") if with_ is not None else None,
+        names(transport, "--transport") if transport is not None else ("stdio",),
+        contract,
+        source,
+        text,
+    )
+    folder = out / name
+    refuse_occupied(folder)
+    owned = layout(planned)
+
+    def finish(place: Path) -> None:
+        if planned.contract is not None:
+            from mcp_bindgen.scaffold import generate_contract
+
+            generate_contract(place)
+
+    found = rehearse(owned, finish) if dry_run else write_new(folder, owned, finish)
+    typer.echo("\n".join(tree(str(folder), found)))
+    if not dry_run:
+        typer.echo(_next(planned, folder, server))
+
+
+def _next(planned: Plan, folder: Path, server: str) -> str:
+    """The commands to go on with; `server` is what a client may look at."""
+    source, package = shlex.quote(str(folder / "src")), planned.names.package
+    if planned.kind == "server":
+        said = next(iter(calls(planned)), "--list")
+        first = ["Call it:", f"    mcp-bindgen call 'python -m {package}' {said} --env PYTHONPATH={source}"]
+    else:
+        first = ["Let it look at a server:", f"    PYTHONPATH={source} python -m {package} {shlex.quote(server)}"]
+    return "\n".join(
+        [
+            "",
+            *first,
+            "Go on with it:",
+            f"    cd {shlex.quote(str(folder))}",
+            "    python -m pip install --editable '.[dev]'",
+            "    python -m pytest",
+        ]
+    )

@@ -1,0 +1,138 @@
+"""`mcp-bindgen upgrade`: a project of ours speaks another revision."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcp_bindgen.diff.migration.report import text
+from mcp_bindgen.protocol import naming
+from mcp_bindgen.scaffold.project import Project
+from mcp_bindgen.scaffold.upgrade.engine import Upgrade, remaining, replaced
+from mcp_bindgen.scaffold.upgrade.engine import upgrade as prepare
+from mcp_bindgen.scaffold.upgrade.placing import unified
+from mcp_bindgen.scaffold.upgrade.trial import Interpreter
+from mcp_bindgen.spec import Store
+
+from .output import page
+
+_HERE = Path(sys.executable)
+_SEVERAL = 6
+"""How many places of one kind are listed."""
+
+_SAME = "The transports, and how they are started, stay as they are."
+
+
+def upgrade(
+    project: Annotated[Path, typer.Argument(help="The folder of the project.")],
+    to: Annotated[str, typer.Option("--to", metavar="REVISION", help="The revision to speak from now on.")],
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="REVISION", help="The one to replace; the oldest by default.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Move generated files aside that somebody edited.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print a unified diff, the rest to stderr, and write nothing.")
+    ] = False,
+    python: Annotated[
+        Path, typer.Option("--python", metavar="FILE", help="The Python to import with.", show_default="this one")
+    ] = _HERE,
+) -> None:
+    """Take a scaffolded project to another revision, newer or older.
+
+    Generated files are made anew; those that somebody edited are left. In your own files only the name of the bindings
+    changes where they are imported and used, `v2025_11_25` for example; files keep their names. Then it lists what you
+    have to change: what your code uses that the new revision has not, or has otherwise.
+
+    The project stays importable: everything is tried in a copy beside it, where its modules and tests are imported, by
+    another Python if you say so. A file that could not be imported with the new bindings keeps the old ones and is
+    listed. All files are put in place, or none. Have the project under version control all the same.
+
+    The exit code is 0 when nothing is left to change, 1 when something is, and 2 when nothing could be done.
+
+    Examples:
+
+    `mcp-bindgen upgrade weather --to 2026-07-28`
+
+    `mcp-bindgen upgrade . --from 2025-06-18 --to 2025-11-25 --dry-run` shows the changes of a project with several.
+    """
+    store, mine = Store(), Project.read(project)
+    old = replaced(mine, from_, to, store)
+    if old is None:
+        _nothing_to_do(mine, to, store)
+        return
+    found = prepare(project, old, to, interpreter=Interpreter(python), force=force, store=store)
+    if dry_run:
+        typer.echo(unified(found.changes), nl=False)
+    else:
+        found.carry_out()
+    width, colour = page()
+    lines = [*_done(found, python, dry_run), "", *textwrap.wrap(_era(found, store), width), ""]
+    report = text(replace(found.migration, imports=()), width=width, colour=colour)
+    typer.echo("".join(f"{_printable(line)}\n" for line in lines) + report, nl=False, err=dry_run)
+    if not found.is_complete:
+        raise typer.Exit(1)
+
+
+def _nothing_to_do(project: Project, revision: str, store: Store) -> None:
+    print(f"{project.name} speaks MCP {revision} already")
+    for file, other in remaining(project, store).items():
+        print(
+            f"{_printable(str(project.folder / file))} still imports {naming.package(other)}; --from {other} moves it"
+        )
+
+
+def _done(found: Upgrade, python: Path, dry_run: bool) -> Iterator[str]:
+    """What was done, a line for each file."""
+    here = found.project.folder
+    yield f"{found.project.name}: MCP {found.old} -> {found.new}{' (nothing is written)' if dry_run else ''}"
+    for file, lines in found.moved.items():
+        yield f"moved      {here / file}:{_several(map(str, lines))}"
+    if found.generated is not None:
+        for line in replace(found.generated, folder=here / found.generated.folder).lines():
+            yield f"generated  {line}"
+    for one in found.left:
+        yield f"left       {here / one.file}:{one.line} {one.reason}"
+    if found.left:
+        again = f"mcp-bindgen upgrade {here} --from {found.old} --to {found.new}"
+        yield f"           These keep {naming.package(found.old)}. Change what is listed below, then: {again}"
+    for file, failure in found.broken.items():
+        yield f"unknown    {here / file} could not be imported before: {failure.reason}"
+    if found.broken and python == _HERE:
+        yield "           If they need another Python, give it with --python."
+    if found.mentions:
+        yield f"mentions   {found.old} is still named in {_several(str(here / one) for one in found.mentions)}"
+
+
+def _several(places: Iterator[str]) -> str:
+    listed = list(places)
+    more = f" and {len(listed) - _SEVERAL} more" if len(listed) > _SEVERAL else ""
+    return ", ".join(listed[:_SEVERAL]) + more
+
+
+def _era(found: Upgrade, store: Store) -> str:
+    """What becomes of the handshake and the transports."""
+    new = found.new
+    match store.pin(found.old).era, store.pin(new).era:
+        case "stateful", "stateless":
+            return (
+                f"{new} has no handshake and no sessions: each request stands alone, a handler that asks the client "
+                f"runs again with the answer, and peers that only know a handshake are refused. {_SAME}"
+            )
+        case "stateless", "stateful":
+            return (
+                f"{new} begins with a handshake, and HTTP has sessions: a handler may ask the client in between, and "
+                f"peers that know no handshake are refused. {_SAME}"
+            )
+        case _:
+            return "The handshake and the transports stay as they are."
+
+
+def _printable(words: str) -> str:
+    """`words` without what a terminal would obey: files and errors come from anywhere."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in words)

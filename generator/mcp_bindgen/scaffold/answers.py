@@ -1,0 +1,224 @@
+"""First answers: what a handler of a new project says, and the test that holds it to that.
+
+For well-known methods there is a template of the method's name; it is left aside where it does not fit the revision.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_bindgen.emit.annotations import annotation
+from mcp_bindgen.emit.environment import WIDTH, docstring
+from mcp_bindgen.protocol import Protocol, naming
+from mcp_bindgen.protocol.calls import call_arguments, call_name, handler_name, may_omit, positional
+from mcp_bindgen.protocol.model import Field, Method, Object, Ref, Sender
+
+from .expressions import Code, Unfit, example, example_class, expression
+from .features import Feature
+from .rendering import macros
+
+PREFIX = "mcp."
+"""What stands before the names of a revision's types in the files of a project."""
+
+_IN = "    "
+_WIDTH = WIDTH - 2 * len(_IN)
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A method of a project's class.
+
+    Attributes:
+        method: What it takes.
+        name: Its name in Python.
+        params: The annotation of its params; empty where it takes none.
+        returns: The annotation of what it returns.
+        doc: Its docstring, as source.
+        constants: Statements of the module that it needs.
+        body: Its statements.
+        ask: A call that reaches it, without its receiver.
+        test: The statements of its test.
+        kind: The class of what it returns, if it is one.
+    """
+
+    method: Method
+    name: str
+    params: str
+    returns: str
+    doc: str
+    constants: str
+    body: str
+    ask: str
+    test: str
+    kind: str | None
+
+
+def handlers(protocol: Protocol, side: Sender, features: Iterable[Feature]) -> list[Handler]:
+    """The handlers for all methods of some features, with first answers."""
+    chosen = list(features)
+    names = [feature.name for feature in chosen]
+    methods = [method for feature in chosen for method in feature.methods]
+    return [_Author(protocol, side, method, methods, names).handler() for method in methods]
+
+
+def call(protocol: Protocol, method: Method, params: Mapping[str, Any]) -> str:
+    """The call that sends a request, without its receiver: `call_tool("greet")`.
+
+    Args:
+        protocol: The revision.
+        method: The request.
+        params: What it says, as JSON; what is required and not there gets an example.
+
+    Raises:
+        Unfit: They do not fit the method.
+    """
+    fields = call_arguments(protocol, method)
+    if fields is None:
+        assert method.params is not None
+        value = params or example(protocol, method.params)
+        return f"{call_name(method)}({expression(protocol, method.params, value, PREFIX)})"
+    words: list[str] = []
+    by_position = list(positional(fields))
+    for field in fields:
+        if field.wire not in params and may_omit(field):
+            by_position.clear()  # what comes behind a gap has to be named
+            continue
+        value = params[field.wire] if field.wire in params else example(protocol, field.type)
+        text = expression(protocol, field.type, value, PREFIX)
+        words.append(text if field in by_position else f"{naming.argument(field.name)}={text}")
+    if {*params} - {field.wire for field in fields}:
+        raise Unfit(f"{method.name} has other params")
+    return f"{call_name(method)}({', '.join(words)})"
+
+
+class _Author:
+    """Writes one handler.
+
+    Args:
+        protocol: The revision.
+        side: Who answers.
+        method: What is answered.
+        methods: All that is answered.
+        features: All that is offered.
+    """
+
+    def __init__(
+        self, protocol: Protocol, side: Sender, method: Method, methods: list[Method], features: list[str]
+    ) -> None:
+        self.protocol = protocol
+        self.side: Sender = side
+        self.method = method
+        self.methods = methods
+        self.features = features
+
+    def handler(self) -> Handler:
+        """The handler, with the answer that its template gives, or with any that is valid."""
+        try:
+            return self._written(macros(f"project/answers/{self.method.stub}.jinja", **self._words()))
+        except Unfit:
+            return self._written({})
+
+    def _written(self, parts: Mapping[str, Callable[[], str]]) -> Handler:
+        method = self.method
+        assert method.result is not None
+        body = parts["answer"]() if "answer" in parts else self._any_answer()
+        return Handler(
+            method=method,
+            name=handler_name(method, self.side),
+            params=annotation(method.params, prefix=PREFIX) if method.params is not None else "",
+            returns=annotation(method.result, prefix=PREFIX),
+            doc=docstring(self._doc(), indent=8),
+            constants=parts["constants"]() if "constants" in parts else "",
+            body=body.strip(),
+            ask=call(self.protocol, method, {}),
+            test=parts["test"]() if "test" in parts else self._any_test(),
+            kind=self._kind(),
+        )
+
+    def _doc(self) -> str:
+        """What is asked, and what the answer is, in the words of the revision."""
+        lines = [f"Answers `{self.method.name}`. {self.method.doc}".strip()]
+        found = self.protocol.definitions.get(self.method.result.name) if isinstance(self.method.result, Ref) else None
+        if found is not None and found.doc:
+            lines.append(
+                "\n".join(["Returns:", *textwrap.wrap(found.doc, _WIDTH, initial_indent=_IN, subsequent_indent=_IN)])
+            )
+        return "\n\n".join(lines)
+
+    def _words(self) -> dict[str, object]:
+        """What templates can say."""
+        return {
+            "method": self.method,
+            "code": Code,
+            "new": self._new,
+            "result": self._result,
+            "param": self._param,
+            "send": self._send,
+            "needs": self._needs,
+            "features": self.features,
+            "errors": [error.name for error in self.protocol.errors],
+        }
+
+    def _new(self, name: str, value: Any) -> str:
+        if name not in self.protocol.definitions:
+            raise Unfit(f"there is no {name}")
+        return expression(self.protocol, Ref(name), value, PREFIX)
+
+    def _result(self, value: Any) -> str:
+        assert self.method.result is not None
+        return expression(self.protocol, self.method.result, value, PREFIX)
+
+    def _param(self, wire: str) -> str:
+        type = self.protocol.resolve(self.method.params) if self.method.params is not None else None
+        field = type.field(wire) if isinstance(type, Object) else None
+        if field is None:
+            raise Unfit(f"{self.method.name} does not say its {wire}")
+        return f"params.{field.name}"
+
+    def _needs(self, stub: str) -> str:
+        if not any(method.stub == stub for method in self.methods):
+            raise Unfit(f"{stub} is not answered")
+        return ""
+
+    def _send(self, params: Mapping[str, Any]) -> str:
+        return f"client.{call(self.protocol, self.method, params)}"
+
+    def _kind(self) -> str | None:
+        return example_class(self.protocol, self.method.result) if self.method.result is not None else None
+
+    def _any_answer(self) -> str:
+        """An answer with all that must be in it, which repeats what it is about from the params."""
+        assert self.method.result is not None
+        value = self._example(lambda field: Code(f"params.{field.name}"))
+        return f"return {expression(self.protocol, self.method.result, value, PREFIX)}"
+
+    def _any_test(self) -> str:
+        """Sends an example, and expects that answer."""
+        sent = self._send({})
+        params: Any = example(self.protocol, self.method.params) if self.method.params is not None else {}
+        value = self._example(lambda field: params[field.wire])
+        if not value:
+            return f"await {sent}"
+        if self._kind() is None:
+            return f"assert await {sent} == {value!r}"
+        lines = [
+            f"answer = await {sent}",
+            f"expected: dict[str, object] = {value!r}",
+            "assert answer.model_dump().items() >= expected.items()",
+        ]
+        return "\n".join(lines)
+
+    def _example(self, repeated: Callable[[Field], Any]) -> Any:
+        assert self.method.result is not None
+        value = example(self.protocol, self.method.result)
+        params = self.protocol.resolve(self.method.params) if self.method.params is not None else None
+        result = self.protocol.resolve(self.method.result)
+        if isinstance(params, Object) and isinstance(result, Object):
+            for field in params.fields:
+                other = result.field(field.wire)
+                if field.required and other is not None and other.required and other.type == field.type:
+                    value[field.wire] = repeated(field)
+        return value

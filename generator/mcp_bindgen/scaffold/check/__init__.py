@@ -1,0 +1,1 @@
+"""Checks projects and typed clients against their contracts."""

@@ -1,0 +1,58 @@
+"""The module of a typed client in somebody's project: what it was made of, and whether it still is that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_bindgen.contract.document import read_contract
+from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.protocol import build
+from mcp_bindgen.spec import BadInput, Store
+
+from ..generated.ownership import stamped
+from ..generated.typed_client import client_files, saved_name
+from .contract_check import Problem, stale
+
+
+@dataclass(frozen=True)
+class ClientModule:
+    """A module that was generated, as the stamp of the contract beside it tells.
+
+    Attributes:
+        path: Where it is.
+        class_name: The name of its class.
+        revision: The revision that it speaks.
+        source: What the contract was read from.
+        command: The command that makes it again.
+    """
+
+    path: Path
+    class_name: str
+    revision: str
+    source: str
+    command: str
+
+    @classmethod
+    def read(cls, path: Path) -> ClientModule:
+        """The module at `path`.
+
+        Raises:
+            BadInput: No saved contract of ours is beside it.
+        """
+        said = stamped(path.with_name(saved_name(path.stem)))
+        values = [said.get(name) for name in ("class", "revision", "from", "by")]
+        if not all(isinstance(value, str) for value in values):
+            raise BadInput("has no saved contract of ours beside it", file=path, fix="write both, without --check")
+        return cls(path, *map(str, values))
+
+    def contract(self) -> Contract:
+        """The saved contract; raises `BadInput` where it cannot be used."""
+        return read_contract(self.path.with_name(saved_name(self.path.stem)))
+
+    def problems(self, store: Store | None = None) -> Iterator[Problem]:
+        """What was edited since, or is made in another way now."""
+        protocol = build((store or Store()).effective(self.revision))
+        files = client_files(self.contract(), protocol, self.class_name, self.path.stem, self.source, self.command)
+        yield from stale(self.path.parent, files, self.command, "the saved contract")

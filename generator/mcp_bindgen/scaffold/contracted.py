@@ -1,0 +1,197 @@
+"""The files of a server with a contract that its user owns: the subclass with first answers, and their tests."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+
+from mcp_bindgen.contract.instances import Instances
+from mcp_bindgen.emit.environment import docstring, quoted
+from mcp_bindgen.protocol.model import Ref
+from mcp_bindgen.runtime.contract.uri_template import UriTemplate
+from mcp_bindgen.spec.json import is_array, is_object
+
+from .expressions import Unfit, example, expression
+from .generated.contract_package import contract_class
+from .plan import Plan
+from .rendering import module, render
+from .server import introduced
+
+if TYPE_CHECKING:
+    from mcp_bindgen.contract.model import Contract, Template, Tool
+
+PREFIX = "models."
+"""What stands before the names of a contract's models in the files of a project."""
+
+_MOST_GUESSES = 2000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A method of the subclass.
+
+    Attributes:
+        name: Its name.
+        arguments: The annotation of its arguments; empty where it takes none.
+        returns: The annotation of what it returns.
+        doc: Its docstring, as source.
+        body: Its statement.
+    """
+
+    name: str
+    arguments: str
+    returns: str
+    doc: str
+    body: str
+
+
+@dataclass
+class Examples:
+    """What the tests of a project say to its server, as JSON.
+
+    Attributes:
+        tools: Tool -> arguments that its schema accepts.
+        refused: Tools for which none were found; they need some.
+        unwritten: Tools for which no example of their output was found, so that they have no answer yet.
+        prompts: Prompt -> arguments.
+        resources: The URIs that can be read.
+    """
+
+    tools: dict[str, Any] = field(default_factory=dict[str, Any])
+    refused: list[str] = field(default_factory=list[str])
+    unwritten: list[str] = field(default_factory=list[str])
+    prompts: dict[str, Any] = field(default_factory=dict[str, Any])
+    resources: list[str] = field(default_factory=list[str])
+
+
+def contracted_files(plan: Plan) -> dict[str, str]:
+    """Path -> text of the subclass and its tests; the generated package beside them is `generate_contract`'s."""
+    contract = plan.contract
+    assert contract is not None
+    answers = list(_answers(contract))
+    values = {
+        "names": plan.names,
+        "base": contract_class(plan.names.package),
+        "answers": answers,
+        "info": None if contract.info else repr({"name": plan.names.project, "version": "0.1.0"}),
+        "introduced": quoted(introduced(plan)),
+    }
+    text = render("project/contracted.py.jinja", **values)
+    test = render(
+        "project/tests/test_contracted.py.jinja",
+        package=plan.speeches[-1].package,
+        known=examples(contract),
+        offered=[name for name in ("tools", "prompts", "resources") if getattr(contract, name)],
+        literal=repr,
+        **values,
+    )
+    return {f"src/{plan.names.package}/server.py": module(text), "tests/test_server.py": module(test)}
+
+
+def contract_calls(contract: Contract) -> list[str]:
+    """What to say to `mcp-bindgen call` after the server, to see a first answer."""
+    known = examples(contract)
+    lines = [_line("tools/call", name, value) for name, value in known.tools.items() if name not in known.unwritten]
+    lines += [_line("prompts/get", name, value) for name, value in known.prompts.items()]
+    lines += [f"resources/read {shlex.quote(uri)}" for uri in known.resources]
+    return lines[:1]
+
+
+def examples(contract: Contract) -> Examples:
+    """Examples for everything that a contract has, each of them held against its schema."""
+    found = Examples()
+    for tool in contract.tools:
+        arguments = _valid(contract, tool.input, tool.raw["inputSchema"])
+        if arguments is None:
+            found.refused.append(tool.name)
+        else:
+            found.tools[tool.name] = arguments
+            if tool.output is not None and _output(contract, tool) is None:
+                found.unwritten.append(tool.name)
+    for prompt in contract.prompts:
+        wanted = prompt.arguments
+        found.prompts[prompt.name] = {} if wanted is None else example(contract.types, Ref(wanted))
+    found.resources += [resource.uri for resource in contract.resources]
+    uris = (_uri(contract, template) for template in contract.templates)
+    found.resources += [uri for uri in uris if uri is not None]
+    return found
+
+
+def _answers(contract: Contract) -> Iterator[Answer]:
+    for tool in contract.tools:
+        arguments = f"{PREFIX}{tool.input}"
+        doc = _doc(tool.description, f"The tool `{tool.name}`.")
+        if tool.output is None:
+            yield Answer(tool.stub, arguments, "str", doc, f"return {quoted(f'This is what {tool.name} answers.')}")
+        else:
+            body = _output(contract, tool)
+            said = f"return {body}" if body else 'raise ToolError("There is no answer yet.")'
+            yield Answer(tool.stub, arguments, f"{PREFIX}{tool.output}", doc, said)
+    for prompt in contract.prompts:
+        doc = _doc(prompt.description, f"The prompt `{prompt.name}`.")
+        arguments = f"{PREFIX}{prompt.arguments}" if prompt.arguments is not None else ""
+        yield Answer(prompt.stub, arguments, "str", doc, f"return {quoted(f'This is what {prompt.name} asks.')}")
+    for resource in contract.resources:
+        doc = _doc(resource.description, f"The resource `{resource.name}`.")
+        yield Answer(resource.stub, "", "str", doc, f"return {quoted(f'This is {resource.name}.')}")
+    for template in contract.templates:
+        doc = _doc(template.description, f"The resources `{template.uri_template}`.")
+        arguments = f"{PREFIX}{template.variables}"
+        yield Answer(template.stub, arguments, "str", doc, f"return {quoted(f'This is a {template.name}.')}")
+
+
+def _doc(description: str, otherwise: str) -> str:
+    """A description as a docstring; `otherwise`, where it has nothing to show."""
+    found = docstring(description, indent=8)
+    return found if found.strip('" \n') else docstring(otherwise, indent=8)
+
+
+def _output(contract: Contract, tool: Tool) -> str | None:
+    """The expression of an output that a tool may have, if one can be found."""
+    assert tool.output is not None
+    value = _valid(contract, tool.output, tool.raw["outputSchema"])
+    try:
+        return None if value is None else expression(contract.types, Ref(tool.output), value, PREFIX)
+    except Unfit:
+        return None
+
+
+def _valid(contract: Contract, name: str, schema: Any) -> Any:
+    """A value of a definition that its schema accepts as well, if one can be found."""
+    try:
+        validator = jsonschema_rs.validator_for(schema, offline=True)
+    except ValueError:
+        return None
+    return next((value for value in _guesses(contract, name, schema) if validator.is_valid(value)), None)
+
+
+def _guesses(contract: Contract, name: str, schema: Any) -> Iterator[Any]:
+    given = schema.get("examples") if is_object(schema) else None
+    yield from given if is_array(given) else ()
+    for full in (False, True):
+        try:
+            yield example(contract.types, Ref(name), full=full)
+        except Unfit:
+            continue
+    yield {}
+    yield from itertools.islice(Instances(schema, schema).all(), _MOST_GUESSES)
+
+
+def _uri(contract: Contract, template: Template) -> str | None:
+    """A URI that a template matches, if one can be found."""
+    uri_template = UriTemplate(template.uri_template)
+    try:
+        uri = uri_template.expand(example(contract.types, Ref(template.variables), full=True))
+    except (Unfit, ValueError):
+        return None
+    return uri if uri_template.match(uri) is not None else None
+
+
+def _line(method: str, name: str, value: Any) -> str:
+    return f"{method} {shlex.quote(name)} {shlex.quote(json.dumps(value, ensure_ascii=False))}"

@@ -1,0 +1,94 @@
+"""What a project may offer: the capabilities of a side, with the methods that it has to answer for them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.calls import receives
+from mcp_bindgen.protocol.model import Method, Sender
+from mcp_bindgen.runtime.vocabulary import DISCOVER, INITIALIZE, LISTEN, PING
+from mcp_bindgen.spec import BadInput
+
+_OURS = frozenset({DISCOVER, INITIALIZE, LISTEN, PING})
+"""What the runtime answers for everybody."""
+
+_OTHER: Mapping[Sender, Sender] = {"client": "server", "server": "client"}
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that one side may offer to the other.
+
+    Attributes:
+        name: Its capability, e.g. `tools`; where a revision has none, the first word of its methods.
+        methods: The requests that are its own to answer: lists first. There may be none, when all it does is to tell.
+    """
+
+    name: str
+    methods: tuple[Method, ...]
+
+
+def features(protocol: Protocol, side: Sender) -> dict[str, Feature]:
+    """Name -> feature, for all that `side` may offer, in alphabetical order."""
+    found: dict[str, list[Method]] = {}
+    flags = {capability.name for capability in protocol.capabilities if capability.flag}
+    for method in protocol.methods:
+        if method.kind == "request" and receives(method, side) and method.name not in _OURS:
+            name = _feature(side, method.capability(_OTHER[side])) or method.name.partition("/")[0]
+            found.setdefault(name, []).append(method)
+        elif method.kind == "notification" and side in method.senders:
+            path = method.capability(side)
+            told = _feature(side, path) if path not in flags else None
+            if told is not None:
+                found.setdefault(told, [])
+    return {name: Feature(name, tuple(sorted(found[name], key=_order))) for name in sorted(found)}
+
+
+def choose(
+    protocols: Iterable[Protocol], side: Sender, wanted: tuple[str, ...]
+) -> dict[str, tuple[tuple[Feature, ...], Protocol]]:
+    """Revision -> what to offer in it, and the revision: a feature is left out where a revision does not have it.
+
+    Args:
+        protocols: The revisions.
+        side: Who offers.
+        wanted: The names of features; singular and plural are the same.
+
+    Raises:
+        BadInput: None of the revisions has one of them.
+    """
+    all_ = {protocol.revision: (features(protocol, side), protocol) for protocol in protocols}
+    known = sorted({name for offered, _ in all_.values() for name in offered})
+    missing = [name for name in wanted if not any(_same(name, one) for one in known)]
+    for name in missing:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        revisions = ", ".join(all_)
+        raise BadInput(
+            f"a {side} of MCP {revisions} has no capability {name!r}", fix=f"{hint}known: {', '.join(known)}"
+        )
+    return {revision: (tuple(_chosen(offered, wanted)), protocol) for revision, (offered, protocol) in all_.items()}
+
+
+def _chosen(offered: Mapping[str, Feature], wanted: tuple[str, ...]) -> list[Feature]:
+    """What is offered and wanted, once each, in the order of the wishes."""
+    names = (name for wish in wanted for name in offered if _same(wish, name))
+    return [offered[name] for name in dict.fromkeys(names)]
+
+
+def _feature(side: Sender, capability: str | None) -> str | None:
+    """The top level of a dotted capability, if it is one of `side`."""
+    owner, _, path = (capability or "").partition(".")
+    return path.partition(".")[0] if owner == side else None
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two names differ in nothing but case and number."""
+    return one.lower().removesuffix("s") == other.lower().removesuffix("s")
+
+
+def _order(method: Method) -> tuple[bool, str]:
+    return not method.stub.startswith("list_"), method.name

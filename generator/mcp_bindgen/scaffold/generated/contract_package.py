@@ -1,0 +1,183 @@
+"""The generated package of a contract: models, and an abstract class with a method for all that the contract has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.contract.names import definition
+from mcp_bindgen.emit import types
+from mcp_bindgen.emit.annotations import annotation
+from mcp_bindgen.emit.environment import docstring, quoted
+from mcp_bindgen.emit.imports import prune
+from mcp_bindgen.emit.style import style
+from mcp_bindgen.protocol import Protocol, naming
+from mcp_bindgen.protocol.model import Array, Object, Ref, Type
+
+from ..rendering import noted, render
+from .ownership import Origin, stamp, stamp_json
+
+COMMAND = "mcp-bindgen contract generate"
+"""What makes the package again."""
+
+
+@dataclass(frozen=True)
+class _Method:
+    """An abstract method.
+
+    Attributes:
+        name: Its name.
+        decorator: What links it to the contract, without the `@contract.` before it.
+        takes: Its parameters after `self`.
+        returns: The annotation of what it returns.
+        doc: Its docstring, as source code.
+    """
+
+    name: str
+    decorator: str
+    takes: str
+    returns: str
+    doc: str
+
+
+def contract_files(
+    contract: Contract, protocols: Sequence[Protocol], project_name: str, source_name: str
+) -> dict[str, str]:
+    """The files of the generated package, with our stamp.
+
+    Args:
+        contract: What the server offers.
+        protocols: The revisions that it speaks, the oldest first.
+        project_name: The name of its package, which names the class.
+        source_name: The file that the contract was read from.
+
+    Returns:
+        File name -> text.
+
+    Raises:
+        BadInput: The models of the contract cannot be written.
+    """
+    origin = Origin(source_name, tuple(protocol.revision for protocol in protocols), COMMAND)
+    aliases = dict(_aliases(contract, protocols))
+    class_name = contract_class(project_name)
+    title = " ".join(naming.words(project_name)) or project_name
+    names = sorted([*aliases, class_name])
+    base = render(
+        "contract_base.py.jinja",
+        words=docstring(f"What the server `{project_name}` offers: a method for each tool, prompt and resource.", 0),
+        class_name=class_name,
+        doc=docstring(
+            f"What `{title}` offers. Subclass it and answer what is abstract; `servers()` gives what to run."
+        ),
+        packages=[naming.package(protocol.revision) for protocol in protocols],
+        aliases=aliases,
+        methods=list(_methods(contract)),
+    )
+    words = docstring(f"The types of the contract of `{project_name}`: arguments, variables and structured results.", 0)
+    models = render("contract_models.py.jinja", words=words, models=types.body(contract.types, types.CONTRACT))
+    package = render(
+        "contract_init.py.jinja",
+        doc=docstring(
+            f"The contract of `{title}`: subclass `{class_name}` and answer what is abstract in it.", indent=0
+        ),
+        module="base",
+        names=names,
+        exported=sorted([*names, "models"]),
+    )
+    return {
+        "__init__.py": stamp(style(package), origin),
+        "base.py": stamp(style(prune(base)), origin),
+        "models.py": stamp(style(noted(prune(models))), origin),
+        "contract.json": stamp_json(contract.document, origin),
+    }
+
+
+def contract_class(project_name: str) -> str:
+    """The name of the generated class: `weather_server` -> `WeatherServerContract`."""
+    return f"{class_prefix(project_name)}Contract"
+
+
+def class_prefix(name: str) -> str:
+    """`name` as the beginning of the names of classes."""
+    return definition(name, "")
+
+
+def answer(protocol: Protocol, method: str) -> str:
+    """What answers a request, as the name of a definition."""
+    found = next(known.result for known in protocol.methods if known.name == method)
+    assert isinstance(found, Ref)
+    return found.name
+
+
+def item(protocol: Protocol, method: str, member: str) -> Type:
+    """The type of the items of a list in what answers a request."""
+    result = protocol.resolve(Ref(answer(protocol, method)))
+    assert isinstance(result, Object)
+    field = result.field(member)
+    assert field is not None
+    assert isinstance(field.type, Array)
+    return field.type.items
+
+
+def _aliases(contract: Contract, protocols: Sequence[Protocol]) -> Iterator[tuple[str, str]]:
+    """The names for types that depend on the revisions, those that are used."""
+
+    def each(text: str, method: str, member: str = "") -> str:
+        """`text` for every revision, with the answer or the type of its items filled in."""
+        return " | ".join(text.format(_named(protocol, method, member)) for protocol in protocols)
+
+    if contract.tools or contract.prompts or contract.resources or contract.templates:
+        yield "Context", " | ".join(f"{naming.package(protocol.revision)}.Context" for protocol in protocols)
+    if contract.tools:
+        yield "CallToolResult", each("{}", "tools/call")
+    if any(tool.output is None for tool in contract.tools):
+        yield "Content", f"str | {each('Sequence[{}]', 'tools/call', 'content')} | CallToolResult"
+    if contract.prompts:
+        messages = each("Sequence[{}]", "prompts/get", "messages")
+        yield "Prompted", f"str | {messages} | {each('{}', 'prompts/get')}"
+    if contract.resources or contract.templates:
+        yield "Read", f"str | bytes | {each('{}', 'resources/read')}"
+
+
+def _named(protocol: Protocol, method: str, member: str) -> str:
+    prefix = f"{naming.package(protocol.revision)}.types."
+    type = item(protocol, method, member) if member else Ref(answer(protocol, method))
+    return annotation(type, prefix=prefix)
+
+
+def _methods(contract: Contract) -> Iterator[_Method]:
+    for tool in contract.tools:
+        names = [f"models.{name}" for name in (tool.input, tool.output) if name is not None]
+        yield _Method(
+            name=tool.stub,
+            decorator=f"tool({', '.join([quoted(tool.name), *names])})",
+            takes=f"arguments: models.{tool.input}, ctx: Context",
+            returns="Content" if tool.output is None else f"models.{tool.output} | CallToolResult",
+            doc=docstring(tool.description or f"The tool `{tool.name}`.", indent=8),
+        )
+    for prompt in contract.prompts:
+        more = "" if prompt.arguments is None else f", models.{prompt.arguments}"
+        yield _Method(
+            name=prompt.stub,
+            decorator=f"prompt({quoted(prompt.name)}{more})",
+            takes=f"arguments: models.{prompt.arguments}, ctx: Context" if more else "ctx: Context",
+            returns="Prompted",
+            doc=docstring(prompt.description or f"The prompt `{prompt.name}`.", indent=8),
+        )
+    for resource in contract.resources:
+        yield _Method(
+            name=resource.stub,
+            decorator=f"resource({quoted(resource.uri)})",
+            takes="ctx: Context",
+            returns="Read",
+            doc=docstring(resource.description or f"The resource `{resource.name}`.", indent=8),
+        )
+    for template in contract.templates:
+        yield _Method(
+            name=template.stub,
+            decorator=f"template({quoted(template.uri_template)}, models.{template.variables})",
+            takes=f"arguments: models.{template.variables}, ctx: Context",
+            returns="Read",
+            doc=docstring(template.description or f"The resources `{template.uri_template}`.", indent=8),
+        )

@@ -1,0 +1,117 @@
+"""Which files are ours: a stamp with a digest tells generated files that nobody touched from those of a user."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mcp_bindgen.emit import MARK
+from mcp_bindgen.spec.json import is_object
+
+State = Literal["untouched", "edited", "foreign", "missing"]
+"""What a path holds: a file of ours as we wrote it, one that was changed since, something else, or nothing."""
+
+STAMP = "generated"
+"""The first member of a generated JSON file: how it was made, and its digest."""
+
+_FIRST_LINE = re.compile(rf"({re.escape(MARK)} .*\bsha256 )([0-9a-f]{{16}})\.")
+_JSON_START = re.compile(rf'\s*\{{\s*"{STAMP}"\s*:\s*\{{')
+_UNSAID = "0" * 16
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where generated files come from.
+
+    Attributes:
+        source: What they were made of, e.g. `contract.yaml`.
+        revisions: The revisions of the protocol that they are for.
+        command: The command that makes them again.
+    """
+
+    source: str
+    revisions: tuple[str, ...]
+    command: str
+
+
+def stamp(text: str, origin: Origin) -> str:
+    """The Python file `text` below our header: what it was made of, how to make it again, and its digest."""
+    made = _one_line(f"{MARK} from {origin.source} for MCP {', '.join(origin.revisions)}. Do not edit: sha256 ")
+    rest = f"# Regenerate with: {_one_line(origin.command)}\n{text}"
+    return f"{made}{_digest(f'{made}{_UNSAID}.', rest)}.\n{rest}"
+
+
+def stamp_json(document: Mapping[str, Any], origin: Origin, **notes: str) -> str:
+    """A JSON file with the members of `document` below our stamp, which says `notes` too."""
+    made = {"by": origin.command, "from": origin.source, **notes}
+    whole: dict[str, Any] = {STAMP: made, **{name: value for name, value in document.items() if name != STAMP}}
+    made["digest"] = _digest_json(whole)
+    text = json.dumps(whole, indent=2, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # halves of surrogate pairs, which only JSON's escapes can write
+        text = json.dumps(whole, indent=2)
+    return f"{text}\n"
+
+
+def state(path: Path) -> State:
+    """What `path` holds. Line ends do not count as changes, nor does the layout of JSON."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return "foreign"
+    if not path.exists():
+        return "missing"
+    try:
+        text = path.read_text("utf-8")
+    except ValueError:
+        return "foreign"
+    return _json_state(text) if path.suffix == ".json" else _python_state(text)
+
+
+def stamped(path: Path) -> Mapping[str, Any]:
+    """What the stamp of a generated JSON file says; nothing where there is none."""
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    said = document.get(STAMP) if is_object(document) else None
+    return said if is_object(said) else {}
+
+
+def _python_state(text: str) -> State:
+    first, _, rest = text.partition("\n")
+    found = _FIRST_LINE.fullmatch(first)
+    if found is None:
+        return "edited" if first.startswith(f"{MARK} ") and " sha256 " in first else "foreign"
+    return "untouched" if _digest(f"{found[1]}{_UNSAID}.", rest) == found[2] else "edited"
+
+
+def _json_state(text: str) -> State:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return "edited" if _JSON_START.match(text) else "foreign"
+    said = document.get(STAMP) if is_object(document) else None
+    if not is_object(said) or "digest" not in said:
+        return "foreign"
+    return "untouched" if said["digest"] == _digest_json(document) else "edited"
+
+
+def _digest(first: str, rest: str) -> str:
+    return hashlib.sha256(f"{first}\n{rest}".encode()).hexdigest()[:16]
+
+
+def _digest_json(document: Mapping[str, Any]) -> str:
+    """The digest of a document without the digest that it has."""
+    said = {name: value for name, value in document[STAMP].items() if name != "digest"}
+    plain = json.dumps({**document, STAMP: said}, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(plain.encode()).hexdigest()[:16]
+
+
+def _one_line(text: str) -> str:
+    """`text` as part of a comment: whatever would end it is escaped."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

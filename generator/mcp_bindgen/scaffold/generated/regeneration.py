@@ -1,0 +1,60 @@
+"""Regenerates what a project has of its contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mcp_bindgen.contract.document import read_contract
+from mcp_bindgen.protocol import build
+from mcp_bindgen.spec import BadInput, Store
+
+from ..project import Project
+from .contract_package import contract_files
+from .replacing import Report, replace_generated
+from .typed_client import client_class, client_package
+
+
+def project_files(project: Project, store: Store | None = None) -> dict[str, str]:
+    """The generated files of a project, by their names in `project.generated`.
+
+    Args:
+        project: The project.
+        store: The `schema/` folder.
+
+    Raises:
+        BadInput: The project has no contract, or the contract cannot be used.
+    """
+    if project.contract is None:
+        raise BadInput(
+            "the project has no contract, so there is nothing to generate",
+            file=project.file,
+            fix='name one there, as in contract = "contract.yaml"',
+        )
+    contract = read_contract(project.contract)
+    source = source_name(project)
+    store = store or Store()
+    if project.kind == "server":
+        protocols = [build(store.effective(revision)) for revision in project.revisions]
+        return contract_files(contract, protocols, project.package, source)
+    protocol = build(store.effective(project.revisions[-1]))
+    return client_package(contract, protocol, client_class(project.package), source)
+
+
+def generate_contract(folder: Path, *, force: bool = False) -> Report:
+    """Writes the generated files of a project; those that somebody edited are left.
+
+    Args:
+        folder: The project's folder.
+        force: Move edited files aside and write theirs too.
+
+    Raises:
+        BadInput: There is no project with a contract, or it cannot be used, or the files cannot be written.
+    """
+    project = Project.read(folder)
+    return replace_generated(project.generated, project_files(project), force=force)
+
+
+def source_name(project: Project) -> str:
+    """The file of the contract as the project names it."""
+    assert project.contract is not None
+    return project.contract.relative_to(project.folder).as_posix()

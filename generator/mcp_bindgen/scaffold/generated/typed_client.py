@@ -1,0 +1,328 @@
+"""A typed client of one server: a module with its models, and a class with a method for all that its contract has."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mcp_bindgen.contract.model import Contract, Prompt, Resource, Template, Tool
+from mcp_bindgen.emit import types
+from mcp_bindgen.emit.annotations import PLAIN, annotation, optional
+from mcp_bindgen.emit.environment import docstring, quoted
+from mcp_bindgen.emit.imports import prune
+from mcp_bindgen.emit.style import style
+from mcp_bindgen.protocol import Protocol, naming
+from mcp_bindgen.protocol.model import Field, Map, Object, Ref, Type, Union, references
+from mcp_bindgen.spec import BadInput
+
+from ..rendering import noted, render
+from .contract_package import COMMAND, answer, class_prefix, item
+from .ownership import Origin, stamp, stamp_json
+
+MODULE = "client"
+"""The module of a typed client in a project."""
+
+_ABSENT = "contract.ABSENT"
+_MORE = [f"more{'_' * count}" for count in range(1000)]  # what members without a name of their own are called
+_SENT = {**PLAIN, "number": "float"}  # which is said of an int too, and nothing turns it into a float
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method of the client.
+
+    Attributes:
+        name: Its name.
+        signature: Its parameters after `self`.
+        returns: The annotation of what it returns.
+        doc: Its docstring, as source code.
+        body: The expression that it returns.
+    """
+
+    name: str
+    signature: str
+    returns: str
+    doc: str
+    body: str
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """A keyword argument.
+
+    Attributes:
+        name: Its name in the signature.
+        field: The field of the model that it stands for.
+        annotation: Its type.
+        default: Its default, as source code, if it may be left out.
+        nullable: Whether `None` is a value that is sent.
+    """
+
+    name: str
+    field: Field
+    annotation: str
+    default: str | None
+    nullable: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.annotation}" + (f" = {self.default}" if self.default else "")
+
+
+def client_files(
+    contract: Contract,
+    protocol: Protocol,
+    class_name: str,
+    module_name: str,
+    source: str,
+    command: str = COMMAND,
+) -> dict[str, str]:
+    """The module of a typed client, and beside it the contract that it was made of; both with our stamp.
+
+    Args:
+        contract: What the server offers.
+        protocol: The revision that the client speaks.
+        class_name: The name of its class.
+        module_name: The name of its module.
+        source: What the contract was read from.
+        command: The command that makes the files again.
+
+    Returns:
+        File name -> text.
+
+    Raises:
+        BadInput: The models of the contract cannot be written, or one has the name of the class.
+    """
+    origin = Origin(source, (protocol.revision,), command)
+    client = _Client(contract, protocol)
+    methods = list(client.methods())
+    text = render(
+        "typed_client.py.jinja",
+        words=docstring(
+            f"A typed client of the server `{module_name}`: a method for each tool, prompt and resource.", 0
+        ),
+        class_name=class_name,
+        doc=docstring(f"Calls the server `{title_of(contract, module_name)}` over MCP {protocol.revision}."),
+        package=naming.package(protocol.revision),
+        models=types.body(_only(contract.types, client.used), types.CONTRACT),
+        methods=methods,
+    )
+    text = prune(text)
+    if list(_bound(text)).count(class_name) > 1:
+        raise BadInput(f"the module has something else of the name {class_name!r}", fix="choose another name")
+    notes = {"class": class_name, "revision": protocol.revision}
+    return {
+        f"{module_name}.py": stamp(style(noted(text)), origin),
+        saved_name(module_name): stamp_json(contract.document, origin, **notes),
+    }
+
+
+def client_package(contract: Contract, protocol: Protocol, class_name: str, source: str) -> dict[str, str]:
+    """The files of a package that holds a typed client, for a project; see `client_files`."""
+    files = client_files(contract, protocol, class_name, MODULE, source)
+    init = render(
+        "contract_init.py.jinja",
+        doc=docstring(f"The typed client of `{title_of(contract, class_name)}`.", indent=0),
+        module=MODULE,
+        names=[class_name],
+        exported=[class_name],
+    )
+    return {"__init__.py": stamp(style(init), Origin(source, (protocol.revision,), COMMAND)), **files}
+
+
+def saved_name(module_name: str) -> str:
+    """The name of the saved contract beside the module of a typed client."""
+    return f"{module_name}.contract.json"
+
+
+def client_class(name: str) -> str:
+    """The name of a client's class: `everything` -> `EverythingClient`."""
+    return f"{class_prefix(name)}Client"
+
+
+def title_of(contract: Contract, name: str) -> str:
+    """What the server calls itself, or else `name`."""
+    info = contract.info or {}
+    return str(info.get("title") or info.get("name") or name)
+
+
+class _Client:
+    """What a client has to say of a contract.
+
+    Args:
+        contract: The contract.
+        protocol: The revision that is spoken.
+
+    Attributes:
+        used: The models that the methods name.
+    """
+
+    def __init__(self, contract: Contract, protocol: Protocol) -> None:
+        self._contract = contract
+        self._types = contract.types
+        self.used: set[str] = set()
+        self._blocks = f"list[{annotation(item(protocol, 'tools/call', 'content'))}]"
+        self._prompted = f"types.{answer(protocol, 'prompts/get')}"
+        self._read = f"types.{answer(protocol, 'resources/read')}"
+        result = protocol.resolve(Ref(answer(protocol, "tools/call")))
+        assert isinstance(result, Object)
+        self._structured = result.field("structuredContent") is not None
+
+    def methods(self) -> Iterator[_Method]:
+        """The methods, in the order of the contract."""
+        yield from map(self._tool, self._contract.tools)
+        yield from map(self._prompt, self._contract.prompts)
+        yield from map(self._resource, self._contract.resources)
+        yield from map(self._template, self._contract.templates)
+
+    def _tool(self, tool: Tool) -> _Method:
+        signature, values, about = self._takes(tool)
+        call = f"await self.client.call_tool({quoted(tool.name)}, {values})"
+        typed = tool.output if self._structured else None
+        self.used |= {typed} if typed else set()
+        return _Method(
+            name=tool.stub,
+            signature=signature,
+            returns=typed or self._blocks,
+            doc=_doc(tool.description or f"The tool `{tool.name}`.", about),
+            body=f"contract.structured({call}, {typed})" if typed else f"contract.succeeded({call}).content",
+        )
+
+    def _prompt(self, prompt: Prompt) -> _Method:
+        arguments = self._arguments(prompt.arguments) if prompt.arguments is not None else []
+        values = f", contract.texts({_values(arguments)})" if arguments else ""
+        return _Method(
+            name=prompt.stub,
+            signature=_signature(arguments),
+            returns=self._prompted,
+            doc=_doc(prompt.description or f"The prompt `{prompt.name}`.", arguments),
+            body=f"await self.client.get_prompt({quoted(prompt.name)}{values})",
+        )
+
+    def _resource(self, resource: Resource) -> _Method:
+        return _Method(
+            name=resource.stub,
+            signature="",
+            returns=self._read,
+            doc=_doc(resource.description or f"The resource `{resource.name}`.", ()),
+            body=f"await self.client.read_resource({quoted(resource.uri)})",
+        )
+
+    def _template(self, template: Template) -> _Method:
+        arguments = self._arguments(template.variables)
+        uri = f"contract.UriTemplate({quoted(template.uri_template)}).expand({_values(arguments)})"
+        return _Method(
+            name=template.stub,
+            signature=_signature(arguments),
+            returns=self._read,
+            doc=_doc(template.description or f"A resource `{template.uri_template}`.", arguments),
+            body=f"await self.client.read_resource({uri})",
+        )
+
+    def _takes(self, tool: Tool) -> tuple[str, str, list[_Argument]]:
+        """The parameters of a tool's method, the expression of what is sent, and what there is to say of them.
+
+        What is one of several kinds of objects is passed whole.
+        """
+        model = self._types.resolve(Ref(tool.input))
+        if not isinstance(model, Object):
+            whole = self._is_object(model)
+            self.used |= {tool.input} if whole else set()
+            annotated = tool.input if whole else "dict[str, Json]"
+            return f", arguments: {annotated}", "contract.whole(arguments)", []
+        arguments = self._arguments(tool.input)
+        signature, members = _signature(arguments), _members(arguments)
+        nullable = [quoted(argument.field.wire) for argument in arguments if argument.nullable]
+        if model.extra is not None and "additionalProperties" in tool.raw["inputSchema"]:
+            self.used.update(references(model.extra))
+            more = next(name for name in _MORE if name not in {argument.name for argument in arguments})
+            signature += f", **{more}: {annotation(model.extra, _SENT, prefix='')}"
+            members.append(f"**{more}")
+            nullable.append(f"*{more}")
+        last = f", nullable={{{', '.join(nullable)}}}" if nullable else ""
+        values = f"contract.arguments({{{', '.join(members)}}}{last})" if members else "{}"
+        return signature, values, arguments
+
+    def _is_object(self, type: Type) -> bool:
+        """Whether every value of `type` is an object."""
+        match self._types.resolve(type):
+            case Object() | Map():
+                return True
+            case Union(members):
+                return all(map(self._is_object, members))
+            case _:
+                return False
+
+    def _arguments(self, name: str) -> list[_Argument]:
+        """The fields of a model as arguments, those that must be given first."""
+        model = self._types.resolve(Ref(name))
+        assert isinstance(model, Object)
+        fields = sorted(model.fields, key=lambda field: not field.required or field.default is not None)
+        taken = {"self", "contract", *self._types.definitions}
+        return [self._argument(field, taken) for field in fields]
+
+    def _argument(self, field: Field, taken: set[str]) -> _Argument:
+        name = field.name
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        self.used.update(references(field.type))
+        text = annotation(field.type, _SENT, prefix="")
+        nullable = self._types.accepts_null(field.type)
+        if field.default is not None:
+            return _Argument(name, field, text, repr(field.default), nullable)
+        if field.required:
+            return _Argument(name, field, text, None, nullable)
+        if nullable:
+            return _Argument(name, field, f"{text} | contract.Absent", _ABSENT, nullable)
+        return _Argument(name, field, optional(text), "None", nullable)
+
+
+def _only(types: Protocol, names: Iterable[str]) -> Protocol:
+    """The types that `names` need."""
+    wanted: set[str] = set()
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name not in wanted:
+            wanted.add(name)
+            pending += references(types.definitions[name].type)
+    kept = {name: definition for name, definition in types.definitions.items() if name in wanted}
+    return dataclasses.replace(types, definitions=kept)
+
+
+def _bound(text: str) -> Iterator[str]:
+    """The names that a module gives to something, each as often as it does."""
+    for node in ast.parse(text).body:
+        match node:
+            case ast.ImportFrom(names=names):
+                yield from (alias.asname or alias.name for alias in names)
+            case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                yield name
+            case _:
+                pass
+
+
+def _values(arguments: Iterable[_Argument]) -> str:
+    """A dictionary from the names on the wire to the arguments."""
+    return f"{{{', '.join(_members(arguments))}}}"
+
+
+def _members(arguments: Iterable[_Argument]) -> list[str]:
+    return [f"{quoted(argument.field.wire)}: {argument.name}" for argument in arguments]
+
+
+def _signature(arguments: Iterable[_Argument]) -> str:
+    found = ", ".join(map(str, arguments))
+    return f", *, {found}" if found else ""
+
+
+def _doc(description: str, arguments: Iterable[_Argument]) -> str:
+    """The docstring of a method, with a section for the arguments that have words."""
+    about = [
+        f"    {argument.name}: {' '.join(argument.field.doc.split())}" for argument in arguments if argument.field.doc
+    ]
+    return docstring("\n\n".join([description, *(["\n".join(["Args:", *about])] if about else [])]), indent=8)

@@ -1,0 +1,84 @@
+"""All files of a new project, as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mcp_bindgen.emit.environment import quoted
+
+from .client import client_project, shown, typed
+from .contracted import contracted_files
+from .plan import Plan
+from .project import Project
+from .rendering import module, render
+from .server import calls, introduced, server_files, start
+
+_STREAMABLE = "2025-03-26"
+"""The revision since which clients know Streamable HTTP (MCP, "Transports"); older ones need HTTP+SSE."""
+
+
+def project_of(plan: Plan, folder: Path) -> Project:
+    """What the project says of itself once it is in `folder`."""
+    contract = folder / plan.file if plan.file is not None else None
+    return Project(folder, plan.kind, plan.names.package, plan.revisions, contract, plan.transports)
+
+
+def layout(plan: Plan) -> dict[str, str]:
+    """Path -> text for all files of a project that its user owns."""
+    values = _values(plan)
+    source = f"src/{plan.names.package}"
+    files = {
+        "pyproject.toml": project_of(plan, Path()).written(render("project/pyproject.toml.jinja", **values)),
+        ".gitignore": render("project/gitignore.jinja", **values),
+        f"{source}/__init__.py": f'"""{values["summary"]}"""\n',
+        f"{source}/py.typed": "",
+        "tests/conftest.py": module(render("project/tests/conftest.py.jinja", **values)),
+    }
+    if plan.file is not None and plan.text is not None:
+        files[plan.file] = plan.text
+    more = _server(plan, values) if plan.kind == "server" else _client(plan, values)
+    return dict(sorted({**files, **more}.items()))
+
+
+def _values(plan: Plan) -> dict[str, object]:
+    """What the templates know."""
+    begin = start(plan)
+    return {
+        "names": plan.names,
+        "summary": f"An MCP {plan.kind}.",
+        "requirement": plan.requirement,
+        "revisions": [f"MCP {revision}" for revision in plan.revisions],
+        "transports": ["Streamable HTTP" if name == "http" else name for name in plan.transports],
+        "stdio": "stdio" in plan.transports,
+        "http": plan.http,
+        "contract": plan.file,
+        "packages": [speech.package for speech in plan.speeches],
+        "sse": plan.revisions[0] < _STREAMABLE,
+        "introduced": quoted(introduced(plan)),
+        "place": begin.place,
+        "imported": begin.imported,
+        "classes": begin.classes,
+        "servers": begin.servers,
+    }
+
+
+def _server(plan: Plan, values: dict[str, object]) -> dict[str, str]:
+    """The files that only servers have."""
+    source = f"src/{plan.names.package}"
+    files = {
+        "Dockerfile": render("project/Dockerfile.jinja", **values),
+        ".dockerignore": render("project/dockerignore.jinja", **values),
+        "README.md": render("project/README.server.md.jinja", calls=calls(plan), **values),
+        f"{source}/__main__.py": module(render("project/main.py.jinja", **values)),
+    }
+    if plan.http:
+        files[f"{source}/app.py"] = module(render("project/app.py.jinja", **values))
+        files["tests/test_app.py"] = module(render("project/tests/test_app.py.jinja", **values))
+    return files | (server_files(plan) if plan.contract is None else contracted_files(plan))
+
+
+def _client(plan: Plan, values: dict[str, object]) -> dict[str, str]:
+    """The files that only clients have."""
+    main = module(render("project/main_client.py.jinja", shown=shown(plan), **values))
+    readme = render("project/README.client.md.jinja", typed=typed(plan), **values)
+    return {"README.md": readme, f"src/{plan.names.package}/__main__.py": main, **client_project(plan)}

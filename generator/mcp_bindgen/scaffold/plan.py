@@ -1,0 +1,161 @@
+"""What is to become a project: names, revisions, and what it offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcp_bindgen.protocol import Protocol, build, naming
+from mcp_bindgen.spec import BadInput, Store
+
+from .features import Feature, choose
+from .names import Names
+from .project import TRANSPORTS, Kind
+
+if TYPE_CHECKING:
+    from mcp_bindgen.contract.model import Contract
+
+DEFAULTS: Mapping[Kind, tuple[str, ...]] = {"server": ("tools",), "client": ()}
+"""What a project offers when nothing was said."""
+
+
+@dataclass(frozen=True)
+class Speech:
+    """One revision of a project.
+
+    Attributes:
+        protocol: The revision.
+        features: What the project offers in it.
+        module: The module of the project's class for it.
+    """
+
+    protocol: Protocol
+    features: tuple[Feature, ...]
+    module: str
+
+    @property
+    def package(self) -> str:
+        """The package of its bindings."""
+        return naming.package(self.protocol.revision)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A project that is not there yet.
+
+    Attributes:
+        names: What it is called.
+        kind: Whether it is a server or a client.
+        speeches: The revisions that it speaks, the oldest first.
+        transports: How messages travel.
+        contract: What the server offers that it is, or talks to, if that is known.
+        file: The name of the contract's file in the project.
+        text: What stands in it.
+    """
+
+    names: Names
+    kind: Kind
+    speeches: tuple[Speech, ...]
+    transports: tuple[str, ...] = ("stdio",)
+    contract: Contract | None = None
+    file: str | None = None
+    text: str | None = None
+
+    @property
+    def http(self) -> bool:
+        """Whether it speaks HTTP."""
+        return "http" in self.transports
+
+    @property
+    def revisions(self) -> tuple[str, ...]:
+        """The names of the revisions."""
+        return tuple(speech.protocol.revision for speech in self.speeches)
+
+    @property
+    def requirement(self) -> str:
+        """What it needs of us, as a package index names it."""
+        extras = [name for name, needed in (("contract", self.contract is not None), ("http", self.http)) if needed]
+        wanted = f"[{','.join(extras)}]" if extras else ""
+        return f"mcp-bindgen{wanted}>={'.'.join(version('mcp-bindgen').split('.')[:2])}"
+
+
+def default_revision(store: Store) -> str:
+    """The newest released revision with a handshake, which all clients know."""
+    pins = [pin.name for pin in store.pins.values() if pin.era == "stateful" and pin.status == "released"]
+    return pins[-1] if pins else list(store.pins)[-1]
+
+
+def transports_of(words: Sequence[str]) -> tuple[str, ...]:
+    """The transports that `words` name; raises `BadInput` where one does not exist."""
+    for word in words:
+        if word not in TRANSPORTS:
+            raise BadInput(f"there is no transport {word!r}", fix=f"known: {', '.join(TRANSPORTS)}")
+    return tuple(name for name in TRANSPORTS if name in words)
+
+
+def plan(
+    names: Names,
+    kind: Kind,
+    revisions: Sequence[str] = (),
+    wanted: tuple[str, ...] | None = None,
+    transports: Sequence[str] = ("stdio",),
+    contract: Contract | None = None,
+    source: Path | None = None,
+    text: str | None = None,
+    store: Store | None = None,
+) -> Plan:
+    """Plans a project.
+
+    Args:
+        names: What it is called.
+        kind: Whether it is a server or a client.
+        revisions: The revisions that it shall speak; by default the one that all clients know.
+        wanted: The capabilities that it shall offer.
+        transports: How messages shall travel.
+        contract: What the server offers.
+        source: The file of the contract.
+        text: What stands in it.
+        store: The `schema/` folder.
+
+    Raises:
+        BadInput: A revision, capability or transport does not exist, the contract comes with capabilities, or a
+            revision does not allow what it says.
+    """
+    store = store or Store()
+    if contract is not None and kind == "server" and wanted is not None:
+        raise BadInput("--with and --contract both say what the server offers", fix="leave --with out")
+    known = sorted({store.pin(name).name for name in revisions or [default_revision(store)]})
+    protocols = [build(store.effective(name)) for name in known]
+    chosen = choose(protocols, kind, DEFAULTS[kind] if wanted is None else wanted)
+    alone = len(known) == 1 or (contract is not None and kind == "server")
+    speeches = tuple(
+        Speech(protocol, features, kind if alone else f"{kind}_{naming.package(revision).removeprefix('v')}")
+        for revision, (features, protocol) in chosen.items()
+    )
+    if contract is not None and kind == "server":
+        refuse_unservable(contract, known, source)
+    file = f"contract{source.suffix.lower()}" if source is not None else None
+    return Plan(names, kind, speeches, transports_of(transports), contract, file, text)
+
+
+def refuse_unservable(contract: Contract, revisions: Sequence[str], source: Path | None) -> None:
+    """Refuses a contract whose entries one of the revisions that shall serve them does not allow.
+
+    Raises:
+        BadInput: With the pointer to the first such entry, and the revision.
+    """
+    from mcp_bindgen.contract.checks import check_members
+
+    for revision in revisions:
+        try:
+            check_members(contract.document, revision)
+        except BadInput as error:
+            raise BadInput(
+                f"MCP {revision} does not allow it: {error.message}",
+                file=source,
+                pointer=error.pointer,
+                fix="change the entry, or leave that revision out",
+            ) from None

@@ -1,0 +1,5 @@
+"""For the tests of servers and clients: both in one process, with every message of the server's checked."""
+
+from .checked import Watched, connected
+
+__all__ = ["Watched", "connected"]

@@ -1,0 +1,132 @@
+"""A client and a server that are connected in memory, and a judge of what the server sends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+import anyio
+import jsonschema_rs
+
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol.model import Ref
+from mcp_bindgen.runtime import Client, Server, Transport, serve
+from mcp_bindgen.runtime.memory import pair
+from mcp_bindgen.runtime.transport import Lost, Oversized
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.json import is_array, is_object
+
+AnyClient = TypeVar("AnyClient", bound=Client)
+
+
+@asynccontextmanager
+async def connected(client: AnyClient, *servers: Server) -> AsyncGenerator[AnyClient]:
+    """Connects a client with servers in memory; messages travel as bytes, as they do between processes.
+
+    Args:
+        client: The client.
+        servers: One for each revision that is offered.
+
+    Raises:
+        AssertionError: The server sent something that the JSON Schema of the client's revision does not allow.
+    """
+    ours, theirs = pair()
+    watched = Watched(ours, client.revision)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve, theirs, *servers)
+        async with client.connected(watched) as it:
+            yield it
+    assert not watched.problems, "\n".join(watched.problems)
+
+
+class Watched:
+    """A transport that holds what arrives against the JSON Schema of a revision.
+
+    Args:
+        inner: What carries the messages.
+        revision: The revision.
+
+    Attributes:
+        problems: What was wrong, a line for each message.
+    """
+
+    def __init__(self, inner: Transport, revision: str) -> None:
+        self.problems: list[str] = []
+        self._inner = inner
+        self._judge = _judge(revision)
+        self._asked: dict[Any, str] = {}
+
+    async def receive(self) -> Sequence[bytes | Lost | Oversized]:
+        """Receives, and judges."""
+        messages = await self._inner.receive()
+        for message in messages:
+            if isinstance(message, bytes):
+                for one in _each(json.loads(message)):
+                    self.problems.extend(self._judge.problems(one, self._asked.get(one.get("id"))))
+        return messages
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Sends, and remembers what was asked."""
+        for message in messages:
+            for one in _each(json.loads(message)):
+                if "method" in one and "id" in one:
+                    self._asked[one["id"]] = one["method"]
+        await self._inner.send(messages)
+
+    async def close(self) -> None:
+        """Closes the transport."""
+        await self._inner.close()
+
+
+def _each(document: Any) -> Iterable[dict[str, Any]]:
+    """The messages of a document, which is one, or a batch of them."""
+    return [one for one in document if is_object(one)] if is_array(document) else [document]
+
+
+class _Judge:
+    """Knows which definition a message has to fit.
+
+    Args:
+        protocol: The revision.
+        definitions: Its JSON Schema.
+    """
+
+    def __init__(self, protocol: Protocol, definitions: dict[str, Any]) -> None:
+        self._definitions = definitions
+        self._methods = {method.name: method for method in protocol.methods}
+        self._schemas: dict[str, jsonschema_rs.Draft202012Validator] = {}
+
+    def problems(self, message: dict[str, Any], asked: str | None) -> list[str]:
+        """What is wrong with a message that answers `asked`, if it answers anything."""
+        found = self._check(message, "JSONRPCMessage")
+        if "method" in message:
+            method = self._methods.get(message["method"])
+            found += self._check(message, method.definition) if method is not None else []
+        elif "result" in message and asked in self._methods:
+            method = self._methods[asked]
+            types = (method.result, *method.alternatives)
+            found += self._check(message["result"], *(type.name for type in types if isinstance(type, Ref)))
+        return found
+
+    def _check(self, value: Any, *names: str) -> list[str]:
+        """What is wrong with a value that has to fit one of some definitions, in the words of the first."""
+        known = [name for name in names if name in self._definitions]
+        errors = [next(iter(self._validator(name).iter_errors(value)), None) for name in known]
+        if not errors or None in errors:
+            return []
+        return [f"{json.dumps(value)} is no {' or '.join(known)}: {str(errors[0]).splitlines()[0]}"]
+
+    def _validator(self, name: str) -> jsonschema_rs.Draft202012Validator:
+        if name not in self._schemas:
+            schema = {"$ref": f"#/$defs/{name}", "$defs": self._definitions}
+            self._schemas[name] = jsonschema_rs.Draft202012Validator(schema)
+        return self._schemas[name]
+
+
+@cache
+def _judge(revision: str) -> _Judge:
+    source = Store().effective(revision)
+    return _Judge(build(source), dict(source.definitions))
