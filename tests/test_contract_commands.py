@@ -144,6 +144,17 @@ def test_all_ways_to_a_server_give_the_same(url: str, tmp_path: Path) -> None:
     assert inside("call", f"{config}#local", "resources/read", "weather://cities").stdout == "Bergen\nCairo\nOslo\n"
 
 
+def test_what_may_be_secret_in_a_url_is_not_written_down(url: str, tmp_path: Path) -> None:
+    out = tmp_path / "weather.py"
+    private = url.replace("http://", "http://ada:hunter2@") + "?key=s3cret"
+    done = inside("client", "--from", private, "--out", out)
+    assert done.returncode == 0, done.stderr
+    written = out.read_text() + out.with_name("weather.contract.json").read_text()
+    assert f"--from '{url}?...'" in written
+    assert "hunter2" not in written
+    assert "s3cret" not in written
+
+
 def test_a_list_without_end_is_refused(served: str, tmp_path: Path) -> None:
     (tmp_path / "verbatim_server.py").write_text(STUCK, "utf-8")
     assert "gives the cursor '0' twice" in refused("export", served)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
@@ -109,7 +110,14 @@ def _source(contract: Contract, server: str) -> str:
 
 
 def _portable(word: str) -> str:
-    """A path as it can be given from here on another machine too; other words as they are."""
+    """A word of the command line as it may stand in a file that others read.
+
+    A path as it can be given on another machine too, and a URL without what may be secret: passwords and queries.
+    """
+    if word.startswith(("http://", "https://")):
+        parts = urlsplit(word)
+        query = "..." if parts.query else ""
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
     path = Path(word)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         return path.relative_to(Path.cwd()).as_posix()

@@ -319,11 +319,20 @@ def _values(values: list[Any], kinds: Sequence[str] | None) -> Type:
 
 
 def _union(types: Iterable[Type]) -> Type:
-    """One of `types`; with any JSON among them, or without any, it is any JSON."""
+    """One of `types`; with any JSON among them, or without any, it is any JSON.
+
+    Constants become one type. A constant `true` beside numbers is any boolean: pydantic would take 1 for it.
+    """
     flat: list[Type] = []
     for type in types:
         flat += type.members if isinstance(type, Union) else (type,)
-    unique = tuple({repr(type): type for type in flat}.values())  # to Python, the constants 1 and true are equal
+    consts = [value for type in flat if isinstance(type, Const) for value in type.values]
+    if any(isinstance(type, Scalar) and type.kind in ("integer", "number") for type in flat):
+        flat += [Scalar("boolean")] if any(isinstance(value, bool) for value in consts) else []
+        consts = [value for value in consts if not isinstance(value, bool)]
+    merged = Const(tuple({repr(value): value for value in consts}.values()))  # to Python, 1 and true are equal
+    flat = [merged if isinstance(type, Const) else type for type in flat if consts or not isinstance(type, Const)]
+    unique = tuple({repr(type): type for type in flat}.values())
     if not unique or Free() in unique:
         return Free()
     return unique[0] if len(unique) == 1 else Union(unique)
