@@ -143,8 +143,9 @@ class _Builder:
 
 
 def _described(raw: Mapping[str, Any]) -> str:
-    """The words for an entry: its description, else its title."""
-    return raw.get("description") or raw.get("title") or ""
+    """The words for an entry: its description, else its title; text in which nothing can be seen says nothing."""
+    texts = [raw.get("description", ""), raw.get("title", "")]
+    return next((text for text in texts if any(char.isprintable() and not char.isspace() for char in text)), "")
 
 
 def _arguments(entries: list[dict[str, Any]], pointer: str) -> Iterator[Field]:

@@ -136,26 +136,8 @@ def plan(
         for revision, (features, protocol) in chosen.items()
     )
     if contract is not None and kind == "server":
+        from .generated.regeneration import refuse_unservable  # brings the emitters with it
+
         refuse_unservable(contract, known, source)
     file = f"contract{source.suffix.lower()}" if source is not None else None
     return Plan(names, kind, speeches, transports_of(transports), contract, file, text)
-
-
-def refuse_unservable(contract: Contract, revisions: Sequence[str], source: Path | None) -> None:
-    """Refuses a contract whose entries one of the revisions that shall serve them does not allow.
-
-    Raises:
-        BadInput: With the pointer to the first such entry, and the revision.
-    """
-    from mcp_bindgen.contract.checks import check_members
-
-    for revision in revisions:
-        try:
-            check_members(contract.document, revision)
-        except BadInput as error:
-            raise BadInput(
-                f"MCP {revision} does not allow it: {error.message}",
-                file=source,
-                pointer=error.pointer,
-                fix="change the entry, or leave that revision out",
-            ) from None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from mcp_bindgen.contract.checks import check_members
 from mcp_bindgen.contract.document import read_contract
+from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import BadInput, Store
 
@@ -34,6 +37,7 @@ def project_files(project: Project, store: Store | None = None) -> dict[str, str
     source = source_name(project)
     store = store or Store()
     if project.kind == "server":
+        refuse_unservable(contract, project.revisions, project.contract)
         protocols = [build(store.effective(revision)) for revision in project.revisions]
         return contract_files(contract, protocols, project.package, source)
     protocol = build(store.effective(project.revisions[-1]))
@@ -58,3 +62,21 @@ def source_name(project: Project) -> str:
     """The file of the contract as the project names it."""
     assert project.contract is not None
     return project.contract.relative_to(project.folder).as_posix()
+
+
+def refuse_unservable(contract: Contract, revisions: Sequence[str], source: Path | None) -> None:
+    """Refuses a contract whose entries one of the revisions that shall serve them does not allow.
+
+    Raises:
+        BadInput: With the pointer to the first such entry, and the revision.
+    """
+    for revision in revisions:
+        try:
+            check_members(contract.document, revision)
+        except BadInput as error:
+            raise BadInput(
+                f"MCP {revision} does not allow it: {error.message}",
+                file=source,
+                pointer=error.pointer,
+                fix="change the entry, or leave that revision out",
+            ) from None
