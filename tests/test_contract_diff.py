@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.contract import report
-from mcp_bindgen.contract.compare import compare_contracts
+from mcp_bindgen.contract.comparison import report
+from mcp_bindgen.contract.comparison.compare import compare_contracts
+from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of
-from mcp_bindgen.contract.verdicts import ContractComparison, Level
 
 from .helpers import Schema, shuffled
 

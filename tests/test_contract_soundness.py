@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_bindgen.contract.compare import compare_contracts
+from mcp_bindgen.contract.comparison.compare import compare_contracts
+from mcp_bindgen.contract.comparison.inclusion import Answer, included
+from mcp_bindgen.contract.comparison.verdicts import ContractComparison
 from mcp_bindgen.contract.document import contract_of
-from mcp_bindgen.contract.inclusion import Answer, included
-from mcp_bindgen.contract.verdicts import ContractComparison
 
 from .helpers import Schema, record, shuffled
 

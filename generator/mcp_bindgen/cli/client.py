@@ -11,9 +11,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
-from mcp_bindgen.contract.compare import compare_contracts
+from mcp_bindgen.contract.comparison.compare import compare_contracts
+from mcp_bindgen.contract.comparison.report import text
 from mcp_bindgen.contract.model import Contract
-from mcp_bindgen.contract.report import text
 from mcp_bindgen.protocol import build
 from mcp_bindgen.scaffold import client_class, client_files, replace_generated
 from mcp_bindgen.scaffold.check.client_module import ClientModule

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
-from mcp_bindgen.contract.verdicts import ContractComparison, Level
 
 from .diff import FailOn
 from .live import Env, Revision, Timeout, Verbose, offers
@@ -126,7 +126,7 @@ def diff(
 
     `mcp-bindgen contract diff v1.yaml http://127.0.0.1:8000/mcp --fail-on risky`
     """
-    from mcp_bindgen.contract.compare import compare_contracts  # the validator takes time to load
+    from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
 
     settings = env or ()
     sides = [contract_at(one, revision, timeout=timeout, env=settings, verbose=verbose) for one in (old, new)]
@@ -137,7 +137,7 @@ def diff(
 
 
 def _print(comparison: ContractComparison, format: Form, output: Path | None, *, witness: bool) -> None:
-    from mcp_bindgen.contract import report
+    from mcp_bindgen.contract.comparison import report
 
     width, colour = page() if output is None else (PAGE, False)
     if format is Form.JSON:

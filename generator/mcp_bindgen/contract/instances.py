@@ -11,7 +11,7 @@ import jsonschema_rs
 
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .places import resolve
+from .comparison.places import resolve
 
 _MOST = 60
 """How many values of one member are tried."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .model import Contract
+from ..model import Contract
 from .schemas import Entry, schema_findings
 from .typed import ANSWERED, SENT
 from .verdicts import ContractFinding, Kind, Level

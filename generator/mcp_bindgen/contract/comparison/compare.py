@@ -10,8 +10,8 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..model import Contract
 from .entries import Pair
-from .model import Contract
 from .verdicts import ContractComparison, ContractFinding, Kind, Level
 
 _KINDS: Mapping[Kind, tuple[str, str]] = {

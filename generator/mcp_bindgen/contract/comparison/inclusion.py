@@ -12,7 +12,7 @@ import jsonschema_rs
 
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .instances import Instances
+from ..instances import Instances
 
 _MOST = 2000
 """How many values are tried."""

@@ -1,0 +1,1 @@
+"""What changed from one contract to another, and whether clients break."""
