@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.check import DEEPEST
 from mcp_bindgen.spec.errors import locating
-from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.json import is_array, is_object, parse
 from mcp_bindgen.spec.pointer import join, split
 
 _YAML = (".yaml", ".yml")
+_FIX = "give a document of JSON, as in the result of tools/list"
+_DEEPEST = 64  # levels of JSON; what reads schemas and writes models calls itself several times for each
+_MOST = 1_000_000  # values; in YAML a few lines of aliases can stand for more than any memory holds
 
 
 def read(path: Path) -> Any:
@@ -33,7 +36,7 @@ def read(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise BadInput(f"is not UTF-8 (byte {error.start})", file=path, fix="save it as UTF-8") from None
     with locating(path):
-        return _yaml(text) if path.suffix.lower() in _YAML else _json(text)
+        return _yaml(text) if path.suffix.lower() in _YAML else parse(text, "contract", _FIX)
 
 
 def write(document: Any, path: Path | None = None) -> str:
@@ -49,7 +52,10 @@ def write(document: Any, path: Path | None = None) -> str:
         buffer = io.StringIO()
         yaml: Any = YAML(typ="safe", pure=True)
         yaml.default_flow_style = False
-        yaml.allow_unicode = True
+        # Some characters end a line to YAML wherever they stand, unless they are escaped.
+        yaml.allow_unicode = not any(
+            char in json.dumps(document, ensure_ascii=False) for char in "\x85\u2028\u2029\ufeff"
+        )
         yaml.width = 110
         yaml.sort_base_mapping_type_on_output = False
         yaml.representer.ignore_aliases = _never_an_alias
@@ -72,10 +78,12 @@ def check(document: Any) -> None:
         BadInput: With the pointer to the first such place.
     """
     level: list[tuple[str, Any]] = [("", document)]
-    for _ in range(DEEPEST):
-        level = [inner for place, node in level for inner in _checked(place, node)]
+    for _ in range(_DEEPEST):
+        level = list(islice((inner for place, node in level for inner in _checked(place, node)), _MOST))
         if not level:
             return
+        if len(level) == _MOST:
+            raise BadInput("has too many values", pointer="", fix="make a contract of each part")
     raise BadInput(
         "is nested too deeply", pointer=join("", *split(level[0][0])[:3]), fix="give the schema there a name in '$defs'"
     )
@@ -100,27 +108,6 @@ def _checked(place: str, node: Any) -> list[tuple[str, Any]]:
     except ValueError:
         raise BadInput("is a number that JSON does not have", pointer=place, fix="use a finite, shorter one") from None
     return []
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise BadInput(f"is not JSON: {error.msg} at {where}", fix="correct it there") from None
-    except RecursionError:
-        raise BadInput("is nested too deeply to be a contract", fix="give the result of tools/list") from None
-    except ValueError:
-        raise BadInput("has a number with too many digits", fix="use a smaller one") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BadInput(f"the member {twice!r} stands twice in one object", fix="remove one of them")
-    return result
 
 
 def _yaml(text: str) -> Any:

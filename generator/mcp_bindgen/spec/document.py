@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from . import pointer as json_pointer
 from .check import DEEPEST, check_definition, check_depth
 from .errors import BadInput, locating
-from .json import is_object
+from .json import is_object, parse
 from .keywords import Schema, rebuild, walk
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -36,40 +34,11 @@ def read(path: Path) -> tuple[Schema, str]:
     except OSError as error:
         raise BadInput(f"cannot be read ({error.strerror})", file=path, fix="give the path of a schema file") from None
     with locating(path):
-        return normalise(_parse(raw)), sha256(raw).hexdigest()
-
-
-def _parse(raw: bytes) -> Any:
-    try:
-        text = raw.decode("utf-8-sig")
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
-    except UnicodeDecodeError as error:
-        raise BadInput(f"is not UTF-8 (byte {error.start})", fix="save it as UTF-8 JSON") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise BadInput(f"is not JSON: {error.msg} at {where}", fix="give a JSON Schema file") from None
-    except RecursionError:
-        raise BadInput("is nested too deeply to be a schema", fix="give a JSON Schema file") from None
-    except ValueError:
-        raise BadInput("has a number with too many digits", fix="use a smaller one") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BadInput(f"the member {twice!r} stands twice in one object", fix="remove one of them")
-    return result
-
-
-def _refuse(constant: str) -> Any:
-    raise BadInput(f"{constant} is not JSON", fix="use a finite number or a string")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    return number if isfinite(number) else _refuse(digits)
+        try:
+            text = raw.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"is not UTF-8 (byte {error.start})", fix="save it as UTF-8 JSON") from None
+        return normalise(parse(text, "schema", "give a JSON Schema file")), sha256(raw).hexdigest()
 
 
 def normalise(document: Any) -> Schema:

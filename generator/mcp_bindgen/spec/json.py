@@ -1,10 +1,53 @@
-"""What kind of JSON value a Python value is, in a way that type checkers follow."""
+"""JSON, strictly: reading it, and what kind of JSON value a Python value is, in a way that type checkers follow."""
 
 from __future__ import annotations
 
+import json
+from math import isfinite
 from typing import Any
 
 from typing_extensions import TypeIs
+
+from .errors import BadInput
+
+
+def parse(text: str, what: str, fix: str) -> Any:
+    """The value of a JSON text in which no member stands twice and every number is finite.
+
+    Args:
+        text: The text.
+        what: What it should be, for messages: `schema`.
+        fix: What to do about a text that is something else.
+
+    Raises:
+        BadInput: It is no such text.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}", fix=fix) from None
+    except RecursionError:
+        raise BadInput(f"is nested too deeply to be a {what}", fix=fix) from None
+    except ValueError:
+        raise BadInput("has a number with too many digits", fix="use a smaller one") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"the member {twice!r} stands twice in one object", fix="remove one of them")
+    return result
+
+
+def _refuse(constant: str) -> Any:
+    raise BadInput(f"{constant} is not JSON", fix="use a finite number or a string")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if isfinite(number) else _refuse(digits)
 
 
 def is_object(value: object) -> TypeIs[dict[str, Any]]:
