@@ -11,7 +11,7 @@ import jsonschema_rs
 
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .comparison.places import resolve
+from .references import resolve
 
 _MOST = 60
 """How many values of one member are tried."""

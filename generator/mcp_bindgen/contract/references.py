@@ -179,6 +179,13 @@ class Root:
         return BadInput(message, pointer=self.pointer + place, fix=fix)
 
 
+def resolve(root: Any, reference: str) -> Any:
+    """What a local reference leads to; `None` where it leads nowhere."""
+    place = unquote(reference.removeprefix("#"))
+    is_pointer = reference.startswith("#") and (place == "" or place.startswith("/"))
+    return _find(root, place) if is_pointer else None
+
+
 def _find(schema: Any, place: str) -> Any:
     node = schema
     try:

@@ -14,6 +14,8 @@ from typing import Any
 from mcp_bindgen.diff.spots import suffix
 from mcp_bindgen.spec.json import is_array, is_object
 
+from ..references import resolve
+
 Schema = Mapping[str, Any]
 
 WORDS = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription", "deprecated"})
@@ -162,22 +164,6 @@ class _Walk:
                     found[reference] = _plain(target)
                     pending.append(target)
         return _plain(value) + json.dumps(found, sort_keys=True)
-
-
-def resolve(root: Any, reference: str) -> Any:
-    """What a local reference leads to; `None` where it leads nowhere."""
-    if not reference.startswith("#"):
-        return None
-    node = root
-    for part in reference[1:].split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
-        if is_array(node) and name.isdigit() and int(name) < len(node):
-            node = node[int(name)]
-        elif is_object(node) and name in node:
-            node = node[name]
-        else:
-            return None
-    return node
 
 
 def _are_schemas(old: Any, new: Any) -> bool:
