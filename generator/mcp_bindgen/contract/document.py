@@ -18,7 +18,7 @@ from mcp_bindgen.spec.pointer import join
 from . import checks, names, text
 from .model import Contract, Prompt, Resource, Template, Tool
 from .references import Root
-from .types import Reader
+from .types import Reader, is_visible
 
 write = text.write
 
@@ -143,9 +143,9 @@ class _Builder:
 
 
 def _described(raw: Mapping[str, Any]) -> str:
-    """The words for an entry: its description, else its title; text in which nothing can be seen says nothing."""
+    """The words for an entry: its description, else its title; one that nobody can see is none."""
     texts = [raw.get("description", ""), raw.get("title", "")]
-    return next((text for text in texts if any(char.isprintable() and not char.isspace() for char in text)), "")
+    return next(filter(is_visible, texts), "")
 
 
 def _arguments(entries: list[dict[str, Any]], pointer: str) -> Iterator[Field]:

@@ -280,9 +280,14 @@ class Reader:
     def _doc(self, places: Places) -> str:
         for node in map(self.root.at, places):
             for keyword in ("description", "title"):
-                if is_object(node) and isinstance(words := node.get(keyword), str) and words.strip():
+                if is_object(node) and isinstance(words := node.get(keyword), str) and is_visible(words):
                     return words
         return ""
+
+
+def is_visible(words: str) -> bool:
+    """Whether there is anything to see in a text."""
+    return any(char.isprintable() and not char.isspace() for char in words)
 
 
 def _meet(kinds: Sequence[str] | None, said: Any) -> Sequence[str] | None:
