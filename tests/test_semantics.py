@@ -53,8 +53,13 @@ def declared() -> set[str]:
     return {capability.name for whole in protocols() for capability in whole.capabilities}
 
 
-def test_tables_are_those_that_the_passes_read() -> None:
-    assert set(STORE.semantics) == {*TABLES, "deprecations"}
+def test_tables_are_those_that_the_passes_and_the_skeletons_read() -> None:
+    assert set(STORE.semantics) == {*TABLES, "deprecations", "transports"}
+
+
+def test_transports_came_with_a_revision_after_the_first() -> None:
+    assert STORE.semantics["transports"].keys() == {"streamable-http"}
+    assert set(STORE.semantics["transports"].values()) <= set(REVISIONS[1:])
 
 
 @pytest.mark.parametrize(("table", "key"), ENTRIES, ids=lambda part: str(part))

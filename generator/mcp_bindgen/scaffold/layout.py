@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcp_bindgen.emit.environment import quoted
+from mcp_bindgen.spec import Store
 
 from .client import client_project, shown, typed
 from .contracted import contracted_files
@@ -12,9 +13,6 @@ from .plan import Plan
 from .project import Project
 from .rendering import module, render
 from .server import calls, introduced, server_files, start
-
-_STREAMABLE = "2025-03-26"
-"""The revision since which clients know Streamable HTTP (MCP, "Transports"); older ones need HTTP+SSE."""
 
 
 def project_of(plan: Plan, folder: Path) -> Project:
@@ -53,7 +51,7 @@ def _values(plan: Plan) -> dict[str, object]:
         "http": plan.http,
         "contract": plan.file,
         "packages": [speech.package for speech in plan.speeches],
-        "sse": plan.revisions[0] < _STREAMABLE,
+        "sse": plan.revisions[0] < Store().semantics["transports"]["streamable-http"],
         "introduced": quoted(introduced(plan)),
         "place": begin.place,
         "imported": begin.imported,

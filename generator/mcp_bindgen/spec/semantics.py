@@ -31,6 +31,7 @@ _VALUES = {
     "names": TEXT,
     "filters": TEXT,
     "defaults": SCALAR,
+    "transports": TEXT,
 }
 """Table -> what each value in it must be."""
 
