@@ -25,11 +25,21 @@ Schema = dict[str, Any]
 Done = subprocess.CompletedProcess[str]
 
 
+PATIENCE = 300.0
+"""Seconds that a program may take before it counts as hanging."""
+
+
 def execute(*command: object, cwd: Path | None = None, stdin: str = "", **variables: str) -> Done:
-    """Runs a program to its end; what the caller's shell says about colour does not count."""
+    """Runs a program to its end, which must come in time; what the caller's shell says about colour does not count."""
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
     return subprocess.run(
-        list(map(str, command)), cwd=cwd, input=stdin, env=plain | variables, capture_output=True, encoding="utf-8"
+        list(map(str, command)),
+        cwd=cwd,
+        input=stdin,
+        env=plain | variables,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
     )
 
 

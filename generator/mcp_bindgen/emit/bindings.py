@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from mcp_bindgen.protocol import Protocol
 
 from . import client, dispatcher, errors, methods, package, server, types
+from .collector import collector_paused
 from .imports import prune
 from .scopes import check_scopes
 from .style import style
@@ -47,20 +46,8 @@ def emit(protocol: Protocol, package_name: str, command: str) -> dict[str, str]:
         ]
     )
     check_scopes(protocol)
-    with _collector_paused():
+    with collector_paused():
         files = {name: emitter(protocol, header) for name, emitter in EMITTERS.items()}
         files["__init__.py"] = package.emit(protocol, header, package_name)
         styled = {name: style(prune(text)) for name, text in sorted(files.items())}
     return {**styled, "py.typed": f"{header}\n"}
-
-
-@contextmanager
-def _collector_paused() -> Generator[None]:
-    """Parsing and formatting keep all that they build until the end, so looking for garbage meanwhile only costs."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -9,6 +9,7 @@ from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.names import definition
 from mcp_bindgen.emit import types
 from mcp_bindgen.emit.annotations import annotation
+from mcp_bindgen.emit.collector import collector_paused
 from mcp_bindgen.emit.environment import docstring, quoted
 from mcp_bindgen.emit.imports import prune
 from mcp_bindgen.emit.style import style
@@ -41,6 +42,7 @@ class _Method:
     doc: str
 
 
+@collector_paused()
 def contract_files(
     contract: Contract, protocols: Sequence[Protocol], project_name: str, source_name: str
 ) -> dict[str, str]:

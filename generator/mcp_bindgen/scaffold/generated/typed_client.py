@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mcp_bindgen.contract.model import Contract, Prompt, Resource, Template, Tool
 from mcp_bindgen.emit import types
 from mcp_bindgen.emit.annotations import PLAIN, annotation, optional
+from mcp_bindgen.emit.collector import collector_paused
 from mcp_bindgen.emit.environment import docstring, quoted
 from mcp_bindgen.emit.imports import prune
 from mcp_bindgen.emit.style import style
@@ -70,6 +71,7 @@ class _Argument:
         return f"{self.name}: {self.annotation}" + (f" = {self.default}" if self.default else "")
 
 
+@collector_paused()
 def client_files(
     contract: Contract,
     protocol: Protocol,
