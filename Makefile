@@ -32,6 +32,7 @@ check: $(READY) ## are the bindings what the schemas say?
 bench: $(READY) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/contracts.py
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/clients.py
 	$(BIN)/python benchmarks/sse_idle.py
