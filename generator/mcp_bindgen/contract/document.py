@@ -82,7 +82,13 @@ class _Builder:
             for raw in members.get("prompts", ())
         ]
         self.resources = [
-            Resource(raw["uri"], raw["name"], stubs.claim(names.stub(raw["name"], "read")), _described(raw), raw)
+            Resource(
+                name=raw["name"],
+                uri=raw["uri"],
+                stub=stubs.claim(names.stub(raw["name"], "read")),
+                description=_described(raw),
+                raw=raw,
+            )
             for raw in members.get("resources", ())
         ]
         self.templates = [

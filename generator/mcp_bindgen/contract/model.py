@@ -9,84 +9,69 @@ from typing import Any
 from mcp_bindgen.protocol import Protocol
 
 
-@dataclass(frozen=True)
-class Tool:
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """Something that a server offers.
+
+    Attributes:
+        name: Its name on the wire.
+        stub: Its name in Python.
+        description: What it is for; empty where the contract has no words.
+        raw: The entry as it stands in the contract.
+    """
+
+    name: str
+    stub: str
+    description: str
+    raw: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool(Entry):
     """A tool.
 
     Attributes:
-        name: Its name on the wire.
-        stub: Its name in Python.
-        description: What it is for; empty where the contract has no words.
         input: The definition of its arguments.
         output: The definition of its structured result, if it promises one.
-        raw: The entry as it stands in the contract.
     """
 
-    name: str
-    stub: str
-    description: str
     input: str
     output: str | None
-    raw: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Prompt:
+@dataclass(frozen=True, kw_only=True)
+class Prompt(Entry):
     """A prompt.
 
     Attributes:
-        name: Its name on the wire.
-        stub: Its name in Python.
-        description: What it is for; empty where the contract has no words.
         arguments: The definition of its arguments, if it has any.
-        raw: The entry as it stands in the contract.
     """
 
-    name: str
-    stub: str
-    description: str
     arguments: str | None
-    raw: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Resource:
+@dataclass(frozen=True, kw_only=True)
+class Resource(Entry):
     """A resource.
 
     Attributes:
         uri: Its address.
-        name: Its name on the wire.
-        stub: Its name in Python.
-        description: What it is; empty where the contract has no words.
-        raw: The entry as it stands in the contract.
     """
 
     uri: str
-    name: str
-    stub: str
-    description: str
-    raw: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Template:
+@dataclass(frozen=True, kw_only=True)
+class Template(Entry):
     """A resource template.
 
     Attributes:
         uri_template: The addresses that it stands for (RFC 6570).
-        name: Its name on the wire.
-        stub: Its name in Python.
-        description: What the resources are; empty where the contract has no words.
         variables: The definition of its variables.
-        raw: The entry as it stands in the contract.
     """
 
     uri_template: str
-    name: str
-    stub: str
-    description: str
     variables: str
-    raw: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,17 @@ class Feature:
 
     Attributes:
         promises: What the contract promises.
+        members: The lists of a contract that it answers from.
     """
 
     promises: Promises
     bindings: ClassVar[str]
+    members: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def is_in(cls, promises: Promises) -> bool:
-        """Whether a contract has this part."""
-        raise NotImplementedError
+        """Whether a contract has one of the lists, be it an empty one."""
+        return promises.catalog.has(*cls.members)
 
     def find(self, kind: Kind, name: str) -> Promise:
         """What is promised under a name; raises `ProtocolError` (-32602) when nothing is."""

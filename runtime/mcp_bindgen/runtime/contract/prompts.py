@@ -7,7 +7,6 @@ from typing import Any
 from .. import jsonrpc
 from .errors import BrokenPromise
 from .feature import Feature, is_several, text_block
-from .promises import Promises
 
 LIST_PROMPTS = "prompts/list"
 GET_PROMPT = "prompts/get"
@@ -16,10 +15,7 @@ GET_PROMPT = "prompts/get"
 class Prompts(Feature):
     """Answers `prompts/list` and `prompts/get`."""
 
-    @classmethod
-    def is_in(cls, promises: Promises) -> bool:
-        """Whether the contract has a list of prompts, even an empty one."""
-        return promises.catalog.has("prompts")
+    members = ("prompts",)
 
     async def list_prompts(self, params: Any, ctx: Any) -> Any:
         """Answers `prompts/list`."""

@@ -11,7 +11,7 @@ from ..errors import INVALID_PARAMS, ProtocolError
 from ..vocabulary import module
 from .errors import BrokenPromise, InvalidArguments, ResourceNotFound
 from .feature import Feature
-from .promises import Promise, Promises
+from .promises import Promise
 
 LIST_RESOURCES = "resources/list"
 LIST_RESOURCE_TEMPLATES = "resources/templates/list"
@@ -21,10 +21,7 @@ READ_RESOURCE = "resources/read"
 class Resources(Feature):
     """Answers `resources/list`, `resources/templates/list` and `resources/read`."""
 
-    @classmethod
-    def is_in(cls, promises: Promises) -> bool:
-        """Whether the contract has a list of resources or of templates, even an empty one."""
-        return promises.catalog.has("resources", "resourceTemplates")
+    members = ("resources", "resourceTemplates")
 
     async def list_resources(self, params: Any, ctx: Any) -> Any:
         """Answers `resources/list`."""

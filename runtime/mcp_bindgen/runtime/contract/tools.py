@@ -11,7 +11,7 @@ from ..vocabulary import CALL_TOOL, LIST_TOOLS
 from .errors import BrokenPromise, InvalidArguments, ToolError
 from .feature import Feature, is_several, text_block
 from .given import ABSENT
-from .promises import Promise, Promises
+from .promises import Promise
 from .results import structured_content
 
 _ROOT = "params.arguments"
@@ -20,10 +20,7 @@ _ROOT = "params.arguments"
 class Tools(Feature):
     """Answers `tools/list` and `tools/call`."""
 
-    @classmethod
-    def is_in(cls, promises: Promises) -> bool:
-        """Whether the contract has a list of tools, even an empty one."""
-        return promises.catalog.has("tools")
+    members = ("tools",)
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
         """Answers `tools/list`."""
