@@ -296,11 +296,10 @@ def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> N
     mine = file.read_text("utf-8").replace("[tool.ruff]", "# mine\r\n[tool.mine]\r\nx = 1  # x\r\n\r\n[tool.ruff]")
     file.write_text(mine, "utf-8", newline="")
     project = Project.read(tmp_path / "weather")
-    replace(project, revisions=("2026-07-28",), transports=("stdio", "http")).write()
+    written = replace(project, revisions=("2026-07-28",), transports=("stdio", "http")).written(mine)
     changed = mine.replace('["2025-11-25"]', '["2026-07-28"]').replace('["stdio"]', '["stdio", "http"]')
-    assert file.read_bytes().decode() == changed
-    project.write()
-    assert file.read_bytes().decode() == mine
+    assert written == changed
+    assert project.written(written) == mine
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,9 @@ from mcp_bindgen.scaffold.plan import default_revision
 from mcp_bindgen.scaffold.project import is_module
 from mcp_bindgen.spec import BadInput, Store
 
-from .contract import contract_at
+from .contract import contract_at, is_document
 from .live import Env, Revision, Timeout, Verbose
 from .output import page
-
-_DOCUMENTS = (".json", ".yaml", ".yml")
 
 
 def client(
@@ -96,7 +94,7 @@ def _check(
     comparison = compare_contracts(module.contract(), live)
     width, colour = page()
     sys.stdout.write(text(comparison, width=width, colour=colour))
-    refused = Path(server).suffix not in _DOCUMENTS and live.revision not in (None, asked)
+    refused = not is_document(server) and live.revision not in (None, asked)
     if refused:
         print(f"The server does not speak MCP {asked}, as the client does; it speaks {live.revision}.")
     if problems or comparison.breaking or refused:

@@ -61,10 +61,15 @@ def contract_at(
     Raises:
         BadInput: There is no such file or server, or what it says is no contract.
     """
-    path = Path(source)
-    if path.suffix in _DOCUMENTS and (path.exists() or " " not in source) and "://" not in source:
-        return read_contract(path)
+    if is_document(source):
+        return read_contract(Path(source))
     return contract_of(offers(source, revision, timeout=timeout, env=env, verbose=verbose))
+
+
+def is_document(source: str) -> bool:
+    """Whether words name the file of a contract, and no server."""
+    path = Path(source)
+    return path.suffix in _DOCUMENTS and (path.exists() or " " not in source) and "://" not in source
 
 
 def _write(document: Mapping[str, Any], out: Path | None) -> None:

@@ -18,7 +18,6 @@ ENTRIES = {"tools": "Tool", "prompts": "Prompt", "resources": "Resource", "resou
 
 _MEMBERS = ("serverInfo", "instructions", "revision", *ENTRIES)
 _STAMP = "generated"
-_PAGES = frozenset({"_meta", "nextCursor", "resultType", "ttlMs", "cacheScope"})
 _UNIQUE = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
 
 
@@ -30,12 +29,13 @@ def contents(document: Any) -> dict[str, Any]:
     """
     if not is_object(document):
         raise BadInput("a contract must be an object", pointer="", fix='begin with {"tools": [...]}')
-    listing = set(document) <= _PAGES | ENTRIES.keys()
+    page = _page_members() if document.keys() - {_STAMP, *_MEMBERS} else frozenset[str]()
+    listing = set(document) <= page | ENTRIES.keys()
     if listing and document.get("nextCursor"):
         raise BadInput(
             "this is one page of a list, and there are more", pointer="/nextCursor", fix="put all pages into one"
         )
-    members = {name: value for name, value in document.items() if name != _STAMP and not (listing and name in _PAGES)}
+    members = {name: value for name, value in document.items() if name != _STAMP and not (listing and name in page)}
     for name in members:
         if name not in _MEMBERS:
             near = get_close_matches(name, _MEMBERS, 1, 0.6)
@@ -112,6 +112,14 @@ def check_compiles(schema: Any, pointer: str) -> None:
     except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise BadInput(f"no validator can be made of it: {reason}", pointer=pointer, fix="correct the schema") from None
+
+
+@cache
+def _page_members() -> frozenset[str]:
+    """What a page of a list says beside its entries, in any revision."""
+    store = Store()
+    results = (store.effective(revision).definitions["ListToolsResult"] for revision in store.pins)
+    return frozenset(name for result in results for name in result["properties"]) - ENTRIES.keys()
 
 
 @cache

@@ -25,6 +25,11 @@ class Entry:
     description: str
     raw: Mapping[str, Any]
 
+    @property
+    def words(self) -> str:
+        """The description, or else what kind of thing it is."""
+        return self.description or f"The {type(self).__name__.lower()} `{self.name}`."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tool(Entry):
@@ -72,6 +77,11 @@ class Template(Entry):
 
     uri_template: str
     variables: str
+
+    @property
+    def words(self) -> str:
+        """The description, or else which resources it stands for."""
+        return self.description or f"The resources `{self.uri_template}`."
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def write(folder: Path, files: dict[str, str], *, force: bool = False) -> bool:
             fresh.chmod(0o755)
             _keep(folder, foreign, fresh)
             for name, text in files.items():
-                _save(fresh / name, text)
+                save(fresh / name, text)
             _replace(folder, fresh)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -102,7 +102,8 @@ def _keep(folder: Path, foreign: list[Path], fresh: Path) -> None:
             shutil.copytree(path, fresh / path.name, symlinks=True, ignore=shutil.ignore_patterns(_CACHE))
 
 
-def _save(path: Path, text: str) -> None:
+def save(path: Path, text: str) -> None:
+    """Writes a file, so that it is on the disk and not only on its way there."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
         file.flush()

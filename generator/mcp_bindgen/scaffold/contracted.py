@@ -126,7 +126,7 @@ def examples(contract: Contract) -> Examples:
 def _answers(contract: Contract) -> Iterator[Answer]:
     for tool in contract.tools:
         arguments = f"{PREFIX}{tool.input}"
-        doc = _doc(tool.description, f"The tool `{tool.name}`.")
+        doc = docstring(tool.words, indent=8)
         if tool.output is None:
             yield Answer(tool.stub, arguments, "str", doc, f"return {quoted(f'This is what {tool.name} answers.')}")
         else:
@@ -134,22 +134,16 @@ def _answers(contract: Contract) -> Iterator[Answer]:
             said = f"return {body}" if body else 'raise ToolError("There is no answer yet.")'
             yield Answer(tool.stub, arguments, f"{PREFIX}{tool.output}", doc, said)
     for prompt in contract.prompts:
-        doc = _doc(prompt.description, f"The prompt `{prompt.name}`.")
+        doc = docstring(prompt.words, indent=8)
         arguments = f"{PREFIX}{prompt.arguments}" if prompt.arguments is not None else ""
         yield Answer(prompt.stub, arguments, "str", doc, f"return {quoted(f'This is what {prompt.name} asks.')}")
     for resource in contract.resources:
-        doc = _doc(resource.description, f"The resource `{resource.name}`.")
+        doc = docstring(resource.words, indent=8)
         yield Answer(resource.stub, "", "str", doc, f"return {quoted(f'This is {resource.name}.')}")
     for template in contract.templates:
-        doc = _doc(template.description, f"The resources `{template.uri_template}`.")
+        doc = docstring(template.words, indent=8)
         arguments = f"{PREFIX}{template.variables}"
         yield Answer(template.stub, arguments, "str", doc, f"return {quoted(f'This is a {template.name}.')}")
-
-
-def _doc(description: str, otherwise: str) -> str:
-    """A description as a docstring; `otherwise`, where it has nothing to show."""
-    found = docstring(description, indent=8)
-    return found if found.strip('" \n') else docstring(otherwise, indent=8)
 
 
 def _output(contract: Contract, tool: Tool) -> str | None:

@@ -106,23 +106,6 @@ class Project:
                 table[key] = value
         return tomlkit.dumps(document)
 
-    def write(self) -> None:
-        """Says so in its `pyproject.toml`, and leaves everything else there as it is.
-
-        Raises:
-            BadInput: The file cannot be read, is not TOML, or cannot be written.
-        """
-        try:
-            with self.file.open(encoding="utf-8", newline="") as file:
-                old = file.read()
-            new = self.written(old)
-            if new != old:
-                fresh = self.file.with_name(f".{FILE}.new")
-                fresh.write_text(new, "utf-8", newline="")
-                fresh.replace(self.file)
-        except OSError as error:
-            raise BadInput(f"cannot be written ({error.strerror})", file=self.file, fix="nothing was changed") from None
-
     def _values(self) -> dict[str, Any]:
         """The table as it is written; `None` for what it does not have."""
         return {

@@ -156,7 +156,7 @@ def _methods(contract: Contract) -> Iterator[_Method]:
             decorator=f"tool({', '.join([quoted(tool.name), *names])})",
             takes=f"arguments: models.{tool.input}, ctx: Context",
             returns="Content" if tool.output is None else f"models.{tool.output} | CallToolResult",
-            doc=docstring(tool.description or f"The tool `{tool.name}`.", indent=8),
+            doc=docstring(tool.words, indent=8),
         )
     for prompt in contract.prompts:
         more = "" if prompt.arguments is None else f", models.{prompt.arguments}"
@@ -165,7 +165,7 @@ def _methods(contract: Contract) -> Iterator[_Method]:
             decorator=f"prompt({quoted(prompt.name)}{more})",
             takes=f"arguments: models.{prompt.arguments}, ctx: Context" if more else "ctx: Context",
             returns="Prompted",
-            doc=docstring(prompt.description or f"The prompt `{prompt.name}`.", indent=8),
+            doc=docstring(prompt.words, indent=8),
         )
     for resource in contract.resources:
         yield _Method(
@@ -173,7 +173,7 @@ def _methods(contract: Contract) -> Iterator[_Method]:
             decorator=f"resource({quoted(resource.uri)})",
             takes="ctx: Context",
             returns="Read",
-            doc=docstring(resource.description or f"The resource `{resource.name}`.", indent=8),
+            doc=docstring(resource.words, indent=8),
         )
     for template in contract.templates:
         yield _Method(
@@ -181,5 +181,5 @@ def _methods(contract: Contract) -> Iterator[_Method]:
             decorator=f"template({quoted(template.uri_template)}, models.{template.variables})",
             takes=f"arguments: models.{template.variables}, ctx: Context",
             returns="Read",
-            doc=docstring(template.description or f"The resources `{template.uri_template}`.", indent=8),
+            doc=docstring(template.words, indent=8),
         )

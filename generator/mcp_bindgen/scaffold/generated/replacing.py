@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_bindgen.emit.writer import save
 from mcp_bindgen.spec import BadInput
 
 from .ownership import state
@@ -129,7 +129,7 @@ def _replace(folder: Path, files: Mapping[str, str], report: Report) -> None:
         new.mkdir()
         old.mkdir()
         for name in report.written:  # a full disk shows here, before anything is changed
-            _save(new / name, files[name])
+            save(new / name, files[name])
         for name, aside in report.moved:
             _move(folder / name, folder / aside, undo)
         for name in (*report.removed, *report.written):
@@ -143,10 +143,3 @@ def _replace(folder: Path, files: Mapping[str, str], report: Report) -> None:
 def _move(path: Path, target: Path, undo: ExitStack) -> None:
     path.rename(target)
     undo.callback(target.rename, path)
-
-
-def _save(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())

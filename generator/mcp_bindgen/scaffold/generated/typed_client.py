@@ -187,7 +187,7 @@ class _Client:
             name=tool.stub,
             signature=signature,
             returns=typed or self._blocks,
-            doc=_doc(tool.description or f"The tool `{tool.name}`.", about),
+            doc=_doc(tool.words, about),
             body=f"contract.structured({call}, {typed})" if typed else f"contract.succeeded({call}).content",
         )
 
@@ -198,7 +198,7 @@ class _Client:
             name=prompt.stub,
             signature=_signature(arguments),
             returns=self._prompted,
-            doc=_doc(prompt.description or f"The prompt `{prompt.name}`.", arguments),
+            doc=_doc(prompt.words, arguments),
             body=f"await self.client.get_prompt({quoted(prompt.name)}{values})",
         )
 
@@ -207,7 +207,7 @@ class _Client:
             name=resource.stub,
             signature="",
             returns=self._read,
-            doc=_doc(resource.description or f"The resource `{resource.name}`.", ()),
+            doc=_doc(resource.words, ()),
             body=f"await self.client.read_resource({quoted(resource.uri)})",
         )
 
