@@ -32,11 +32,13 @@ def arguments(values: Mapping[str, Any], nullable: Collection[str] = ()) -> dict
         values: Wire name -> value; models and lists of them are fine.
         nullable: The names for which `None` means `null`, and only `ABSENT` that nothing was given.
     """
-    given = {
-        name: value for name, value in values.items() if value is not ABSENT and (value is not None or name in nullable)
-    }
-    wire: dict[str, Json] = from_json(to_json(given))
-    return wire
+    return whole(
+        {
+            name: value
+            for name, value in values.items()
+            if value is not ABSENT and (value is not None or name in nullable)
+        }
+    )
 
 
 def whole(values: Mapping[str, Any] | BaseModel) -> dict[str, Json]:
