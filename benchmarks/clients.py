@@ -12,7 +12,7 @@ import anyio
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from mcp_bindgen.runtime.stdio import stdio
+from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2025_11_25 import Client
 
 SERVER = str(Path(__file__).parent / "peers" / "bare_loop.py")

@@ -31,14 +31,14 @@ MAY_IMPORT = {
         "protocol",
         "spec",
         "runtime.contract",
-        "runtime.lazy",
-        "runtime.model",
-        "runtime.vocabulary",
+        "runtime.core.lazy",
+        "runtime.core.model",
+        "runtime.core.revision",
     },
     "testing": {"protocol", "spec", "runtime"},
-    "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.model"},
+    "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.core.model"},
     "diff": {"protocol", "spec"},
-    "emit": {"protocol", "spec", "runtime.model"},
+    "emit": {"protocol", "spec", "runtime.core.model"},
     "protocol": {"spec"},
     "spec": set[str](),
 }
@@ -116,7 +116,7 @@ def test_there_are_modules_to_look_at() -> None:
 
 def test_imports_are_resolved() -> None:
     assert imports(GENERATOR / "protocol" / "passes" / "link_results.py") >= {"spec.BadInput", "protocol.model.Ref"}
-    assert imports(GENERATED / "v2025_11_25" / "client.py") >= {"v2025_11_25.types", "runtime.errors"}
+    assert imports(GENERATED / "v2025_11_25" / "client.py") >= {"v2025_11_25.types", "runtime.core.errors"}
 
 
 def test_every_part_of_the_generator_has_its_place() -> None:

@@ -9,12 +9,11 @@ import anyio
 import pytest
 
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
-from mcp_bindgen.runtime.capabilities import is_declared
-
-from ..wire import bindings
-from .ours import ROOTS, Seen, text
-from .processes import MODULES
-from .report import Report
+from mcp_bindgen.runtime.core.capabilities import is_declared
+from tests.interop.ours import ROOTS, Seen, text
+from tests.interop.processes import MODULES
+from tests.interop.report import Report
+from tests.support.wire import bindings
 
 EVERYTHING = str(MODULES / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js")
 FILESYSTEM = str(MODULES / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js")

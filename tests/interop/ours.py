@@ -12,12 +12,11 @@ import jsonschema_rs
 import pytest
 
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
-from mcp_bindgen.runtime.cache import ResultCache
-from mcp_bindgen.runtime.capabilities import is_declared
-from mcp_bindgen.runtime.metadata import LOG_LEVEL
-
-from ..wire import bindings
-from .report import Report
+from mcp_bindgen.runtime.core.capabilities import is_declared
+from mcp_bindgen.runtime.endpoint.result_cache import ResultCache
+from mcp_bindgen.runtime.eras.stateless.request_meta import LOG_LEVEL
+from tests.interop.report import Report
+from tests.support.wire import bindings
 
 TOOLS = {"add", "cancelled", "change", "count", "echo", "fail", "kinds", "pause", "roots", "sample", "say", "touch"}
 ROOTS = ("file:///projects/one", "file:///projects/two")

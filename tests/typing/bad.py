@@ -7,7 +7,7 @@ from typing import assert_never
 from typing_extensions import override
 
 from mcp_bindgen import runtime
-from mcp_bindgen.runtime.dispatcher import request
+from mcp_bindgen.runtime.core.routing import request
 from mcp_bindgen.v2024_11_05 import Context as OldContext
 from mcp_bindgen.v2024_11_05 import types as old
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, methods

@@ -4,7 +4,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.dispatcher import Dispatcher, notification, request
+from mcp_bindgen.runtime.core.routing import Dispatcher, notification, request
 
 from . import methods
 from .client import Client

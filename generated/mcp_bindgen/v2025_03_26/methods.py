@@ -4,7 +4,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.methods import Notification, Request, by_name
+from mcp_bindgen.runtime.core.methods import Notification, Request, by_name
 
 from . import types
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, overload
 
 from mcp_bindgen import runtime
-from mcp_bindgen.runtime.calls import Returns
-from mcp_bindgen.runtime.errors import MethodNotFound
-from mcp_bindgen.runtime.methods import Request
-from mcp_bindgen.runtime.values import Json
+from mcp_bindgen.runtime.endpoint.caller import Returns
+from mcp_bindgen.runtime.core.errors import MethodNotFound
+from mcp_bindgen.runtime.core.methods import Request
+from mcp_bindgen.runtime.core.scalars import Json
 
 from . import methods, types
 

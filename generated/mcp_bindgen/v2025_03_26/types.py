@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from mcp_bindgen.runtime.model import Model
-from mcp_bindgen.runtime.values import Boolean, Integer, Json, Number
+from mcp_bindgen.runtime.core.model import Model
+from mcp_bindgen.runtime.core.scalars import Boolean, Integer, Json, Number
 
 
 class BlobResourceContents(Model):

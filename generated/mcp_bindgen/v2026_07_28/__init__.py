@@ -9,7 +9,7 @@ Everything is imported on first use, so this revision costs nothing until it is 
 
 from typing import TYPE_CHECKING, Final
 
-from mcp_bindgen.runtime.lazy import lazy
+from mcp_bindgen.runtime.core.lazy import lazy
 
 if TYPE_CHECKING:
     from . import dispatcher, errors, methods, types

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_bindgen.runtime.dispatcher import Route
-from mcp_bindgen.runtime.errors import InvalidParams
-from mcp_bindgen.runtime.metadata import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
-from mcp_bindgen.runtime.vocabulary import INITIALIZE
+from mcp_bindgen.runtime.core.errors import InvalidParams
+from mcp_bindgen.runtime.core.revision import INITIALIZE
+from mcp_bindgen.runtime.core.routing import Route
+from mcp_bindgen.runtime.eras.stateless.request_meta import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
 

@@ -20,9 +20,10 @@ from typing import IO, Annotated, Any, TypeAlias, TypeVar
 import anyio
 import typer
 
-from mcp_bindgen.runtime import Options, connect, jsonrpc
-from mcp_bindgen.runtime.capabilities import is_declared
-from mcp_bindgen.runtime.errors import (
+from mcp_bindgen.runtime import Options, connect
+from mcp_bindgen.runtime.core import jsonrpc
+from mcp_bindgen.runtime.core.capabilities import is_declared
+from mcp_bindgen.runtime.core.errors import (
     METHOD_NOT_FOUND,
     CapabilityMissing,
     ConnectionClosed,
@@ -30,9 +31,9 @@ from mcp_bindgen.runtime.errors import (
     RequestTimeout,
     UnsupportedRevision,
 )
-from mcp_bindgen.runtime.host_config import BadConfig, Entry, entry, read
-from mcp_bindgen.runtime.methods import untyped
-from mcp_bindgen.runtime.targets import command_words
+from mcp_bindgen.runtime.core.methods import untyped
+from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry, read
+from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput, Store
 
 from .output import console

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_bindgen.runtime.lazy import lazy
+from mcp_bindgen.runtime.core.lazy import lazy
 
 if TYPE_CHECKING:
     from .check.contract_check import Problem, check_contract

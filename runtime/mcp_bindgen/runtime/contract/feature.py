@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from typing_extensions import TypeIs
 
-from .. import jsonrpc
-from ..errors import INVALID_PARAMS, InvalidParams, ProtocolError
-from ..methods import Request
-from ..vocabulary import module
+from ..core import jsonrpc
+from ..core.errors import INVALID_PARAMS, InvalidParams, ProtocolError
+from ..core.methods import Request
+from ..core.revision import module
 from .errors import BrokenPromise
 from .offers import Kind
 from .promises import Promise, Promises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from .. import model
+from ..core import model
 
 
 class Model(model.Model):

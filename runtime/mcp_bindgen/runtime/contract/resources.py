@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from ..errors import INVALID_PARAMS, ProtocolError
-from ..vocabulary import module
+from ..core.errors import INVALID_PARAMS, ProtocolError
+from ..core.revision import module
 from .errors import BrokenPromise, InvalidArguments, ResourceNotFound
 from .feature import Feature
 from .promises import Promise

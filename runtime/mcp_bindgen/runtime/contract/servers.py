@@ -8,8 +8,8 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..server import Server
-from ..vocabulary import module
+from ..core.revision import module
+from ..endpoint.server import Server
 from .completions import Completions
 from .feature import Feature
 from .promises import Promises

@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from .. import jsonrpc
-from ..vocabulary import CALL_TOOL, LIST_TOOLS
+from ..core import jsonrpc
+from ..core.revision import CALL_TOOL, LIST_TOOLS
+from .call_arguments import ABSENT
 from .errors import BrokenPromise, InvalidArguments, ToolError
 from .feature import Feature, is_several, text_block
-from .given import ABSENT
 from .promises import Promise
 from .results import structured_content
 

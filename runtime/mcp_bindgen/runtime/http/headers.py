@@ -10,8 +10,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import HeaderMismatch
-from ..guards import is_array, is_object
+from ..core.errors import HeaderMismatch
+from ..core.json_types import is_array, is_object
 
 ANNOTATION = "x-mcp-header"
 """The keyword of JSON Schema by which a tool asks for a header."""

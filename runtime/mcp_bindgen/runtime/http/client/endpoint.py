@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, contextmanager
 
 import httpx2
 
-from ...errors import ConnectionClosed, Refused
-from ...transport import Oversized
+from ...core.errors import ConnectionClosed, Refused
+from ...core.transport import Oversized
 
 JSON = "application/json"
 EVENTS = "text/event-stream"

@@ -17,13 +17,13 @@ import anyio
 import httpx2
 from anyio.abc import TaskGroup
 
-from ...errors import ConnectionClosed, SessionLost
-from ...groups import beside
-from ...transport import MAX_MESSAGE, Lost, Outgoing
-from ...vocabulary import INITIALIZED
-from .conversation import Conversation
+from ...core.errors import ConnectionClosed, SessionLost
+from ...core.revision import INITIALIZED
+from ...core.transport import MAX_MESSAGE, Lost, Outgoing
+from ...endpoint.tasks import beside
 from .endpoint import Endpoint
-from .listener import Incoming
+from .exchange import Conversation
+from .stream_reader import Incoming
 
 log = logging.getLogger("mcp_bindgen")
 

@@ -12,16 +12,18 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from ... import jsonrpc, metadata, stateful
-from ...errors import ProtocolError
-from ...guards import is_object
-from ...server import Server, Service, lifespans
-from ...subscriptions import Subscription, audience
-from ...transport import MAX_MESSAGE
-from .asgi import TEXT, Call, Gone, Unusable
-from .event_store import EventStore, MemoryEventStore
+from ...core import jsonrpc
+from ...core.errors import ProtocolError
+from ...core.json_types import is_object
+from ...core.transport import MAX_MESSAGE
+from ...endpoint.server import Server, Service, lifespans
+from ...eras import handshake as stateful
+from ...eras.stateless import request_meta as metadata
+from ...eras.stateless.subscriptions import Subscription, audience
+from .call import TEXT, Call, Gone, Unusable
+from .event_store.base import EventStore, MemoryEventStore
 from .exchange import VERSION, Exchanges
-from .guard import LOOPBACK, Guard
+from .origin_policy import LOOPBACK, Guard
 from .sessions import HttpSessions
 
 log = logging.getLogger("mcp_bindgen")

@@ -15,10 +15,8 @@ from typing import Any
 
 import anyio
 
-from ... import jsonrpc, metadata
-from ...calls import Link
-from ...coroutines import is_being_cancelled, resume, within
-from ...errors import (
+from ...core import jsonrpc
+from ...core.errors import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -29,16 +27,19 @@ from ...errors import (
     MethodNotFound,
     ProtocolError,
 )
-from ...events import Event, Notified, Rejected, Requested
-from ...guards import is_object
-from ...jsonrpc import RequestId
-from ...methods import Notification
-from ...peer import Peer
-from ...server import Service
-from ...vocabulary import CALL_TOOL
+from ...core.events import Event, Notified, Rejected, Requested
+from ...core.json_types import is_object
+from ...core.jsonrpc import RequestId
+from ...core.methods import Notification
+from ...core.peer import Peer
+from ...core.revision import CALL_TOOL
+from ...endpoint.caller import Link
+from ...endpoint.coroutines import is_being_cancelled, resume, within
+from ...endpoint.server import Service
+from ...eras.stateless import request_meta as metadata
 from ..headers import decode
-from .asgi import Call, event
-from .tools import ToolSchemas
+from .call import Call, event
+from .header_validation import ToolSchemas
 
 log = logging.getLogger("mcp_bindgen")
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import anyio
 from pydantic_core import from_json
 
-from ... import jsonrpc
-from ...errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
-from ...jsonrpc import RequestId
-from ...transport import Lost, Outgoing, Oversized
-from .event_store import Event, EventStore, Unfinished
+from ...core import jsonrpc
+from ...core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
+from ...core.jsonrpc import RequestId
+from ...core.transport import Lost, Outgoing, Oversized
+from .event_store.base import Event, EventStore, Unfinished
 from .streams import STANDING, Stream
 
 log = logging.getLogger("mcp_bindgen")

@@ -11,15 +11,15 @@ from typing import Any
 
 import anyio
 
-from ... import jsonrpc
-from ...errors import INVALID_REQUEST, ProtocolError
-from ...server import Service
-from ...stateful import memory
-from ...transport import MAX_MESSAGE
-from .asgi import EVENTS, JSON, Call
-from .event_store import EventStore
-from .posted import Posted, posted
-from .registry import LATER, OpenSession, Refusal, Registry
+from ...core import jsonrpc
+from ...core.errors import INVALID_REQUEST, ProtocolError
+from ...core.transport import MAX_MESSAGE
+from ...endpoint.server import Service
+from ...eras.handshake import memory
+from .call import EVENTS, JSON, Call
+from .envelope import Posted, posted
+from .event_store.base import EventStore
+from .session_registry import LATER, OpenSession, Refusal, Registry
 from .session_transport import Room
 from .streams import STANDING, Stream, finish, place_of, pour
 
