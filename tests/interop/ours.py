@@ -14,8 +14,8 @@ import pytest
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.core.capabilities import is_declared
 from mcp_bindgen.runtime.endpoint.result_cache import ResultCache
-from mcp_bindgen.runtime.eras.stateless.request_meta import LOG_LEVEL
 from tests.interop.report import Report
+from tests.support.meta_keys import LOG_LEVEL
 from tests.support.wire import bindings
 
 TOOLS = {"add", "cancelled", "change", "count", "echo", "fail", "kinds", "pause", "roots", "sample", "say", "touch"}

@@ -146,9 +146,9 @@ class Listener(Recording):
     """Says what the transport says of itself."""
 
     @property
-    def has_headers(self) -> bool:
+    def mirror(self) -> Any:
         """Whether it repeats the headers of messages."""
-        return getattr(self._transport, "has_headers", False)
+        return getattr(self._transport, "mirror", None)
 
 
 @asynccontextmanager

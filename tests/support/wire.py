@@ -10,13 +10,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, wraps
 from importlib import import_module
+from inspect import isawaitable
 from types import ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import anyio
 import jsonschema_rs
 
-from mcp_bindgen.runtime import Client, Server, Transport, serve
+from mcp_bindgen.runtime import Client, MethodNotFound, Server, Transport, serve
 from mcp_bindgen.runtime.core.events import (
     Answered,
     CancelRequested,
@@ -25,14 +26,14 @@ from mcp_bindgen.runtime.core.events import (
     Progressed,
     Rejected,
     Requested,
-    State,
 )
 from mcp_bindgen.runtime.core.peer import Peer
-from mcp_bindgen.runtime.core.revision import Role, Vocabulary, vocabulary
+from mcp_bindgen.runtime.core.revision import Dispatcher
+from mcp_bindgen.runtime.core.transitions import Role, State
 from mcp_bindgen.runtime.core.transport import Lost, Oversized
-from mcp_bindgen.runtime.eras.stateless.request_meta import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION, stated_version
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import Store
+from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
 
 STATEFUL = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"
@@ -219,7 +220,9 @@ class Recording:
 
     def _oracle_of(self, asked: Any) -> Oracle:
         """Whose schema counts for the answer to a request."""
-        stated = stated_version(asked)
+        params = asked.get("params") if isinstance(asked, dict) else None
+        meta = params.get("_meta") if isinstance(params, dict) else None
+        stated = meta.get(VERSION) if isinstance(meta, dict) else None
         return next((one for one in self._oracles if one.revision == stated), self._oracles[0])
 
 
@@ -395,11 +398,25 @@ async def until(condition: Callable[[], object], seconds: float = 10) -> None:
 # --- peers ----------------------------------------------------------------------------------------------------
 
 
-def words(revision: str, role: Role, target: type | None = None) -> Vocabulary:
-    """What a side of a revision understands."""
+def takes(revision: str, role: Role, target: type | None = None) -> Dispatcher:
+    """What a side of a revision takes."""
     package = bindings(revision)
     kind = target or (package.Server if role == "server" else package.Client)
-    return vocabulary(kind(), package.__name__, role)
+    dispatcher: Dispatcher = kind.dispatcher
+    return dispatcher.extended(kind)
+
+
+async def dispatch(dispatcher: Dispatcher, target: object, method: str, params: bytes | str | None, ctx: object) -> Any:
+    """Read params, call the handler of `target` and return its result."""
+    route = {**dispatcher.routes, **dispatcher.embedded}.get(method)
+    if route is None:
+        raise MethodNotFound(method)
+    if route.method.kind == "notification" and not dispatcher.is_handled(route, target):
+        return None
+    handler = dispatcher.handler(route, target)
+    arguments = () if route.method.params is None else (route.read(params),)
+    answer = handler(*arguments, ctx)
+    return await answer if isawaitable(answer) else answer
 
 
 def feed(peer: Peer, message: object) -> list[Event]:
@@ -419,7 +436,7 @@ def introduce(peer: Peer, revision: str) -> None:
 
 def ready(revision: str, role: Role = "server", target: type | None = None) -> Peer:
     """A peer whose handshake is done."""
-    peer = Peer(role, {revision: words(revision, role, target)})
+    peer = Peer(role, {revision: takes(revision, role, target)})
     if role == "server":
         introduce(peer, revision)
     else:

@@ -7,7 +7,6 @@ from typing import assert_never
 from typing_extensions import override
 
 from mcp_bindgen import runtime
-from mcp_bindgen.runtime.core.routing import request
 from mcp_bindgen.v2024_11_05 import Context as OldContext
 from mcp_bindgen.v2024_11_05 import types as old
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, methods
@@ -67,10 +66,6 @@ class WrongClientResult(Client):
 
 class WrongInfo(Server):
     info = "weather"  # error: not an Implementation
-
-
-def route() -> None:
-    request(methods.PING, WrongPlainResult.ping)  # error: not what answers a ping
 
 
 def construct() -> None:

@@ -3,18 +3,16 @@
 """What a server of MCP 2024-11-05 answers, and what it may ask its client."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal, overload
+from typing import Any, Final, Literal, overload
 
-from mcp_bindgen import runtime
-from mcp_bindgen.runtime.endpoint.caller import Returns
-from mcp_bindgen.runtime.core.errors import MethodNotFound
-from mcp_bindgen.runtime.core.methods import Request
-from mcp_bindgen.runtime.core.scalars import Json
+from mcp_bindgen.runtime import abi
+from mcp_bindgen.runtime.abi import Json, MethodNotFound, Request, Returns
 
 from . import methods, types
+from .dispatcher import SERVER
 
 
-class Context(runtime.Context):
+class Context(abi.Context):
     """What a handler knows of its request, and what it may send to the client meanwhile."""
 
     async def ping(self, *, meta: types.PingRequestParamsMeta | None = None) -> types.EmptyResult:
@@ -26,9 +24,7 @@ class Context(runtime.Context):
         """
         return await self.call(methods.PING, types.PingRequestParams(meta=meta))
 
-    async def list_roots(
-        self, *, meta: types.ListRootsRequestParamsMeta | None = None
-    ) -> types.ListRootsResult:
+    async def list_roots(self, *, meta: types.ListRootsRequestParamsMeta | None = None) -> types.ListRootsResult:
         """Sends `roots/list`. Asks the client for its roots: the directories and files that the server is meant
         to work in.
 
@@ -92,13 +88,9 @@ class Context(runtime.Context):
             request_id: The id of an earlier request by the same sender.
             reason: Why, in words for a log or for the user; absent means not stated.
         """
-        await self.notify(
-            methods.CANCELLED, types.CancelledNotificationParams(request_id=request_id, reason=reason)
-        )
+        await self.notify(methods.CANCELLED, types.CancelledNotificationParams(request_id=request_id, reason=reason))
 
-    async def notify_logging_message(
-        self, data: Json, level: types.LoggingLevel, *, logger: str | None = None
-    ) -> None:
+    async def notify_logging_message(self, data: Json, level: types.LoggingLevel, *, logger: str | None = None) -> None:
         """Sends `notifications/message`. Passes one log message of the server on to the client.
         `logging/setLevel` sets the threshold; without it, the server decides what to send.
 
@@ -150,9 +142,7 @@ class Context(runtime.Context):
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
-        await self.notify(
-            methods.RESOURCE_LIST_CHANGED, types.ResourceListChangedNotificationParams(meta=meta)
-        )
+        await self.notify(methods.RESOURCE_LIST_CHANGED, types.ResourceListChangedNotificationParams(meta=meta))
 
     async def notify_resource_updated(self, uri: str) -> None:
         """Sends `notifications/resources/updated`. Tells the client that a resource it subscribed to with
@@ -201,14 +191,14 @@ _QUESTIONS: Final[Mapping[type, Request[Any, Any, Any]]] = {
 }
 
 
-class Server(runtime.Server):
+class Server(abi.Server):
     """A server of MCP 2024-11-05: override what it offers.
 
     Handlers may be `def` or `async def`. What is not overridden is answered with "method not found".
     """
 
-    bindings: ClassVar[str] = str(__package__)
-    revision: ClassVar[str] = "2024-11-05"
+    dispatcher = SERVER
+    context = Context
     info: types.Implementation
     """How the server introduces itself."""
 
@@ -218,9 +208,7 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.COMPLETE.name)
 
-    def initialize(
-        self, params: types.InitializeRequestParams, ctx: Context
-    ) -> Returns[types.InitializeResult]:
+    def initialize(self, params: types.InitializeRequestParams, ctx: Context) -> Returns[types.InitializeResult]:
         """Answers `initialize`. Opens a connection: the client offers the server a protocol revision and its
         capabilities. It comes before every other request.
         """
@@ -239,18 +227,14 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.PING.name)
 
-    def get_prompt(
-        self, params: types.GetPromptRequestParams, ctx: Context
-    ) -> Returns[types.GetPromptResult]:
+    def get_prompt(self, params: types.GetPromptRequestParams, ctx: Context) -> Returns[types.GetPromptResult]:
         """Answers `prompts/get`. Asks the server for a prompt, filled in with arguments.
 
         Overriding it offers the capability `prompts`.
         """
         raise MethodNotFound(methods.GET_PROMPT.name)
 
-    def list_prompts(
-        self, params: types.ListPromptsRequestParams, ctx: Context
-    ) -> Returns[types.ListPromptsResult]:
+    def list_prompts(self, params: types.ListPromptsRequestParams, ctx: Context) -> Returns[types.ListPromptsResult]:
         """Answers `prompts/list`. Asks the server which prompts it offers, one page at a time.
 
         Overriding it offers the capability `prompts`.
@@ -266,9 +250,7 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.LIST_RESOURCES.name)
 
-    def read_resource(
-        self, params: types.ReadResourceRequestParams, ctx: Context
-    ) -> Returns[types.ReadResourceResult]:
+    def read_resource(self, params: types.ReadResourceRequestParams, ctx: Context) -> Returns[types.ReadResourceResult]:
         """Answers `resources/read`. Asks the server for the contents behind a resource URI.
 
         Overriding it offers the capability `resources`.
@@ -308,9 +290,7 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.CALL_TOOL.name)
 
-    def list_tools(
-        self, params: types.ListToolsRequestParams, ctx: Context
-    ) -> Returns[types.ListToolsResult]:
+    def list_tools(self, params: types.ListToolsRequestParams, ctx: Context) -> Returns[types.ListToolsResult]:
         """Answers `tools/list`. Asks the server which tools it offers, one page at a time.
 
         Overriding it offers the capability `tools`.
@@ -336,9 +316,7 @@ class Server(runtime.Server):
         """
         return None
 
-    def on_roots_list_changed(
-        self, params: types.RootsListChangedNotificationParams, ctx: Context
-    ) -> Returns[None]:
+    def on_roots_list_changed(self, params: types.RootsListChangedNotificationParams, ctx: Context) -> Returns[None]:
         """Takes `notifications/roots/list_changed`. Tells the server that the client's set of roots is no longer
         the same; the server then sends `roots/list` again.
         """

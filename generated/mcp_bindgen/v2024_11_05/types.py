@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from mcp_bindgen.runtime.core.model import Model
-from mcp_bindgen.runtime.core.scalars import Boolean, Integer, Json, Number
+from mcp_bindgen.runtime.abi import Model
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Number
 
 
 class BlobResourceContents(Model):
@@ -1325,9 +1325,7 @@ class CreateMessageRequest(Model):
     """What the method needs."""
 
 
-JSONRPCMessage = TypeAliasType(
-    "JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-)
+JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError)
 """Everything that may travel in either direction: a request, a notification, a result or an error."""
 
 

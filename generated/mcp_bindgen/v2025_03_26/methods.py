@@ -4,7 +4,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.core.methods import Notification, Request, by_name
+from mcp_bindgen.runtime.abi import Notification, Request, by_name
 
 from . import types
 
@@ -190,17 +190,17 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
 )
 """Request, sent by the client."""
 
-LIST_RESOURCE_TEMPLATES: Final[
-    Request[types.ListResourceTemplatesRequestParams, types.ListResourceTemplatesResult]
-] = Request(
-    "resources/templates/list",
-    sender="client",
-    params=types.ListResourceTemplatesRequestParams,
-    result=types.ListResourceTemplatesResult,
-    params_required=False,
-    capabilities={
-        "client": "server.resources",
-    },
+LIST_RESOURCE_TEMPLATES: Final[Request[types.ListResourceTemplatesRequestParams, types.ListResourceTemplatesResult]] = (
+    Request(
+        "resources/templates/list",
+        sender="client",
+        params=types.ListResourceTemplatesRequestParams,
+        result=types.ListResourceTemplatesResult,
+        params_required=False,
+        capabilities={
+            "client": "server.resources",
+        },
+    )
 )
 """Request, sent by the client."""
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from mcp_bindgen.runtime.core.model import Model
-from mcp_bindgen.runtime.core.scalars import Boolean, Integer, Json, Number
+from mcp_bindgen.runtime.abi import Model
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Number
 
 
 class BlobResourceContents(Model):
@@ -1137,9 +1137,7 @@ class ProgressNotification(Model):
 class PromptMessage(Model):
     """One message of a filled-in prompt: who speaks and what. Unlike sampling, it may embed resources."""
 
-    content: Annotated[
-        TextContent | ImageContent | AudioContent | EmbeddedResource, Field(discriminator="type")
-    ]
+    content: Annotated[TextContent | ImageContent | AudioContent | EmbeddedResource, Field(discriminator="type")]
     """What is said: text, an image, audio or an embedded resource."""
 
     role: Role

@@ -7,23 +7,24 @@
 Everything is imported on first use, so this revision costs nothing until it is needed.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from mcp_bindgen.runtime.core.lazy import lazy
+from mcp_bindgen.runtime.abi import lazy, require
 
 if TYPE_CHECKING:
     from . import dispatcher, errors, methods, types
     from .client import Client
+    from .revision import REVISION
     from .server import Context, Server
 
 __all__ = ["REVISION", "Client", "Context", "Server", "dispatcher", "errors", "methods", "types"]
 
-REVISION: Final = "2025-06-18"
-"""The protocol revision that these bindings speak."""
+require(1, __name__, "mcp-bindgen generate 2025-06-18")
 
 __getattr__ = lazy(
     __name__,
     {
+        "REVISION": "revision",
         "Client": "client",
         "Context": "server",
         "Server": "server",

@@ -3,22 +3,18 @@
 """What a client of MCP 2025-06-18 may ask a server, and what it answers itself."""
 
 from collections.abc import AsyncIterator
-from typing import ClassVar
 
-from mcp_bindgen import runtime
-from mcp_bindgen.runtime.endpoint.caller import Returns
-from mcp_bindgen.runtime.endpoint.context import Context
-from mcp_bindgen.runtime.core.errors import MethodNotFound
-from mcp_bindgen.runtime.core.scalars import Json
+from mcp_bindgen.runtime import abi
+from mcp_bindgen.runtime.abi import Context, Json, MethodNotFound, Returns
 
 from . import methods, types
+from .dispatcher import CLIENT
 
 
-class Client(runtime.Client):
+class Client(abi.Client):
     """A client of MCP 2025-06-18: call what the server offers, override `on_...` for what it may ask."""
 
-    bindings: ClassVar[str] = str(__package__)
-    revision: ClassVar[str] = "2025-06-18"
+    dispatcher = CLIENT
     info: types.Implementation
     """How the client introduces itself."""
 
@@ -94,9 +90,7 @@ class Client(runtime.Client):
             name: Which prompt to get, by a name from `prompts/list`.
             arguments: Text to fill the prompt in with, by argument name; absent means none.
         """
-        return await self.call(
-            methods.GET_PROMPT, types.GetPromptRequestParams(name=name, arguments=arguments)
-        )
+        return await self.call(methods.GET_PROMPT, types.GetPromptRequestParams(name=name, arguments=arguments))
 
     async def list_prompts(self, cursor: str | None = None) -> types.ListPromptsResult:
         """Sends `prompts/list`. Asks the server which prompts it offers, one page at a time.
@@ -160,9 +154,7 @@ class Client(runtime.Client):
         Args:
             cursor: Where to continue: the `nextCursor` of the page before; absent for the first page.
         """
-        return await self.call(
-            methods.LIST_RESOURCE_TEMPLATES, types.ListResourceTemplatesRequestParams(cursor=cursor)
-        )
+        return await self.call(methods.LIST_RESOURCE_TEMPLATES, types.ListResourceTemplatesRequestParams(cursor=cursor))
 
     async def each_resource_template(self) -> AsyncIterator[types.ResourceTemplate]:
         """All that `list_resource_templates` gives, one by one; the next page is fetched when it is needed."""
@@ -217,9 +209,7 @@ class Client(runtime.Client):
             request_id: The id of an earlier request by the same sender.
             reason: Why, in words for a log or for the user; absent means not stated.
         """
-        await self.notify(
-            methods.CANCELLED, types.CancelledNotificationParams(request_id=request_id, reason=reason)
-        )
+        await self.notify(methods.CANCELLED, types.CancelledNotificationParams(request_id=request_id, reason=reason))
 
     async def notify_initialized(self, *, meta: dict[str, Json] | None = None) -> None:
         """Sends `notifications/initialized`. Tells the server that the client has read the answer to
@@ -279,9 +269,7 @@ class Client(runtime.Client):
         """
         raise MethodNotFound(methods.PING.name)
 
-    def on_list_roots(
-        self, params: types.ListRootsRequestParams, ctx: Context
-    ) -> Returns[types.ListRootsResult]:
+    def on_list_roots(self, params: types.ListRootsRequestParams, ctx: Context) -> Returns[types.ListRootsResult]:
         """Answers `roots/list`. Asks the client for its roots: the directories and files that the server is
         meant to work in.
 
@@ -306,9 +294,7 @@ class Client(runtime.Client):
         """
         return None
 
-    def on_logging_message(
-        self, params: types.LoggingMessageNotificationParams, ctx: Context
-    ) -> Returns[None]:
+    def on_logging_message(self, params: types.LoggingMessageNotificationParams, ctx: Context) -> Returns[None]:
         """Takes `notifications/message`. Passes one log message of the server on to the client.
         `logging/setLevel` sets the threshold; without it, the server decides what to send.
         """
@@ -320,9 +306,7 @@ class Client(runtime.Client):
         """
         return None
 
-    def on_prompt_list_changed(
-        self, params: types.PromptListChangedNotificationParams, ctx: Context
-    ) -> Returns[None]:
+    def on_prompt_list_changed(self, params: types.PromptListChangedNotificationParams, ctx: Context) -> Returns[None]:
         """Takes `notifications/prompts/list_changed`. Tells the client that the server's list of prompts is no
         longer the same, so it should ask again. No subscription is needed.
         """
@@ -336,17 +320,13 @@ class Client(runtime.Client):
         """
         return None
 
-    def on_resource_updated(
-        self, params: types.ResourceUpdatedNotificationParams, ctx: Context
-    ) -> Returns[None]:
+    def on_resource_updated(self, params: types.ResourceUpdatedNotificationParams, ctx: Context) -> Returns[None]:
         """Takes `notifications/resources/updated`. Tells the client that a resource it subscribed to with
         `resources/subscribe` has new contents.
         """
         return None
 
-    def on_tool_list_changed(
-        self, params: types.ToolListChangedNotificationParams, ctx: Context
-    ) -> Returns[None]:
+    def on_tool_list_changed(self, params: types.ToolListChangedNotificationParams, ctx: Context) -> Returns[None]:
         """Takes `notifications/tools/list_changed`. Tells the client that the server's set of tools is no longer
         the same; time to list them again.
         """

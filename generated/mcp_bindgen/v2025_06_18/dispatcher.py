@@ -4,44 +4,47 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.core.routing import Dispatcher, notification, request
+from mcp_bindgen.runtime.abi import Dispatcher, Route
 
 from . import methods
-from .client import Client
-from .server import Server
+from .revision import REVISION
 
-SERVER: Final = Dispatcher[Server](
-    request(methods.COMPLETE, Server.complete),
-    request(methods.INITIALIZE, Server.initialize),
-    request(methods.SET_LEVEL, Server.set_level),
-    request(methods.PING, Server.ping),
-    request(methods.GET_PROMPT, Server.get_prompt),
-    request(methods.LIST_PROMPTS, Server.list_prompts),
-    request(methods.LIST_RESOURCES, Server.list_resources),
-    request(methods.READ_RESOURCE, Server.read_resource),
-    request(methods.SUBSCRIBE, Server.subscribe),
-    request(methods.LIST_RESOURCE_TEMPLATES, Server.list_resource_templates),
-    request(methods.UNSUBSCRIBE, Server.unsubscribe),
-    request(methods.CALL_TOOL, Server.call_tool),
-    request(methods.LIST_TOOLS, Server.list_tools),
-    notification(methods.CANCELLED, Server.on_cancelled),
-    notification(methods.INITIALIZED, Server.on_initialized),
-    notification(methods.PROGRESS, Server.on_progress),
-    notification(methods.ROOTS_LIST_CHANGED, Server.on_roots_list_changed),
+SERVER: Final = Dispatcher(
+    REVISION,
+    "server",
+    Route(methods.COMPLETE, "complete"),
+    Route(methods.INITIALIZE, "initialize"),
+    Route(methods.SET_LEVEL, "set_level"),
+    Route(methods.PING, "ping"),
+    Route(methods.GET_PROMPT, "get_prompt"),
+    Route(methods.LIST_PROMPTS, "list_prompts"),
+    Route(methods.LIST_RESOURCES, "list_resources"),
+    Route(methods.READ_RESOURCE, "read_resource"),
+    Route(methods.SUBSCRIBE, "subscribe"),
+    Route(methods.LIST_RESOURCE_TEMPLATES, "list_resource_templates"),
+    Route(methods.UNSUBSCRIBE, "unsubscribe"),
+    Route(methods.CALL_TOOL, "call_tool"),
+    Route(methods.LIST_TOOLS, "list_tools"),
+    Route(methods.CANCELLED, "on_cancelled"),
+    Route(methods.INITIALIZED, "on_initialized"),
+    Route(methods.PROGRESS, "on_progress"),
+    Route(methods.ROOTS_LIST_CHANGED, "on_roots_list_changed"),
 )
 """What a server takes."""
 
-CLIENT: Final = Dispatcher[Client](
-    request(methods.ELICIT, Client.on_elicit),
-    request(methods.PING, Client.on_ping),
-    request(methods.LIST_ROOTS, Client.on_list_roots),
-    request(methods.CREATE_MESSAGE, Client.on_create_message),
-    notification(methods.CANCELLED, Client.on_cancelled),
-    notification(methods.LOGGING_MESSAGE, Client.on_logging_message),
-    notification(methods.PROGRESS, Client.on_progress),
-    notification(methods.PROMPT_LIST_CHANGED, Client.on_prompt_list_changed),
-    notification(methods.RESOURCE_LIST_CHANGED, Client.on_resource_list_changed),
-    notification(methods.RESOURCE_UPDATED, Client.on_resource_updated),
-    notification(methods.TOOL_LIST_CHANGED, Client.on_tool_list_changed),
+CLIENT: Final = Dispatcher(
+    REVISION,
+    "client",
+    Route(methods.ELICIT, "on_elicit"),
+    Route(methods.PING, "on_ping"),
+    Route(methods.LIST_ROOTS, "on_list_roots"),
+    Route(methods.CREATE_MESSAGE, "on_create_message"),
+    Route(methods.CANCELLED, "on_cancelled"),
+    Route(methods.LOGGING_MESSAGE, "on_logging_message"),
+    Route(methods.PROGRESS, "on_progress"),
+    Route(methods.PROMPT_LIST_CHANGED, "on_prompt_list_changed"),
+    Route(methods.RESOURCE_LIST_CHANGED, "on_resource_list_changed"),
+    Route(methods.RESOURCE_UPDATED, "on_resource_updated"),
+    Route(methods.TOOL_LIST_CHANGED, "on_tool_list_changed"),
 )
 """What a client takes."""

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from mcp_bindgen.runtime.core.model import Model
-from mcp_bindgen.runtime.core.scalars import Boolean, Integer, Json, Number
+from mcp_bindgen.runtime.abi import Model
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Number
 
 
 class BaseMetadata(Model):
@@ -1607,9 +1607,7 @@ class ElicitRequest(Model):
     """What the method needs."""
 
 
-JSONRPCMessage = TypeAliasType(
-    "JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-)
+JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError)
 """Everything that may travel in either direction: a request, a notification, a result or an error. Batches are
 gone.
 """
@@ -1617,9 +1615,7 @@ gone.
 
 ServerRequest = TypeAliasType(
     "ServerRequest",
-    Annotated[
-        PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")
-    ],
+    Annotated[PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
 )
 """Every request that a server may send."""
 

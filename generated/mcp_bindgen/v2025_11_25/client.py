@@ -3,22 +3,18 @@
 """What a client of MCP 2025-11-25 may ask a server, and what it answers itself."""
 
 from collections.abc import AsyncIterator
-from typing import ClassVar
 
-from mcp_bindgen import runtime
-from mcp_bindgen.runtime.endpoint.caller import Returns
-from mcp_bindgen.runtime.endpoint.context import Context
-from mcp_bindgen.runtime.core.errors import MethodNotFound
-from mcp_bindgen.runtime.core.scalars import Json
+from mcp_bindgen.runtime import abi
+from mcp_bindgen.runtime.abi import Context, Json, MethodNotFound, Returns
 
 from . import methods, types
+from .dispatcher import CLIENT
 
 
-class Client(runtime.Client):
+class Client(abi.Client):
     """A client of MCP 2025-11-25: call what the server offers, override `on_...` for what it may ask."""
 
-    bindings: ClassVar[str] = str(__package__)
-    revision: ClassVar[str] = "2025-11-25"
+    dispatcher = CLIENT
     info: types.Implementation
     """How the client introduces itself."""
 
@@ -167,9 +163,7 @@ class Client(runtime.Client):
         """
         return await self.call(methods.READ_RESOURCE, types.ReadResourceRequestParams(uri=uri, meta=meta))
 
-    async def subscribe(
-        self, uri: str, *, meta: types.SubscribeRequestParamsMeta | None = None
-    ) -> types.EmptyResult:
+    async def subscribe(self, uri: str, *, meta: types.SubscribeRequestParamsMeta | None = None) -> types.EmptyResult:
         """Sends `resources/subscribe`. Asks the server to report every change of one resource until the client
         unsubscribes.
 
@@ -193,9 +187,7 @@ class Client(runtime.Client):
             cursor: Where to continue: the `nextCursor` of the page before; absent for the first page.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
-        return await self.call(
-            methods.LIST_RESOURCE_TEMPLATES, types.PaginatedRequestParams(cursor=cursor, meta=meta)
-        )
+        return await self.call(methods.LIST_RESOURCE_TEMPLATES, types.PaginatedRequestParams(cursor=cursor, meta=meta))
 
     async def each_resource_template(self) -> AsyncIterator[types.ResourceTemplate]:
         """All that `list_resource_templates` gives, one by one; the next page is fetched when it is needed."""
@@ -458,9 +450,7 @@ class Client(runtime.Client):
         """
         raise MethodNotFound(methods.CREATE_MESSAGE.name)
 
-    def on_cancel_task(
-        self, params: types.CancelTaskRequestParams, ctx: Context
-    ) -> Returns[types.CancelTaskResult]:
+    def on_cancel_task(self, params: types.CancelTaskRequestParams, ctx: Context) -> Returns[types.CancelTaskResult]:
         """Answers `tasks/cancel`. Asks the side that runs a task to stop it; either side may send it. A task
         that has already ended is refused with -32602.
 
@@ -476,9 +466,7 @@ class Client(runtime.Client):
         """
         raise MethodNotFound(methods.GET_TASK.name)
 
-    def on_list_tasks(
-        self, params: types.PaginatedRequestParams, ctx: Context
-    ) -> Returns[types.ListTasksResult]:
+    def on_list_tasks(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListTasksResult]:
         """Answers `tasks/list`. Asks the other side, client or server, which tasks it runs for the sender, one
         page at a time. Experimental, and only in revision 2025-11-25.
 
@@ -511,9 +499,7 @@ class Client(runtime.Client):
         """
         return None
 
-    def on_logging_message(
-        self, params: types.LoggingMessageNotificationParams, ctx: Context
-    ) -> Returns[None]:
+    def on_logging_message(self, params: types.LoggingMessageNotificationParams, ctx: Context) -> Returns[None]:
         """Takes `notifications/message`. Passes one log message of the server on to the client.
         `logging/setLevel` sets the threshold; without it, the server decides what to send.
         """
@@ -537,9 +523,7 @@ class Client(runtime.Client):
         """
         return None
 
-    def on_resource_updated(
-        self, params: types.ResourceUpdatedNotificationParams, ctx: Context
-    ) -> Returns[None]:
+    def on_resource_updated(self, params: types.ResourceUpdatedNotificationParams, ctx: Context) -> Returns[None]:
         """Takes `notifications/resources/updated`. Tells the client that a resource it subscribed to with
         `resources/subscribe` has new contents.
         """

@@ -3,18 +3,16 @@
 """What a server of MCP 2025-11-25 answers, and what it may ask its client."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, ClassVar, Final, Literal, overload
+from typing import Any, Final, Literal, overload
 
-from mcp_bindgen import runtime
-from mcp_bindgen.runtime.endpoint.caller import Returns
-from mcp_bindgen.runtime.core.errors import MethodNotFound
-from mcp_bindgen.runtime.core.methods import Request
-from mcp_bindgen.runtime.core.scalars import Json
+from mcp_bindgen.runtime import abi
+from mcp_bindgen.runtime.abi import Json, MethodNotFound, Request, Returns
 
 from . import methods, types
+from .dispatcher import SERVER
 
 
-class Context(runtime.Context):
+class Context(abi.Context):
     """What a handler knows of its request, and what it may send to the client meanwhile."""
 
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -275,9 +273,7 @@ class Context(runtime.Context):
             uri: The resource with new contents; it may be a part of the one that was subscribed to.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
-        await self.notify(
-            methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
-        )
+        await self.notify(methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta))
 
     async def notify_task_status(
         self,
@@ -363,14 +359,14 @@ _QUESTIONS: Final[Mapping[type, Request[Any, Any, Any]]] = {
 }
 
 
-class Server(runtime.Server):
+class Server(abi.Server):
     """A server of MCP 2025-11-25: override what it offers.
 
     Handlers may be `def` or `async def`. What is not overridden is answered with "method not found".
     """
 
-    bindings: ClassVar[str] = str(__package__)
-    revision: ClassVar[str] = "2025-11-25"
+    dispatcher = SERVER
+    context = Context
     info: types.Implementation
     """How the server introduces itself."""
 
@@ -382,9 +378,7 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.COMPLETE.name)
 
-    def initialize(
-        self, params: types.InitializeRequestParams, ctx: Context
-    ) -> Returns[types.InitializeResult]:
+    def initialize(self, params: types.InitializeRequestParams, ctx: Context) -> Returns[types.InitializeResult]:
         """Answers `initialize`. Opens a connection: the client offers the server a protocol revision and its
         capabilities. It comes before every other request.
         """
@@ -403,36 +397,28 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.PING.name)
 
-    def get_prompt(
-        self, params: types.GetPromptRequestParams, ctx: Context
-    ) -> Returns[types.GetPromptResult]:
+    def get_prompt(self, params: types.GetPromptRequestParams, ctx: Context) -> Returns[types.GetPromptResult]:
         """Answers `prompts/get`. Asks the server for a prompt, filled in with arguments.
 
         Overriding it offers the capability `prompts`.
         """
         raise MethodNotFound(methods.GET_PROMPT.name)
 
-    def list_prompts(
-        self, params: types.PaginatedRequestParams, ctx: Context
-    ) -> Returns[types.ListPromptsResult]:
+    def list_prompts(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListPromptsResult]:
         """Answers `prompts/list`. Asks the server which prompts it offers, one page at a time.
 
         Overriding it offers the capability `prompts`.
         """
         raise MethodNotFound(methods.LIST_PROMPTS.name)
 
-    def list_resources(
-        self, params: types.PaginatedRequestParams, ctx: Context
-    ) -> Returns[types.ListResourcesResult]:
+    def list_resources(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListResourcesResult]:
         """Answers `resources/list`. Asks the server which resources it offers, one page at a time.
 
         Overriding it offers the capability `resources`.
         """
         raise MethodNotFound(methods.LIST_RESOURCES.name)
 
-    def read_resource(
-        self, params: types.ReadResourceRequestParams, ctx: Context
-    ) -> Returns[types.ReadResourceResult]:
+    def read_resource(self, params: types.ReadResourceRequestParams, ctx: Context) -> Returns[types.ReadResourceResult]:
         """Answers `resources/read`. Asks the server for the contents behind a resource URI.
 
         Overriding it offers the capability `resources`.
@@ -465,9 +451,7 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.UNSUBSCRIBE.name)
 
-    def cancel_task(
-        self, params: types.CancelTaskRequestParams, ctx: Context
-    ) -> Returns[types.CancelTaskResult]:
+    def cancel_task(self, params: types.CancelTaskRequestParams, ctx: Context) -> Returns[types.CancelTaskResult]:
         """Answers `tasks/cancel`. Asks the side that runs a task to stop it; either side may send it. A task
         that has already ended is refused with -32602.
 
@@ -483,9 +467,7 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.GET_TASK.name)
 
-    def list_tasks(
-        self, params: types.PaginatedRequestParams, ctx: Context
-    ) -> Returns[types.ListTasksResult]:
+    def list_tasks(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListTasksResult]:
         """Answers `tasks/list`. Asks the other side, client or server, which tasks it runs for the sender, one
         page at a time. Experimental, and only in revision 2025-11-25.
 
@@ -512,9 +494,7 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.CALL_TOOL.name)
 
-    def list_tools(
-        self, params: types.PaginatedRequestParams, ctx: Context
-    ) -> Returns[types.ListToolsResult]:
+    def list_tools(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListToolsResult]:
         """Answers `tools/list`. Asks the server which tools it offers, one page at a time.
 
         Overriding it offers the capability `tools`.

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from mcp_bindgen.runtime.core.model import Model
-from mcp_bindgen.runtime.core.scalars import Boolean, Integer, Json, Number
+from mcp_bindgen.runtime.abi import Model
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Number
 
 
 class BaseMetadata(Model):
@@ -640,9 +640,7 @@ class TaskMetadata(Model):
     """How long to keep the task, in milliseconds counted from its start; absent leaves it to the receiver."""
 
 
-TaskStatus = TypeAliasType(
-    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
-)
+TaskStatus = TypeAliasType("TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"])
 """How far a task has come: `working` and `input_required` can still change; `completed`, `failed` and
 `cancelled` are final.
 """

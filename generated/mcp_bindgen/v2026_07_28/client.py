@@ -3,22 +3,18 @@
 """What a client of MCP 2026-07-28 may ask a server, and what it answers itself."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import ClassVar
 
-from mcp_bindgen import runtime
-from mcp_bindgen.runtime.endpoint.caller import Returns
-from mcp_bindgen.runtime.endpoint.context import Context
-from mcp_bindgen.runtime.core.errors import MethodNotFound
-from mcp_bindgen.runtime.core.scalars import Json
+from mcp_bindgen.runtime import abi
+from mcp_bindgen.runtime.abi import Context, Json, MethodNotFound, Returns
 
 from . import methods, types
+from .dispatcher import CLIENT
 
 
-class Client(runtime.Client):
+class Client(abi.Client):
     """A client of MCP 2026-07-28: call what the server offers, override `on_...` for what it may ask."""
 
-    bindings: ClassVar[str] = str(__package__)
-    revision: ClassVar[str] = "2026-07-28"
+    dispatcher = CLIENT
     info: types.Implementation
     """How the client introduces itself."""
 
@@ -188,9 +184,7 @@ class Client(runtime.Client):
             meta: The protocol version and client capabilities, required on every request, and optional
                 extras.
         """
-        return await self.call(
-            methods.DISCOVER, types.RequestParams(meta=self.metadata(types.RequestMetaObject, meta))
-        )
+        return await self.call(methods.DISCOVER, types.RequestParams(meta=self.metadata(types.RequestMetaObject, meta)))
 
     async def subscriptions_listen(
         self, notifications: types.SubscriptionFilter, *, meta: Mapping[str, Json] | None = None
@@ -296,9 +290,7 @@ class Client(runtime.Client):
         """
         raise MethodNotFound(methods.ELICIT.name)
 
-    def on_list_roots(
-        self, params: types.ListRootsRequestParams, ctx: Context
-    ) -> Returns[types.ListRootsResult]:
+    def on_list_roots(self, params: types.ListRootsRequestParams, ctx: Context) -> Returns[types.ListRootsResult]:
         """Answers `roots/list`. Asks the client for its roots: the directories and files to work in. It travels
         inside `inputRequests`, not on its own. Deprecated with the Roots feature.
 
@@ -332,9 +324,7 @@ class Client(runtime.Client):
         """
         return None
 
-    def on_logging_message(
-        self, params: types.LoggingMessageNotificationParams, ctx: Context
-    ) -> Returns[None]:
+    def on_logging_message(self, params: types.LoggingMessageNotificationParams, ctx: Context) -> Returns[None]:
         """Takes `notifications/message`. Passes one log message on to the client, only for a request whose
         `_meta` has `io.modelcontextprotocol/logLevel`. Deprecated: log to `stderr` or use OpenTelemetry.
 
@@ -360,9 +350,7 @@ class Client(runtime.Client):
         """
         return None
 
-    def on_resource_updated(
-        self, params: types.ResourceUpdatedNotificationParams, ctx: Context
-    ) -> Returns[None]:
+    def on_resource_updated(self, params: types.ResourceUpdatedNotificationParams, ctx: Context) -> Returns[None]:
         """Takes `notifications/resources/updated`. Tells the client that a resource has new contents. Reaches
         only listeners whose filter names it in `resourceSubscriptions`.
         """

@@ -4,7 +4,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.core.methods import Notification, Request, by_name
+from mcp_bindgen.runtime.abi import HeaderParams, Notification, Request, by_name
 
 from . import types
 
@@ -90,12 +90,10 @@ RESOURCE_UPDATED: Final[Notification[types.ResourceUpdatedNotificationParams]] =
 )
 """Notification, sent by the server."""
 
-SUBSCRIPTIONS_ACKNOWLEDGED: Final[Notification[types.SubscriptionsAcknowledgedNotificationParams]] = (
-    Notification(
-        "notifications/subscriptions/acknowledged",
-        sender="server",
-        params=types.SubscriptionsAcknowledgedNotificationParams,
-    )
+SUBSCRIPTIONS_ACKNOWLEDGED: Final[Notification[types.SubscriptionsAcknowledgedNotificationParams]] = Notification(
+    "notifications/subscriptions/acknowledged",
+    sender="server",
+    params=types.SubscriptionsAcknowledgedNotificationParams,
 )
 """Notification, sent by the server."""
 
@@ -112,9 +110,7 @@ TOOL_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
 """Notification, sent by the server."""
 
 GET_PROMPT: Final[
-    Request[
-        types.GetPromptRequestParams, types.GetPromptResult, types.GetPromptResult | types.InputRequiredResult
-    ]
+    Request[types.GetPromptRequestParams, types.GetPromptResult, types.GetPromptResult | types.InputRequiredResult]
 ] = Request(
     "prompts/get",
     sender="client",
@@ -169,16 +165,14 @@ READ_RESOURCE: Final[
 )
 """Request, sent by the client."""
 
-LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = (
-    Request(
-        "resources/templates/list",
-        sender="client",
-        params=types.PaginatedRequestParams,
-        result=types.ListResourceTemplatesResult,
-        capabilities={
-            "client": "server.resources",
-        },
-    )
+LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = Request(
+    "resources/templates/list",
+    sender="client",
+    params=types.PaginatedRequestParams,
+    result=types.ListResourceTemplatesResult,
+    capabilities={
+        "client": "server.resources",
+    },
 )
 """Request, sent by the client."""
 
@@ -215,9 +209,7 @@ DISCOVER: Final[Request[types.RequestParams, types.DiscoverResult]] = Request(
 )
 """Request, sent by the client."""
 
-SUBSCRIPTIONS_LISTEN: Final[
-    Request[types.SubscriptionsListenRequestParams, types.SubscriptionsListenResult]
-] = Request(
+SUBSCRIPTIONS_LISTEN: Final[Request[types.SubscriptionsListenRequestParams, types.SubscriptionsListenResult]] = Request(
     "subscriptions/listen",
     sender="client",
     params=types.SubscriptionsListenRequestParams,
@@ -226,9 +218,7 @@ SUBSCRIPTIONS_LISTEN: Final[
 """Request, sent by the client."""
 
 CALL_TOOL: Final[
-    Request[
-        types.CallToolRequestParams, types.CallToolResult, types.CallToolResult | types.InputRequiredResult
-    ]
+    Request[types.CallToolRequestParams, types.CallToolResult, types.CallToolResult | types.InputRequiredResult]
 ] = Request(
     "tools/call",
     sender="client",
@@ -239,6 +229,13 @@ CALL_TOOL: Final[
         "client": "server.tools",
     },
     named_by="name",
+    header_params=HeaderParams(
+        listed_by="tools/list",
+        items="tools",
+        name="name",
+        schema="inputSchema",
+        arguments="arguments",
+    ),
 )
 """Request, sent by the client."""
 

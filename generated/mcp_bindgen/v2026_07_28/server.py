@@ -3,18 +3,16 @@
 """What a server of MCP 2026-07-28 answers, and what it may ask its client."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal, overload
+from typing import Any, Final, Literal, overload
 
-from mcp_bindgen import runtime
-from mcp_bindgen.runtime.endpoint.caller import Returns
-from mcp_bindgen.runtime.core.errors import MethodNotFound
-from mcp_bindgen.runtime.core.methods import Request
-from mcp_bindgen.runtime.core.scalars import Json
+from mcp_bindgen.runtime import abi
+from mcp_bindgen.runtime.abi import Json, MethodNotFound, Request, Returns
 
 from . import methods, types
+from .dispatcher import SERVER
 
 
-class Context(runtime.Context):
+class Context(abi.Context):
     """What a handler knows of its request, and what it may send to the client meanwhile."""
 
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -189,9 +187,7 @@ class Context(runtime.Context):
         """
         await self.notify(methods.RESOURCE_LIST_CHANGED, types.NotificationParams(meta=meta))
 
-    async def notify_resource_updated(
-        self, uri: str, *, meta: types.NotificationMetaObject | None = None
-    ) -> None:
+    async def notify_resource_updated(self, uri: str, *, meta: types.NotificationMetaObject | None = None) -> None:
         """Sends `notifications/resources/updated`. Tells the client that a resource has new contents. Reaches
         only listeners whose filter names it in `resourceSubscriptions`.
 
@@ -201,9 +197,7 @@ class Context(runtime.Context):
             uri: The resource with new contents; it may be a part of the one that was subscribed to.
             meta: Metadata; names the subscription under `io.modelcontextprotocol/subscriptionId`.
         """
-        await self.notify(
-            methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
-        )
+        await self.notify(methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta))
 
     async def notify_subscriptions_acknowledged(
         self, notifications: types.SubscriptionFilter, *, meta: types.NotificationMetaObject | None = None
@@ -261,14 +255,14 @@ _QUESTIONS: Final[Mapping[type, Request[Any, Any, Any]]] = {
 }
 
 
-class Server(runtime.Server):
+class Server(abi.Server):
     """A server of MCP 2026-07-28: override what it offers.
 
     Handlers may be `def` or `async def`. What is not overridden is answered with "method not found".
     """
 
-    bindings: ClassVar[str] = str(__package__)
-    revision: ClassVar[str] = "2026-07-28"
+    dispatcher = SERVER
+    context = Context
     info: types.Implementation
     """How the server introduces itself."""
 
@@ -289,18 +283,14 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.GET_PROMPT.name)
 
-    def list_prompts(
-        self, params: types.PaginatedRequestParams, ctx: Context
-    ) -> Returns[types.ListPromptsResult]:
+    def list_prompts(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListPromptsResult]:
         """Answers `prompts/list`. Asks the server which prompts it offers, one page at a time.
 
         Overriding it offers the capability `prompts`.
         """
         raise MethodNotFound(methods.LIST_PROMPTS.name)
 
-    def list_resources(
-        self, params: types.PaginatedRequestParams, ctx: Context
-    ) -> Returns[types.ListResourcesResult]:
+    def list_resources(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListResourcesResult]:
         """Answers `resources/list`. Asks the server which resources it offers, one page at a time.
 
         Overriding it offers the capability `resources`.
@@ -349,9 +339,7 @@ class Server(runtime.Server):
         """
         raise MethodNotFound(methods.CALL_TOOL.name)
 
-    def list_tools(
-        self, params: types.PaginatedRequestParams, ctx: Context
-    ) -> Returns[types.ListToolsResult]:
+    def list_tools(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListToolsResult]:
         """Answers `tools/list`. Asks the server which tools it offers, one page at a time.
 
         Overriding it offers the capability `tools`.

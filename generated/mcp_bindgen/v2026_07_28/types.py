@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from mcp_bindgen.runtime.core.model import Model
-from mcp_bindgen.runtime.core.scalars import Boolean, Integer, Json, Number
+from mcp_bindgen.runtime.abi import Model
+from mcp_bindgen.runtime.abi import Boolean, Integer, Json, Number
 
 
 class BaseMetadata(Model):
@@ -1888,9 +1888,7 @@ class RequestMetaObject(Model):
     remembers these between requests.
     """
 
-    client_capabilities: Annotated[
-        ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")
-    ]
+    client_capabilities: Annotated[ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")]
     """What the client supports during this request; required, and an empty object means nothing optional."""
 
     client_info: Annotated[Implementation | None, Field(alias="io.modelcontextprotocol/clientInfo")] = None

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from mcp_bindgen.runtime.core.errors import InvalidParams
-from mcp_bindgen.runtime.core.revision import INITIALIZE
+from mcp_bindgen.runtime.core.revision import Revision as Facts
 from mcp_bindgen.runtime.core.routing import Route
-from mcp_bindgen.runtime.eras.stateless.request_meta import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
+from mcp_bindgen.runtime.eras.lifecycle import INITIALIZE
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
 
@@ -123,18 +123,20 @@ def _request(revision: str, name: str, arguments: list[str]) -> Work[Document]:
 
 def _no_client(revision: str) -> dict[str, Any]:
     """What requests say of a client, before there is one."""
-    if INITIALIZE in bindings(revision, "methods").METHODS:
+    facts: Facts = bindings(revision, "revision").REVISION
+    if not facts.era.stands_alone:
         return {}
-    return {VERSION: revision, CLIENT_INFO: {"name": "", "version": ""}, CLIENT_CAPABILITIES: {}}
+    said = {"protocol_version": revision, "client_info": {"name": "", "version": ""}, "client_capabilities": {}}
+    return {facts.meta_keys[name]: value for name, value in said.items()}
 
 
-def _requests(revision: str) -> dict[str, Route[Any]]:
+def _requests(revision: str) -> dict[str, Route]:
     """The requests that a client can make."""
-    routes: Mapping[str, Route[Any]] = bindings(revision, "dispatcher").SERVER.routes
+    routes: Mapping[str, Route] = bindings(revision, "dispatcher").SERVER.routes
     return {name: route for name, route in routes.items() if route.method.kind == "request" and name != INITIALIZE}
 
 
-def _route(revision: str, name: str) -> Route[Any]:
+def _route(revision: str, name: str) -> Route:
     known = _requests(revision)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
@@ -145,7 +147,7 @@ def _route(revision: str, name: str) -> Route[Any]:
     return known[name]
 
 
-def _params(route: Route[Any], arguments: list[str]) -> Document:
+def _params(route: Route, arguments: list[str]) -> Document:
     """Params from words: `{...}` is all of them; else a word is the one that is required, and JSON goes with it."""
     if not arguments:
         return {}

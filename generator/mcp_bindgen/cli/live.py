@@ -23,6 +23,7 @@ import typer
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.runtime.core import jsonrpc
 from mcp_bindgen.runtime.core.capabilities import is_declared
+from mcp_bindgen.runtime.core.envelope import invalid
 from mcp_bindgen.runtime.core.errors import (
     METHOD_NOT_FOUND,
     CapabilityMissing,
@@ -242,7 +243,7 @@ async def _pages(client: Any, name: str) -> AsyncIterator[Document]:
         cursor = page.get("nextCursor")
         if cursor is None:
             return
-    raise jsonrpc.invalid(f"{name} gives the cursor {cursor!r} twice, so it has no end")
+    raise invalid(f"{name} gives the cursor {cursor!r} twice, so it has no end")
 
 
 # --- how servers are named ------------------------------------------------------------------------------------

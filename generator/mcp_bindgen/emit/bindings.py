@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mcp_bindgen.protocol import Protocol
 
-from . import client, dispatcher, errors, methods, package, server, types
+from . import client, dispatcher, errors, methods, package, revision, server, types
 from .collector import collector_paused
 from .imports import prune
 from .scopes import check_scopes
@@ -19,6 +19,7 @@ EMITTERS: dict[str, Callable[[Protocol, str], str]] = {
     "types.py": types.emit,
     "methods.py": methods.emit,
     "errors.py": errors.emit,
+    "revision.py": revision.emit,
     "server.py": server.emit,
     "client.py": client.emit,
     "dispatcher.py": dispatcher.emit,
@@ -48,6 +49,6 @@ def emit(protocol: Protocol, package_name: str, command: str) -> dict[str, str]:
     check_scopes(protocol)
     with collector_paused():
         files = {name: emitter(protocol, header) for name, emitter in EMITTERS.items()}
-        files["__init__.py"] = package.emit(protocol, header, package_name)
+        files["__init__.py"] = package.emit(protocol, header, package_name, command)
         styled = {name: style(prune(text)) for name, text in sorted(files.items())}
     return {**styled, "py.typed": f"{header}\n"}

@@ -11,7 +11,7 @@ from .stubs import handlers
 def emit(protocol: Protocol, header: str) -> str:
     """The text of `dispatcher.py`."""
     sides = [
-        ("SERVER", "Server", list(handlers(protocol, "server"))),
-        ("CLIENT", "Client", list(handlers(protocol, "client"))),
+        ("SERVER", "server", list(handlers(protocol, "server"))),
+        ("CLIENT", "client", list(handlers(protocol, "client"))),
     ]
     return render("dispatcher.py.jinja", header=header, protocol=protocol, sides=sides)

@@ -17,7 +17,7 @@ def emit(protocol: Protocol, header: str) -> str:
         "methods.py.jinja",
         header=header,
         protocol=protocol,
-        words=[*sorted(kinds), "by_name"],
+        words=["HeaderParams", *sorted(kinds), "by_name"],
         annotation=annotation,
         constant=constant,
         generic=_generic,

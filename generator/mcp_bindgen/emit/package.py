@@ -1,12 +1,15 @@
-"""Emits `__init__.py`: the names of the package, imported on first use."""
+"""Emit `__init__.py`: the names of the package, imported on first use."""
 
 from __future__ import annotations
 
 from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.runtime.abi import GENERATION
 
 from .environment import render
 
 
-def emit(protocol: Protocol, header: str, package: str) -> str:
-    """The text of `__init__.py`."""
-    return render("__init__.py.jinja", header=header, protocol=protocol, package=package)
+def emit(protocol: Protocol, header: str, package: str, command: str) -> str:
+    """Render the text of `__init__.py`."""
+    return render(
+        "__init__.py.jinja", header=header, protocol=protocol, package=package, generation=GENERATION, command=command
+    )

@@ -63,7 +63,7 @@ class Form:
     defaults: bool
 
 
-PROTOCOL = Form(base="mcp_bindgen.runtime.core.model", defaults=False)
+PROTOCOL = Form(base="mcp_bindgen.runtime.abi", defaults=False)
 """The types of a revision."""
 
 CONTRACT = Form(base="mcp_bindgen.runtime.contract.model", defaults=True)
@@ -215,7 +215,7 @@ def _schema(type: Type) -> dict[str, Any]:
 
 
 def _value(name: str) -> dict[str, Any]:
-    return {"customTypePath": f"mcp_bindgen.runtime.core.scalars.{name}"}
+    return {"customTypePath": f"mcp_bindgen.runtime.abi.{name}"}
 
 
 # --- what our templates add -----------------------------------------------------------------------------------

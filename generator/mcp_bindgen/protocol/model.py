@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Sender = Literal["client", "server"]
@@ -147,6 +147,7 @@ class Method:
         alternatives: What may answer it instead.
         capabilities: Sender -> dotted capability that must be declared first, e.g. `server.tools`.
         named_by: The field of the params that names what it is about, where headers repeat it; in Python.
+        header_params: Where to find the arguments that HTTP headers may repeat: role -> name of a method or member.
         filter: The field of a subscription's filter that asks for it, in Python.
         doc: What it is for.
         deprecated: Why it should no longer be used, if so.
@@ -164,6 +165,7 @@ class Method:
     alternatives: tuple[Type, ...] = ()
     capabilities: tuple[tuple[Sender, str], ...] = ()
     named_by: str | None = None
+    header_params: tuple[tuple[str, str], ...] = ()
     filter: str | None = None
     doc: str = ""
     deprecated: str = ""
@@ -206,6 +208,25 @@ class Capability:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What a connection must know of a revision beside its methods.
+
+    Attributes:
+        utilities: Role -> the notification that plays it: `cancelled`, `progress`, `log`.
+        meta_keys: Python name -> key, of the members of `_meta` that the protocol defines.
+        stale: Notification -> the methods whose results it makes stale.
+        batches: Whether there are JSON-RPC batches.
+        stream_polling: Whether clients come back to a stream that the server closed.
+    """
+
+    utilities: tuple[tuple[str, str], ...] = ()
+    meta_keys: tuple[tuple[str, str], ...] = ()
+    stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    batches: bool = False
+    stream_polling: bool = False
+
+
+@dataclass(frozen=True)
 class Protocol:
     """One revision, as everything downstream sees it.
 
@@ -217,6 +238,7 @@ class Protocol:
         methods: All methods, in alphabetical order.
         errors: Error codes, in ascending order.
         capabilities: Everything that either side may declare.
+        facts: What a connection must know beside that.
     """
 
     revision: str
@@ -226,6 +248,7 @@ class Protocol:
     methods: tuple[Method, ...]
     errors: tuple[ErrorCode, ...] = ()
     capabilities: tuple[Capability, ...] = ()
+    facts: Facts = field(default_factory=Facts)
 
     def resolve(self, type: Type) -> Type:
         """`type` with references to other definitions followed, until it is something else."""

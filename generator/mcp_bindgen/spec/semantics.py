@@ -20,6 +20,7 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
         {"carrier": one_of("message", "embedded")},
     ),
     "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT}),
+    "header_params": (dict.fromkeys(("listed_by", "items", "name", "schema", "arguments"), TEXT), {}),
     "deprecations": ({"since": TEXT, "instead": TEXT, "definitions": TEXTS}, {}),
 }
 """Table -> the keys that each entry must have, and those that it may have; each with what its value must be."""
@@ -32,6 +33,9 @@ _VALUES = {
     "filters": TEXT,
     "defaults": SCALAR,
     "transports": TEXT,
+    "utilities": TEXT,
+    "batches": TEXT,
+    "stale": TEXTS,
 }
 """Table -> what each value in it must be."""
 

@@ -15,17 +15,18 @@ if TYPE_CHECKING:
         UnexpectedAnswer,
         UnsupportedRevision,
     )
+    from .core.link import Link
     from .core.methods import Method, Notification, Request
     from .core.model import Model
-    from .core.routing import Dispatcher, handles
+    from .core.options import Options
+    from .core.revision import Dispatcher, Revision
+    from .core.routing import Returns, handles
     from .core.scalars import Boolean, Integer, Json, Nullable, Number
     from .core.transport import Transport
-    from .endpoint.caller import Link, Returns
-    from .endpoint.client import Client
     from .endpoint.context import Context
     from .endpoint.result_cache import ResultCache
     from .endpoint.server import Server, serve
-    from .endpoint.session import Options
+    from .entrypoints.client import Client
     from .entrypoints.connect import NoConnection, connect
     from .entrypoints.host import BadConfig, Host, NotRouted, Offer
     from .entrypoints.run import run
@@ -59,6 +60,7 @@ __all__ = [
     "RequestTimeout",
     "ResultCache",
     "Returns",
+    "Revision",
     "Server",
     "StateSeal",
     "Transport",
@@ -76,15 +78,15 @@ __getattr__ = lazy(
         "BadConfig": "entrypoints.host",
         "Boolean": "core.scalars",
         "CapabilityMissing": "core.errors",
-        "Client": "endpoint.client",
+        "Client": "entrypoints.client",
         "ConnectionClosed": "core.errors",
         "Context": "endpoint.context",
-        "Dispatcher": "core.routing",
+        "Dispatcher": "core.revision",
         "Host": "entrypoints.host",
         "Integer": "core.scalars",
         "InvalidParams": "core.errors",
         "Json": "core.scalars",
-        "Link": "endpoint.caller",
+        "Link": "core.link",
         "Method": "core.methods",
         "MethodNotFound": "core.errors",
         "Model": "core.model",
@@ -94,12 +96,13 @@ __getattr__ = lazy(
         "Nullable": "core.scalars",
         "Number": "core.scalars",
         "Offer": "entrypoints.host",
-        "Options": "endpoint.session",
+        "Options": "core.options",
         "ProtocolError": "core.errors",
         "Request": "core.methods",
         "RequestTimeout": "core.errors",
         "ResultCache": "endpoint.result_cache",
-        "Returns": "endpoint.caller",
+        "Revision": "core.revision",
+        "Returns": "core.routing",
         "Server": "endpoint.server",
         "StateSeal": "eras.stateless.request_state",
         "Transport": "core.transport",

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.runtime.core.errors import ProtocolError
-from mcp_bindgen.runtime.core.events import Rejected, Requested, State
+from mcp_bindgen.runtime.core.events import Rejected, Requested
 from mcp_bindgen.runtime.core.peer import Peer
+from mcp_bindgen.runtime.core.transitions import State
 from tests.support.wire import (
     INITIALIZED,
     answer,
@@ -263,7 +264,9 @@ def test_whatever_comes_is_answered_once_or_not_at_all(part: int) -> None:
         except ValueError:
             assert len(sent) <= 1 or isinstance(json.loads(data), list), data
             continue
-        messages = document if isinstance(document, list) and document and peer.vocabulary.batches else [document]
+        messages = (
+            document if isinstance(document, list) and document and peer.dispatcher.revision.batches else [document]
+        )
         wanted = Counter(map(json.dumps, filter(lambda id_: id_ is not None, map(asks, messages))))
         given = Counter(json.dumps(message["id"]) for message in sent if "id" in message)
         assert given == wanted, data
@@ -295,7 +298,7 @@ def test_a_client_takes_whatever_comes(part: int) -> None:
 def test_a_peer_takes_whatever_comes_first(role: Any) -> None:
     dice = random.Random(role)
     peer = ready("2025-11-25", role)
-    fresh = Peer(role, peer.vocabularies)
+    fresh = Peer(role, peer.dispatchers)
     for _ in range(MUTATIONS // PARTS // 4):
         data = mutated(dice)
         twin = copied(fresh)

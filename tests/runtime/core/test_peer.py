@@ -19,10 +19,10 @@ from mcp_bindgen.runtime.core.events import (
     Progressed,
     Rejected,
     Requested,
-    State,
 )
 from mcp_bindgen.runtime.core.jsonrpc import typed_params
 from mcp_bindgen.runtime.core.peer import Peer
+from mcp_bindgen.runtime.core.transitions import State
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.instances import Instances
@@ -43,7 +43,7 @@ from tests.support.wire import (
     request,
     slow,
     spelled,
-    words,
+    takes,
 )
 
 LATEST = "2025-11-25"
@@ -59,7 +59,7 @@ every_revision = pytest.mark.parametrize("revision", STATEFUL)
 
 def server(*revisions: str) -> Peer:
     """A server to which nothing was said."""
-    return Peer("server", {revision: words(revision, "server") for revision in revisions or [LATEST]})
+    return Peer("server", {revision: takes(revision, "server") for revision in revisions or [LATEST]})
 
 
 def client(revision: str = LATEST) -> Peer:
@@ -513,7 +513,7 @@ def test_own_params_that_are_missing_or_wrong() -> None:
 
 def test_readers_are_not_built_for_each_connection() -> None:
     """Otherwise a server that many clients come to remembers all of them."""
-    first, second = (words(LATEST, "server", Own).routes["own/any"] for _ in range(2))
+    first, second = (takes(LATEST, "server", Own).routes["own/any"] for _ in range(2))
     assert first is second
 
 
@@ -630,7 +630,7 @@ def test_before_the_handshake_is_over_there_is_only_ping(revision: str) -> None:
 
 
 def test_a_client_that_waits_for_its_handshake_answers_ping_only() -> None:
-    peer = Peer("client", {LATEST: words(LATEST, "client")})
+    peer = Peer("client", {LATEST: takes(LATEST, "client")})
     assert asked(feed(peer, ping(1))) == [1]
     assert code_of(feed(peer, request(2, "roots/list"))) == INVALID
     peer.negotiated()
@@ -688,7 +688,7 @@ def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> No
     peer = server(*STATEFUL)
     (event,) = feed(peer, initialize(wanted))
     assert isinstance(event, Requested)
-    assert peer.vocabulary.revision == wanted
+    assert peer.dispatcher.revision.name == wanted
     assert type(event.params) is bindings(wanted).types.InitializeRequestParams
 
 
@@ -696,7 +696,7 @@ def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> No
 def test_a_server_offers_its_best_to_others(wanted: str) -> None:
     peer = server(*STATEFUL[:3])
     assert asked(feed(peer, initialize(wanted))) == [0]
-    assert peer.vocabulary.revision == STATEFUL[2]
+    assert peer.dispatcher.revision.name == STATEFUL[2]
 
 
 def test_a_failed_attempt_leaves_no_trace() -> None:
@@ -705,7 +705,7 @@ def test_a_failed_attempt_leaves_no_trace() -> None:
     del broken["params"]["clientInfo"]
     assert code_of(feed(peer, broken)) == PARAMS
     assert asked(feed(peer, initialize("1999-01-01"))) == [0]
-    assert peer.vocabulary.revision == LATEST
+    assert peer.dispatcher.revision.name == LATEST
 
 
 @pytest.mark.parametrize("params", [None, {}, [], {"protocolVersion": 5}, {"protocolVersion": None}])
@@ -744,7 +744,7 @@ def test_what_is_answered_cannot_be_given_up() -> None:
 
 
 def test_initialize_is_not_cancelled() -> None:
-    ours = Peer("client", {LATEST: words(LATEST, "client")})
+    ours = Peer("client", {LATEST: takes(LATEST, "client")})
     params = typed_params(methods.INITIALIZE, initialize(LATEST)["params"])
     pending, _ = ours.request(methods.INITIALIZE, params)
     assert ours.cancel(pending, "too slow") == b""

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, TypeVar, cast
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+import mcp_bindgen.v2026_07_28 as stateless_package
 from mcp_bindgen import runtime
 from mcp_bindgen.runtime import (
     Boolean,
@@ -34,17 +35,20 @@ from mcp_bindgen.runtime import (
     UnexpectedAnswer,
 )
 from mcp_bindgen.runtime.core import errors
-from mcp_bindgen.runtime.core import revision as vocabulary
 from mcp_bindgen.runtime.core.model import wire_name
-from mcp_bindgen.runtime.core.routing import bare_notification, bare_request
+from mcp_bindgen.runtime.core.routing import Route
 from mcp_bindgen.runtime.endpoint.caller import Caller
-from mcp_bindgen.runtime.eras.stateless import request_meta as metadata
-from mcp_bindgen.v2025_11_25 import Client, Context, Server, dispatcher, methods
+from mcp_bindgen.runtime.eras import lifecycle
+from mcp_bindgen.runtime.eras.stateless.era import UNSUPPORTED
+from mcp_bindgen.runtime.eras.stateless.server import MISSING
+from mcp_bindgen.v2025_11_25 import REVISION, Client, Context, Server, dispatcher, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import Client as StatelessClient
 from mcp_bindgen.v2026_07_28 import errors as stateless_errors
 from mcp_bindgen.v2026_07_28 import methods as stateless_methods
 from mcp_bindgen.v2026_07_28 import types as stateless
+from tests.support import meta_keys
+from tests.support.wire import dispatch
 
 REVISIONS = ["v2024_11_05", "v2025_03_26", "v2025_06_18", "v2025_11_25", "v2026_07_28"]
 BIG = 2**53 + 1
@@ -133,12 +137,12 @@ class Asked(Client):
 
 def serve(method: str, params: bytes | str | None = None, server: Server | None = None, ctx: object = None) -> Any:
     """What a server answers, `Echo` by default."""
-    return asyncio.run(dispatcher.SERVER.dispatch(server or Echo(), method, params, ctx))
+    return asyncio.run(dispatch(dispatcher.SERVER, server or Echo(), method, params, ctx))
 
 
 def ask(method: str, params: str) -> Any:
     """What the client `Asked` answers."""
-    return asyncio.run(dispatcher.CLIENT.dispatch(Asked(), method, params, None))
+    return asyncio.run(dispatch(dispatcher.CLIENT, Asked(), method, params, None))
 
 
 def refused(method: str, params: str | None) -> InvalidParams:
@@ -148,7 +152,7 @@ def refused(method: str, params: str | None) -> InvalidParams:
     return caught.value
 
 
-def sides(revision: str) -> list[tuple[Dispatcher[Any], Any]]:
+def sides(revision: str) -> list[tuple[Dispatcher, Any]]:
     """The two dispatchers of a revision, each with a target that overrides nothing."""
     package = import_module(f"mcp_bindgen.{revision}")
     return [
@@ -207,14 +211,14 @@ def test_what_this_side_does_not_take_is_not_found(method: str) -> None:
 @every_revision
 def test_nothing_is_offered_until_it_is_overridden(revision: str) -> None:
     for side, target in sides(revision):
-        assert side.offered(target) == frozenset()
+        assert side.offered(target) == []
 
 
 @every_revision
 def test_what_is_not_overridden_is_not_found_or_ignored(revision: str) -> None:
     for side, target in sides(revision):
         for name, route in side.routes.items():
-            stub = getattr(target, route.handler.__name__)
+            stub = getattr(target, route.handler)
             if route.method.kind == "request":
                 with pytest.raises(MethodNotFound):
                     stub(None, None)
@@ -238,10 +242,10 @@ def test_offered_are_the_overridden_ones() -> None:
         pass
 
     echoes = {"tools/call", "ping", "completion/complete", "notifications/progress"}
-    assert dispatcher.SERVER.offered(Echo()) == echoes
-    assert dispatcher.SERVER.offered(Tools()) == {"tools/list"}
-    assert dispatcher.SERVER.offered(Both()) == {"tools/list", *echoes}
-    assert dispatcher.CLIENT.offered(Asked()) == {"elicitation/create"}
+    assert set(dispatcher.SERVER.offered(Echo())) == echoes
+    assert set(dispatcher.SERVER.offered(Tools())) == {"tools/list"}
+    assert set(dispatcher.SERVER.offered(Both())) == {"tools/list", *echoes}
+    assert set(dispatcher.CLIENT.offered(Asked())) == {"elicitation/create"}
 
 
 def test_what_a_handler_raises_passes_through() -> None:
@@ -252,6 +256,8 @@ def test_what_a_handler_raises_passes_through() -> None:
 
 def test_methods_without_params() -> None:
     class Stubs:
+        dispatcher: Dispatcher
+
         def tick(self, ctx: int) -> runtime.Returns[int]:
             raise MethodNotFound("tick")
 
@@ -267,14 +273,14 @@ def test_methods_without_params() -> None:
 
     tick = Request[None, int]("tick", sender="client", params=None, result=int)
     tock = Notification[None]("tock", sender="client", params=None)
-    side = Dispatcher[Stubs](bare_request(tick, Stubs.tick), bare_notification(tock, Stubs.on_tock))
-    assert asyncio.run(side.dispatch(Target(), "tick", None, 1)) == 2
-    assert asyncio.run(side.dispatch(Target(), "tick", "{}", 1)) == 2
+    side = Stubs.dispatcher = Dispatcher(REVISION, "server", Route(tick, "tick"), Route(tock, "on_tock"))
+    assert asyncio.run(dispatch(side, Target(), "tick", None, 1)) == 2
+    assert asyncio.run(dispatch(side, Target(), "tick", "{}", 1)) == 2
     with pytest.raises(LookupError):
-        asyncio.run(side.dispatch(Target(), "tock", None, 1))
+        asyncio.run(dispatch(side, Target(), "tock", None, 1))
     with pytest.raises(MethodNotFound):
-        asyncio.run(side.dispatch(Stubs(), "tick", None, 1))
-    assert asyncio.run(side.dispatch(Stubs(), "tock", None, 1)) is None
+        asyncio.run(dispatch(side, Stubs(), "tick", None, 1))
+    assert asyncio.run(dispatch(side, Stubs(), "tock", None, 1)) is None
 
 
 # --- params that do not fit -----------------------------------------------------------------------------------
@@ -578,7 +584,7 @@ def test_every_revision_says_its_name() -> None:
     for package in REVISIONS:
         module = import_module(f"mcp_bindgen.{package}")
         revision = package.removeprefix("v").replace("_", "-")
-        assert revision == module.REVISION == module.Server.revision == module.Client.revision
+        assert revision == str(module.REVISION) == module.Server.revision == module.Client.revision
 
 
 def test_lazy_names_hide_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -801,21 +807,22 @@ def test_the_runtime_has_the_error_codes_of_the_schema() -> None:
     assert errors.METHOD_NOT_FOUND == codes.METHOD_NOT_FOUND
     assert errors.INVALID_PARAMS == codes.INVALID_PARAMS
     assert errors.INTERNAL_ERROR == codes.INTERNAL_ERROR
-    assert errors.HEADER_MISMATCH == codes.HEADER_MISMATCH
-    assert errors.MISSING_CLIENT_CAPABILITY == codes.MISSING_REQUIRED_CLIENT_CAPABILITY
-    assert errors.UNSUPPORTED_VERSION == codes.UNSUPPORTED_PROTOCOL_VERSION
+    revision = stateless_package.REVISION
+    assert {getattr(codes, name) for name in revision.errors} == set(revision.errors.values())
+    assert {UNSUPPORTED, MISSING, "HEADER_MISMATCH"} == set(revision.errors)
 
 
 def test_the_runtime_has_the_metadata_keys_of_the_schema() -> None:
     models = (stateless.RequestMetaObject, stateless.ResultMetaObject, stateless.NotificationMetaObject)
     stated = {field.alias for model in models for field in model.model_fields.values()}
-    ours = {value for name, value in vars(metadata).items() if name.isupper() and isinstance(value, str)}
-    assert ours == {alias for alias in stated if alias and alias.startswith("io.modelcontextprotocol/")}
+    emitted = set(stateless_package.REVISION.meta_keys.values())
+    by_hand = {value for name, value in vars(meta_keys).items() if name.isupper()}
+    assert emitted == by_hand == {alias for alias in stated if alias and alias.startswith("io.modelcontextprotocol/")}
 
 
 @every_revision
 def test_methods_that_the_runtime_names_are_in_the_schemas(revision: str) -> None:
-    named = {value for name, value in vars(vocabulary).items() if name.isupper() and isinstance(value, str)}
+    named = {value for name, value in vars(lifecycle).items() if name.isupper() and isinstance(value, str)}
     known = {name for package in REVISIONS for name in import_module(f"mcp_bindgen.{package}.methods").METHODS}
     assert named <= known
     assert named & set(import_module(f"mcp_bindgen.{revision}.methods").METHODS)

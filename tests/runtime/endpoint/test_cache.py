@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.runtime import MethodNotFound, ProtocolError, ResultCache, connect, serve
-from mcp_bindgen.runtime.endpoint.result_cache import Reader
+from mcp_bindgen.runtime.endpoint.result_cache import CacheScope
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as OldClient
-from mcp_bindgen.v2026_07_28 import Client, Server, methods
+from mcp_bindgen.v2026_07_28 import REVISION, Client, Server, methods
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.runtime.entrypoints.test_connect import discovered, listening, posted
 from tests.runtime.entrypoints.test_connect import server as echo
@@ -383,7 +383,7 @@ async def test_a_result_that_is_older_than_the_news_is_not_kept() -> None:
 
         async def overtaken(*arguments: Any, **named: Any) -> Any:
             answer = await ask(*arguments, **named)
-            cache.invalidate(client._reader.server, "notifications/tools/list_changed")
+            cache.invalidate(client._scope.server, REVISION, "notifications/tools/list_changed")
             return answer
 
         client.link.request = overtaken
@@ -412,7 +412,7 @@ async def test_other_errors_take_nothing_with_them() -> None:
     async with reading(library, cache) as client:
         await client.list_tools()
         with pytest.raises(MethodNotFound):
-            await cache.through(client._reader, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True)
+            await cache.through(client._scope, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True)
         assert len(cache) == 1
 
 
@@ -452,7 +452,7 @@ def test_a_cache_behaves_like_its_description(steps: list[Any], limit: int, scop
                             prompts=[mcp.Prompt(name=text)], ttl_ms=ttl * 1000, cache_scope=scope
                         )
 
-                    mine = Reader(server, reader)
+                    mine = CacheScope(server, reader)
                     found = await cache.through(mine, methods.LIST_PROMPTS, PARAMS, ask)
                     assert found.prompts[0].name == f"{server}{truth[server]}"
                     key = (scope if scope == "public" else reader, server, truth[server])
@@ -461,9 +461,9 @@ def test_a_cache_behaves_like_its_description(steps: list[Any], limit: int, scop
                     clock.now += seconds
                 case ("change", server):
                     truth[server] += 1
-                    cache.invalidate(server, "notifications/prompts/list_changed")
+                    cache.invalidate(server, REVISION, "notifications/prompts/list_changed")
                 case ("leave", reader):
-                    cache.forget(Reader(None, reader))
+                    cache.forget(CacheScope(None, reader))
             assert len(cache) <= limit
 
     play()

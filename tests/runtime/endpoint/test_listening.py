@@ -23,7 +23,7 @@ from mcp_bindgen.runtime import (
     connect,
     serve,
 )
-from mcp_bindgen.runtime.endpoint import subscription_client as listening_module
+from mcp_bindgen.runtime.eras.stateless import subscription_client as listening_module
 from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.transports.memory import pair

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import CapabilityMissing, MethodNotFound, ProtocolError, UnexpectedAnswer, serve
-from mcp_bindgen.runtime.eras.stateless.request_meta import CLIENT_CAPABILITIES, SERVER_INFO
 from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO
 from tests.support.wire import (
     STATELESS,
     Raw,

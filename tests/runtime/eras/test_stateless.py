@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import ConnectionClosed, Json, Notification, ProtocolError, Request, handles
 from mcp_bindgen.runtime.core.errors import UnsupportedRevision
-from mcp_bindgen.runtime.core.events import Answered, CancelRequested, Event, Notified, Rejected, Requested, State
+from mcp_bindgen.runtime.core.events import Answered, CancelRequested, Event, Notified, Rejected, Requested
 from mcp_bindgen.runtime.core.jsonrpc import typed_params
 from mcp_bindgen.runtime.core.peer import Peer
-from mcp_bindgen.runtime.eras.stateless.request_meta import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, VERSION
+from mcp_bindgen.runtime.core.transitions import State
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.instances import Instances
+from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, VERSION
 from tests.support.wire import (
     INITIALIZED,
     STATEFUL,
@@ -43,8 +44,8 @@ from tests.support.wire import (
     slow,
     spelled,
     stating,
+    takes,
     until,
-    words,
 )
 
 EVERY = [*STATEFUL, STATELESS]
@@ -334,7 +335,7 @@ def messages(revision: str) -> st.SearchStrategy[Any]:
 def dual(kind: str) -> Peer:
     """A server of both eras, or of one, in one of its states."""
     served = {"both": [LATEST, STATELESS], "ready": [LATEST, STATELESS], "batching": ["2025-03-26", STATELESS]}
-    peer = Peer("server", {one: words(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS])})
+    peer = Peer("server", {one: takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS])})
     if kind in ("ready", "batching"):
         (asked,) = feed(peer, initialize(served[kind][0]))
         assert isinstance(asked, Requested)
@@ -347,7 +348,9 @@ def dual(kind: str) -> Peer:
 
 def said(events: list[Event]) -> list[object]:
     """Events in a form that can be compared, with the revision they are in."""
-    revisions = [event.vocabulary.revision if isinstance(event, Requested | Notified) else None for event in events]
+    revisions = [
+        event.dispatcher.revision.name if isinstance(event, Requested | Notified) else None for event in events
+    ]
     return [*essence(events), *revisions]
 
 
@@ -403,7 +406,7 @@ def test_notifications_are_in_the_words_that_they_name_or_else_in_those_of_the_c
     for meta, revision in (({}, LATEST), ({VERSION: STATELESS}, STATELESS)):
         (told,) = feed(peer, notification("notifications/cancelled", {"requestId": 9, "_meta": meta}))
         assert isinstance(told, Notified)
-        assert told.vocabulary.revision == revision
+        assert told.dispatcher.revision.name == revision
         assert type(told.params) is bindings(revision).types.CancelledNotificationParams
 
 
@@ -725,7 +728,7 @@ async def test_clients_and_servers_without_a_common_revision_say_so() -> None:
 
 
 def test_a_server_can_take_back_a_subscription_and_nothing_else() -> None:
-    peer = Peer("client", {STATELESS: words(STATELESS, "client")})
+    peer = Peer("client", {STATELESS: takes(STATELESS, "client")})
     methods = v2026_07_28.methods.METHODS
     params = {"_meta": stating(), "name": "x", "notifications": {}}
     for name, ends in (("subscriptions/listen", True), ("tools/call", False)):

@@ -13,10 +13,10 @@ import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
-from mcp_bindgen.runtime.eras.stateless.request_meta import SERVER_INFO, SUBSCRIPTION
 from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.meta_keys import SERVER_INFO, SUBSCRIPTION
 from tests.support.wire import (
     INITIALIZED,
     STATELESS,

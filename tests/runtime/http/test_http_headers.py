@@ -11,8 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.core.errors import HEADER_MISMATCH, HeaderMismatch
-from mcp_bindgen.runtime.http.headers import check_params, decode, encode, header_params, param_headers, text
+from mcp_bindgen.runtime.http.headers import (
+    HeaderMismatch,
+    check_params,
+    decode,
+    encode,
+    header_params,
+    param_headers,
+    text,
+)
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -85,7 +92,6 @@ def test_how_values_are_written(value: str, header: str) -> None:
 def test_headers_that_say_nothing(header: str) -> None:
     with pytest.raises(HeaderMismatch) as caught:
         decode(header)
-    assert caught.value.code == HEADER_MISMATCH
 
 
 def test_markers_alone_are_literal() -> None:

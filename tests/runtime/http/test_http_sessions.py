@@ -21,7 +21,6 @@ from starlette.types import Receive, Scope, Send
 from mcp_bindgen import v2025_03_26, v2025_11_25
 from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.runtime.endpoint.server import Service
-from mcp_bindgen.runtime.eras.handshake import polls
 from mcp_bindgen.runtime.http.server.call import Call
 from mcp_bindgen.runtime.http.server.event_store.base import Event, EventStore, Limits, MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
@@ -91,7 +90,8 @@ class Tools(v2025_11_25.Server):
         return str(reply.content.text)
 
     async def _level(self, ctx: v2025_11_25.Context) -> str:
-        return f"{ctx.terms.log_level if ctx.terms else None} {ctx.peer_info.name} {sorted(ctx.peer_capabilities)}"
+        level = ctx.negotiated.log_level if ctx.negotiated else None
+        return f"{level} {ctx.peer_info.name} {sorted(ctx.peer_capabilities)}"
 
     async def _leave(self, ctx: v2025_11_25.Context) -> str:
         await ctx.session.close()
@@ -325,7 +325,7 @@ def numbers_of(messages: list[Any]) -> list[int]:
 @asynccontextmanager
 async def served(*servers: Any, store: EventStore | None = None, **options: Any) -> AsyncGenerator[Endpoint]:
     """An endpoint while it runs."""
-    sessions = HttpSessions(Service(servers or (Tools(),)), store=store, polls=polls, **options)
+    sessions = HttpSessions(Service(servers or (Tools(),)), store=store, **options)
     async with sessions.running():
         yield Endpoint(sessions)
 
@@ -395,7 +395,7 @@ CASES: list[tuple[str, Any, dict[str, str | None], int, str]] = [
     ("POST", b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', {}, 400, "Parse error"),
     ("POST", [], {}, 400, "the batch is empty"),
     ("POST", 7, {}, 400, "a message is a JSON object"),
-    ("POST", {"id": 1, "method": "ping"}, {}, 400, "a message is a JSON object"),
+    ("POST", {"id": 1, "method": "ping"}, {}, 400, '"jsonrpc" must be'),
     ("POST", {"jsonrpc": "2.0", "id": 1}, {}, 400, '"method" must be a string'),
     ("POST", {"jsonrpc": "2.0", "id": 1, "method": 1}, {}, 400, '"method" must be a string'),
     ("POST", request(None, "ping"), {}, 400, '"id" must be a string or an integer'),
@@ -1263,8 +1263,7 @@ import uvicorn
 from mcp_bindgen.runtime.http.server.sessions import HttpSessions
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
 from mcp_bindgen.runtime.http.server.streams import Stream
-from mcp_bindgen.runtime.server import Service
-from mcp_bindgen.runtime.stateful import polls
+from mcp_bindgen.runtime.endpoint.server import Service
 from tests.runtime.http.test_http_sessions import Endpoint, Tools
 
 class Counting(Tools):
@@ -1278,7 +1277,7 @@ class Counting(Tools):
 
 listening = socket.create_server(("127.0.0.1", 0))
 print(listening.getsockname()[1], flush=True)
-endpoint = Endpoint(HttpSessions(Service([Counting()]), store=SqliteEventStore(sys.argv[1]), polls=polls))
+endpoint = Endpoint(HttpSessions(Service([Counting()]), store=SqliteEventStore(sys.argv[1])))
 uvicorn.Server(uvicorn.Config(endpoint, lifespan="off", log_config=None)).run([listening])
 """
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from .collect_capabilities import collect_capabilities
 from .collect_errors import collect_errors
+from .collect_facts import collect_facts
 from .collect_methods import collect_methods
 from .document import document
 from .draft import Draft
@@ -38,6 +39,7 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     collect_capabilities,
     link_capabilities,
     collect_errors,
+    collect_facts,
     # words
     document,
 )

@@ -12,12 +12,17 @@ from .draft import Draft
 
 
 def link_fields(draft: Draft) -> Draft:
-    """Fills in `named_by` and `filter` of the methods, where `semantics.toml` names a field that there is.
+    """Fill in `named_by`, `header_params` and `filter` of the methods, where `semantics.toml` names something.
 
     Names matter only where requests are stateless, because only those repeat them in headers.
     """
-    names: Mapping[str, str] = draft.semantics["names"] if era(draft.source.definitions) == "stateless" else {}
-    methods = {name: _linked(method, draft, names.get(name)) for name, method in draft.methods.items()}
+    repeats = era(draft.source.definitions) == "stateless"
+    names: Mapping[str, str] = draft.semantics["names"] if repeats else {}
+    params: Mapping[str, Mapping[str, str]] = draft.semantics["header_params"] if repeats else {}
+    methods = {
+        name: replace(_linked(method, draft, names.get(name)), header_params=tuple(params.get(name, {}).items()))
+        for name, method in draft.methods.items()
+    }
     return replace(draft, methods=methods)
 
 

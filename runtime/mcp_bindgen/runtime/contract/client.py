@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_arg
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from ..core.routing import problems
-from ..endpoint.client import Client
+from ..core.validation import problems
+from ..entrypoints.client import Client
 from .call_arguments import ABSENT
 from .errors import ToolError, UnexpectedResult
 from .results import structured_content, text

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from ..core.routing import problems
-from ..endpoint.coroutines import in_thread
+from ..core.validation import problems
+from ..tasks import in_thread
 from .errors import InvalidArguments
 from .offers import Kind, Offer, offers
 from .uri_template import UriTemplate

@@ -7,13 +7,20 @@ from typing import Any
 
 from .json_types import is_object
 from .methods import Method
-from .revision import LOG, PING, Role, Vocabulary
+from .revision import Dispatcher, Revision
+from .transitions import Role
 
 _OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
 
 
-def declare(role: Role, vocabulary: Vocabulary, offered: Iterable[str]) -> dict[str, Any]:
-    """The capabilities that follow from the methods that are handled.
+def declared(target: Any, dispatcher: Dispatcher) -> dict[str, Any]:
+    """Return the capabilities that `target` declares, in wire form: those of its handlers, and what it adds."""
+    more: Mapping[str, Any] = target.extra_capabilities()
+    return merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target)), more)
+
+
+def declare(role: Role, revision: Revision, offered: Iterable[str]) -> dict[str, Any]:
+    """Derive the capabilities of a side from the methods that it handles.
 
     A method that the other side sends needs a capability of ours. Announcing a change of something that is offered is
     always possible, unless the other side has to ask for it with a request. Every server can log, because the runtime
@@ -21,29 +28,29 @@ def declare(role: Role, vocabulary: Vocabulary, offered: Iterable[str]) -> dict[
     """
     other = _OTHER[role]
     found: dict[str, Any] = {}
-    log = vocabulary.methods.get(LOG)
+    log = revision.log
     if log is not None and role in log.capabilities:
-        _put(found, log.capabilities[role], vocabulary)
+        _put(found, log.capabilities[role], revision)
     for name in sorted(set(offered)):
-        method = vocabulary.methods.get(name)
+        method = revision.methods.get(name)
         path = method.capabilities.get(other) if method is not None else None
         if path is not None and path.startswith(f"{role}."):
-            _put(found, path, vocabulary)
-    requested = {method.capabilities.get(other) for method in vocabulary.methods.values() if method.kind == "request"}
-    for method in vocabulary.methods.values():
+            _put(found, path, revision)
+    requested = {method.capabilities.get(other) for method in revision.methods.values() if method.kind == "request"}
+    for method in revision.methods.values():
         path = method.capabilities.get(role, "")
-        if method.kind == "notification" and path in vocabulary.flags and path not in requested:
+        if method.kind == "notification" and path in revision.flags and path not in requested:
             owner, feature = path.split(".")[:2]
             if owner == role and feature in found:
-                _put(found, path, vocabulary)
+                _put(found, path, revision)
     return found
 
 
-def _put(tree: dict[str, Any], path: str, vocabulary: Vocabulary) -> None:
+def _put(tree: dict[str, Any], path: str, revision: Revision) -> None:
     *parents, leaf = path.split(".")[1:]
     for name in parents:
         tree = tree.setdefault(name, {})
-    tree.setdefault(leaf, True if path in vocabulary.flags else {})
+    tree.setdefault(leaf, True if path in revision.flags else {})
 
 
 def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,10 +72,10 @@ def is_declared(tree: Mapping[str, Any], path: str) -> bool:
     return True
 
 
-def missing(method: Method, role: Role, declared: Mapping[Role, Mapping[str, Any]]) -> str | None:
-    """The capability that `method` needs and nobody declared; `None` when it may be sent by `role`."""
+def missing(method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]]) -> str | None:
+    """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
     path = method.capabilities.get(role)
-    if path is None or method.name in (PING, LOG):
+    if path is None or method is revision.log:  # a server that has nothing to log to drops the message
         return None
     owner, _, feature = path.partition(".")
     return None if is_declared(declared["client" if owner == "client" else "server"], feature) else path

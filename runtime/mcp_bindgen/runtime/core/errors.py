@@ -10,9 +10,6 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-HEADER_MISMATCH = -32020
-MISSING_CLIENT_CAPABILITY = -32021
-UNSUPPORTED_VERSION = -32022
 
 
 class ProtocolError(Exception):
@@ -46,40 +43,35 @@ class InvalidParams(ProtocolError):
         super().__init__(INVALID_PARAMS, f"Invalid params of {method}: {first['path']}: {first['problem']}", problems)
 
 
-class HeaderMismatch(ProtocolError):
-    """HTTP headers that are missing, malformed or at odds with the body."""
-
-    def __init__(self, reason: str, data: Any = None) -> None:
-        super().__init__(HEADER_MISMATCH, f"Header mismatch: {reason}", data)
-
-
 class MissingClientCapability(ProtocolError):
     """The request needs what its client did not declare; `data` has it in the form of capabilities.
 
     Args:
+        code: The error code of the revision.
         paths: The dotted names of what is missing.
     """
 
-    def __init__(self, *paths: str) -> None:
+    def __init__(self, code: int, *paths: str) -> None:
         tree: dict[str, Any] = {}
         for path in paths:
             node = tree
             for name in path.split("."):
                 node = node.setdefault(name, {})
-        super().__init__(
-            MISSING_CLIENT_CAPABILITY, f"Missing client capability: {', '.join(paths)}", {"requiredCapabilities": tree}
-        )
+        super().__init__(code, f"Missing client capability: {', '.join(paths)}", {"requiredCapabilities": tree})
 
 
 class UnsupportedVersion(ProtocolError):
-    """The request is in a revision that is not served here; `data` names those that are."""
+    """The request is in a revision that is not served here; `data` names those that are.
 
-    def __init__(self, requested: str, supported: Sequence[str]) -> None:
-        super().__init__(
-            UNSUPPORTED_VERSION,
-            f"Unsupported protocol version: {requested}",
-            {"supported": list(supported), "requested": requested},
-        )
+    Args:
+        code: The error code of the revision.
+        requested: The revision that was asked for.
+        supported: The revisions that are served.
+    """
+
+    def __init__(self, code: int, requested: str, supported: Sequence[str]) -> None:
+        data = {"supported": list(supported), "requested": requested}
+        super().__init__(code, f"Unsupported protocol version: {requested}", data)
 
 
 class UnexpectedAnswer(Exception):
@@ -99,11 +91,17 @@ class ConnectionClosed(Exception):
 
 
 class CapabilityMissing(Exception):
-    """The other side did not declare what this needs, so nothing was sent."""
+    """A side did not declare what this needs, so nothing was sent.
+
+    Attributes:
+        owner: The side: `client` or `server`.
+        capability: The dotted name with its owner.
+    """
 
     def __init__(self, method: str, capability: str) -> None:
         owner, _, path = capability.partition(".")
         super().__init__(f"{method} needs the capability {path!r}, which the {owner} did not declare")
+        self.owner = owner
         self.capability = capability
 
 

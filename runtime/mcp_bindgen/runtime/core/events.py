@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
+from .envelope import RequestId
 from .errors import ProtocolError
-from .jsonrpc import RequestId
 from .methods import Request
-from .revision import Vocabulary
+from .revision import Dispatcher
 from .routing import Route
-
-
-class State(Enum):
-    """Where a connection is in its life."""
-
-    NEW = "nothing was said"
-    NEGOTIATED = "initialize is answered"
-    READY = "initialized"
-    CLOSED = "over"
 
 
 @dataclass(slots=True)
 class Requested:
-    """The other side asks, in the words of a revision: handle it, then call `Peer.respond` or `Peer.fail`."""
+    """The other side sent a request, in some revision: handle it, then call `Peer.respond` or `Peer.fail`."""
 
     id: RequestId
-    route: Route[Any]
+    route: Route
     params: Any
-    vocabulary: Vocabulary
+    dispatcher: Dispatcher
 
 
 @dataclass(slots=True)
 class Notified:
-    """The other side tells, in the words of a revision."""
+    """The other side sent a notification, in some revision."""
 
-    route: Route[Any]
+    route: Route
     params: Any
-    vocabulary: Vocabulary
+    dispatcher: Dispatcher
 
 
 @dataclass(slots=True)

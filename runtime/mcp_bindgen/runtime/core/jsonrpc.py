@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 messages to and from bytes, each in a single pass.
+"""Read and write JSON-RPC 2.0 messages, each in a single pass over its bytes.
 
 Reading peeks at the bytes to guess what a message is and lets pydantic-core validate the guess, envelope and params at
 once; a wrong guess fails there and is looked at the slow way. Writing joins bytes around what pydantic-core serialises.
@@ -10,19 +10,18 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticUndefined, from_json, to_json
-from typing_extensions import TypedDict
 
-from .errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
+from .envelope import RequestId, invalid
+from .errors import ProtocolError
 from .json_types import is_object
 from .methods import Method, Request
 from .model import wire_name
-from .routing import Route, problems
-
-RequestId = int | str
+from .routing import Route, record
+from .validation import problems
 
 METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]{1,128})"')
 ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"result"\s*:')
@@ -53,27 +52,9 @@ def peek_request(data: bytes) -> int | None:
 
 
 @cache
-def message_reader(route: Route[Any]) -> TypeAdapter[dict[str, Any]]:
-    """Reads a whole message of one method."""
-    method = route.method
-    fields: dict[str, Any] = {"jsonrpc": Literal["2.0"], "id": NotRequired[int | str], "method": Literal[method.name]}
-    if method.params is not None:
-        fields["params"] = method.params if method.params_required else NotRequired[method.params]
-    return _record("Message", fields)
-
-
-@cache
 def answer_reader(method: Request[Any, Any, Any]) -> TypeAdapter[dict[str, Any]]:
     """Reads a whole response to one method."""
-    return _record("Answer", {"jsonrpc": Literal["2.0"], "id": int | str, "result": _answers(method)})
-
-
-def _record(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
-    """Reads a JSON object with these members and no others: what else there is may matter, so the slow way looks."""
-    make: Any = TypedDict
-    kind = make(name, fields)
-    kind.__pydantic_config__ = {"strict": True, "extra": "forbid"}
-    return TypeAdapter(kind)
+    return record("Answer", {"jsonrpc": Literal["2.0"], "id": int | str, "result": _answers(method)})
 
 
 @cache
@@ -89,34 +70,9 @@ def _answers(method: Request[Any, Any, Any]) -> Any:
     return Annotated[answers, Field(union_mode="left_to_right")] if method.alternatives else answers
 
 
-def parse(data: bytes) -> Any:
-    """`data` as a JSON document.
-
-    Raises:
-        ProtocolError: -32700, it is not JSON.
-    """
-    try:
-        return from_json(data, allow_inf_nan=False)
-    except ValueError as error:
-        raise ProtocolError(PARSE_ERROR, "Parse error", str(error)) from None
-
-
-def read_params(route: Route[Any], message: dict[str, Any]) -> Any:
-    """The typed params of a message that was parsed the slow way; raises `InvalidParams`."""
+def read_params(route: Route, message: dict[str, Any]) -> Any:
+    """Read the typed params of a message that was parsed the slow way; raises `InvalidParams`."""
     return route.read(to_json(message["params"]) if "params" in message else None)
-
-
-def envelope_id(message: dict[str, Any]) -> RequestId | None:
-    """The id of a message, if it is one: a string or an integer, never a boolean."""
-    found = message.get("id")
-    if isinstance(found, float) and found.is_integer():
-        return int(found)
-    return found if isinstance(found, int | str) and not isinstance(found, bool) else None
-
-
-def invalid(reason: str) -> ProtocolError:
-    """-32600, with the reason."""
-    return ProtocolError(INVALID_REQUEST, f"Invalid request: {reason}")
 
 
 def typed_params(method: Method, wire: dict[str, Any]) -> Any:

@@ -17,6 +17,25 @@ Sender = Literal["client", "server", "both"]
 Carrier = Literal["message", "embedded"]
 
 
+@dataclass(frozen=True)
+class HeaderParams:
+    """Where the arguments of a request are, and the JSON Schema that may ask to repeat them in HTTP headers.
+
+    Attributes:
+        listed_by: The method whose results hold the schema.
+        items: The member of such a result that holds the entries.
+        name: The member by which an entry is named, in the list and in the request.
+        schema: The member of an entry that is the schema.
+        arguments: The member of the request's params that holds the arguments.
+    """
+
+    listed_by: str
+    items: str
+    name: str
+    schema: str
+    arguments: str
+
+
 @dataclass(frozen=True, eq=False)
 class Request(Generic[Params, Result, Answer]):
     """A method that is answered.
@@ -34,6 +53,7 @@ class Request(Generic[Params, Result, Answer]):
         carrier: A message of its own, or embedded in results and params of others.
         capabilities: Sender -> the capability that must be declared before that side may send it.
         named_by: The field of its params that names what it is about, where HTTP headers repeat it.
+        header_params: Where to find the arguments that HTTP headers may repeat.
     """
 
     name: str
@@ -45,6 +65,7 @@ class Request(Generic[Params, Result, Answer]):
     carrier: Carrier = "message"
     capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
     named_by: str | None = None
+    header_params: HeaderParams | None = None
     kind: Literal["request"] = field(default="request", init=False)
 
 

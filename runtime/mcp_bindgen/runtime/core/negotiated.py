@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .revision import Role, Vocabulary
+from .revision import Dispatcher
+from .transitions import Role
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """The severities of log messages, the mildest first (RFC 5424)."""
 
 
-class Terms:
+class Negotiated:
     """What the two sides agreed on: for a whole connection, or for a single request (stateless revisions).
 
     Attributes:
-        vocabulary: What this side understands in the revision that is spoken.
+        dispatcher: What this side takes in the revision that is spoken.
         peer_info: How the other side introduced itself: an `Implementation`, or `None`.
         log_level: The least severe log messages that the client wants; `None` if it did not say.
         logs_by_default: Whether a client that did not say wants all of them, or none.
@@ -23,8 +24,8 @@ class Terms:
 
     logs_by_default = True
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
         self.peer_info: Any = None
         self.log_level: str | None = None
         self._declared: dict[Role, Mapping[str, Any]] = {"client": {}, "server": {}}

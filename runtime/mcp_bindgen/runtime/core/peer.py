@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from ..eras.stateless import request_meta as metadata
 from . import jsonrpc
-from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError, UnsupportedVersion
-from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested, State
+from .envelope import Envelope, RequestId, invalid, is_answer, parse, read_envelope, request_id
+from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
+from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .json_types import is_array, is_object
-from .jsonrpc import RequestId
 from .methods import Notification, Request
-from .revision import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, LISTEN, PING, PROGRESS, Role, Vocabulary
+from .revision import Dispatcher, Era
 from .routing import Route
+from .transitions import Happening, Role, State, next_state
 
 
 @dataclass(slots=True, eq=False)
@@ -41,24 +41,27 @@ class Peer:
 
     Args:
         role: Which end.
-        vocabularies: Revision -> what this end understands in it, best last. A server picks one of them when the client
-            introduces itself, or for each request that names a stateless one; a client has one.
+        dispatchers: Revision -> what this end takes in it, the oldest revision first. A server picks one of them when
+            the client introduces itself, or for each request that names its revision.
         supported: The revisions to name to who wants another one, the best first; by default those above.
     """
 
     def __init__(
-        self, role: Role, vocabularies: Mapping[str, Vocabulary], supported: Sequence[str] | None = None
+        self, role: Role, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None
     ) -> None:
         self.role: Role = role
-        self.vocabularies = vocabularies
-        self.stateful = [words for words in vocabularies.values() if not words.stateless]
-        self.stateless = {revision: words for revision, words in vocabularies.items() if words.stateless}
-        self.vocabulary = (self.stateful or list(self.stateless.values()))[-1]
-        self.state = State.NEW if self.stateful else State.READY
-        self.supported = supported if supported is not None else list(vocabularies)[::-1]
+        self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
         self.pending: dict[int, Pending] = {}
         self.handling: dict[RequestId, _Batch | None] = {}
-        self._introducing: RequestId | None = None
+        self.introducing: RequestId | None = None
+        eras: dict[Era, dict[str, Dispatcher]] = {}
+        for name, dispatcher in dispatchers.items():
+            eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
+        self._by_era = list(eras.items())
+        self.dispatchers = dispatchers
+        oldest, ours = self._by_era[0]
+        self.dispatcher = list(ours.values())[-1]
+        self.state: State = oldest.initial
         self._ids = itertools.count(1)
 
     # --- receiving --------------------------------------------------------------------------------------------
@@ -71,7 +74,7 @@ class Peer:
         if event is not None:
             return [event]
         try:
-            message = jsonrpc.parse(data)
+            message = parse(data)
         except ProtocolError as error:
             answered = jsonrpc.peek_answer(data)
             if answered in self.pending:  # it begins like an answer, and no other will come
@@ -83,7 +86,7 @@ class Peer:
 
     def receive_oversized(self, limit: int, head: bytes) -> list[Event]:
         """What a message means that was too large, of which only the beginning is known."""
-        error = jsonrpc.invalid(f"the message is larger than {limit} bytes")
+        error = invalid(f"the message is larger than {limit} bytes")
         answered = jsonrpc.peek_answer(head)
         if answered is None:
             id_ = jsonrpc.peek_request(head)
@@ -105,42 +108,45 @@ class Peer:
             if message["id"] != answered:  # there are two, and the last one counts
                 return None
             return Answered(self.pending.pop(answered), message["result"])
-        method = jsonrpc.peek_method(data)
-        words = self._peek_vocabulary(data)
-        route = words.routes.get(method) if method is not None and words is not None else None
-        if route is None or words is None or method == INITIALIZE:
+        name = jsonrpc.peek_method(data)
+        dispatcher = self._peek_dispatcher(data)
+        if name is None or dispatcher is None:
             return None
-        if self.state is not State.READY and not (words.stateless and self.role == "server"):
+        route = dispatcher.routes.get(name)
+        era = dispatcher.revision.era
+        if route is None or not era.is_open(self, route.method):
             return None
         try:
-            message = jsonrpc.message_reader(route).validate_json(data)
+            message = route.message.validate_json(data)
             params = message["params"] if "params" in message else route.read(None)
         except (ValidationError, InvalidParams):
             return None
         if route.method.kind == "request":
             id_ = message.get("id")
-            if id_ is None or id_ in self.handling:
-                return None
-            if words.stateless and self.role == "server" and not metadata.is_in(params, words.revision):
+            if id_ is None or id_ in self.handling or not era.accepts(dispatcher, params):
                 return None
             self.handling[id_] = None
-            return Requested(id_, route, params, words)
+            return Requested(id_, route, params, dispatcher)
         if "id" in message:
             return None
-        return self._notified(route, params, words)
+        return self._notified(route, params, dispatcher)
 
-    def _peek_vocabulary(self, data: bytes) -> Vocabulary | None:
-        """The words that a message seems to be in; `None` where only its whole text can tell."""
-        if not self.stateless or self.role == "client":
-            return self.vocabulary
-        revision = metadata.peek_version(data)
-        if revision is not None:
-            return self.stateless.get(revision)
-        return None if metadata.may_state_version(data) else self.vocabulary
+    def _peek_dispatcher(self, data: bytes) -> Dispatcher | None:
+        if self.role == "client":
+            return self.dispatcher
+        era, ours = self._by_era[-1]
+        return era.peek(data, ours, self.dispatcher)
+
+    def _select(self, envelope: Envelope) -> Dispatcher:
+        """Find the revision that a message is in; the newest era knows how messages name theirs."""
+        if self.role == "client":
+            return self.dispatcher
+        era, ours = self._by_era[-1]
+        return era.select(envelope, ours, self.dispatcher, self.supported)
 
     def _receive_batch(self, messages: list[Any]) -> list[Event]:
-        if not self.vocabulary.batches or not messages:
-            error = jsonrpc.invalid("batches are not part of this revision" if messages else "the batch is empty")
+        if not self.dispatcher.revision.batches or not messages:
+            error = invalid("batches are not part of this revision" if messages else "the batch is empty")
             return [Rejected(error, jsonrpc.failure(None, error))]
         batch = _Batch(set())
         events = [event for message in messages for event in self._receive_parsed(message, batch)]
@@ -150,113 +156,73 @@ class Peer:
                 batch.parts.append(event.reply)
                 event.reply = b""
         rejections = batch.done()
-        return [*events, Rejected(jsonrpc.invalid("parts of a batch"), rejections)] if rejections else events
+        return [*events, Rejected(invalid("parts of a batch"), rejections)] if rejections else events
 
     def _receive_parsed(self, message: Any, batch: _Batch | None) -> list[Event]:
-        if not is_object(message):
-            error = jsonrpc.invalid("a message is a JSON object")
-            return [Rejected(error, jsonrpc.failure(None, error))]
-        id_ = jsonrpc.envelope_id(message)
         try:
-            return self._interpret(message, id_, batch)
+            return self._interpret(read_envelope(message), batch)
         except ProtocolError as error:
-            silent = "method" in message and "id" not in message and isinstance(message.get("method"), str)
-            return [Rejected(error, b"" if silent or _is_answer(message) else jsonrpc.failure(id_, error), id_)]
+            if not is_object(message):
+                return [Rejected(error, jsonrpc.failure(None, error))]
+            id_ = request_id(message)
+            silent = "id" not in message and isinstance(message.get("method"), str)
+            return [Rejected(error, b"" if silent or is_answer(message) else jsonrpc.failure(id_, error), id_)]
 
-    def _interpret(self, message: dict[str, Any], id_: RequestId | None, batch: _Batch | None) -> list[Event]:
-        if message.get("jsonrpc") != "2.0":
-            raise jsonrpc.invalid('"jsonrpc" must be "2.0"')
-        if _is_answer(message):
-            return self._answer(message, id_)
-        name = message.get("method")
-        if not isinstance(name, str):
-            raise jsonrpc.invalid('"method" must be a string')
-        if "id" in message:
-            if id_ is None:
-                raise jsonrpc.invalid('"id" must be a string or an integer')
-            return [self._request(name, message, id_, batch, self._vocabulary_of(name, message))]
-        words = self._vocabulary_of(name, message)
-        route = words.routes.get(name)
+    def _interpret(self, envelope: Envelope, batch: _Batch | None) -> list[Event]:
+        if envelope.is_answer:
+            return self._answer(envelope)
+        if envelope.kind == "request":
+            return [self._request(envelope, batch)]
+        dispatcher = self._select(envelope)
+        route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "notification":
-            raise MethodNotFound(name)
-        if self.role == "server" and self.state is State.NEW and not words.stateless and name != CANCELLED:
-            raise jsonrpc.invalid("the connection is not initialized")
-        return [self._notified(route, jsonrpc.read_params(route, message), words)]
+            raise MethodNotFound(envelope.method)
+        dispatcher.revision.era.admit(self, dispatcher, envelope, batch is not None)
+        return [self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)]
 
-    def _vocabulary_of(self, name: str, message: dict[str, Any]) -> Vocabulary:
-        """The words that a message is in: those of the connection, unless it names a stateless revision itself."""
-        if not self.stateless or self.role == "client":
-            return self.vocabulary
-        newest = list(self.stateless.values())[-1]
-        revision = metadata.stated_version(message)
-        if isinstance(revision, str):
-            if revision not in self.stateless:
-                raise UnsupportedVersion(revision, self.supported)
-            return self.stateless[revision]
-        old = name == INITIALIZE or name in self.vocabulary.routes or name not in newest.routes
-        return self.vocabulary if self.stateful and revision is None and old else newest
-
-    def _request(
-        self, name: str, message: dict[str, Any], id_: RequestId, batch: _Batch | None, words: Vocabulary
-    ) -> Event:
-        if id_ in self.handling:
-            raise jsonrpc.invalid(f"the id {id_!r} is in use")
-        if words.stateless:
-            if batch is not None:
-                raise jsonrpc.invalid("batches are not part of this revision")
-            if name == INITIALIZE:
-                raise MethodNotFound(name, {"supported": list(self.supported)})
-        elif name == INITIALIZE and self.role == "server":
-            if self.state is not State.NEW or self._introducing in self.handling or batch is not None:
-                raise jsonrpc.invalid("initialize comes once, first and alone")
-            self._introducing = id_
-            words = self._negotiate(message)
-        elif self.state is not State.READY and name != PING:
-            raise jsonrpc.invalid("the connection is not initialized")
-        route = words.routes.get(name)
+    def _request(self, envelope: Envelope, batch: _Batch | None) -> Event:
+        assert envelope.id is not None
+        dispatcher = self._select(envelope)
+        if envelope.id in self.handling:
+            raise invalid(f"the id {envelope.id!r} is in use")
+        if batch is not None and not dispatcher.revision.batches:
+            raise invalid("batches are not part of this revision")
+        era = dispatcher.revision.era
+        dispatcher = era.admit(self, dispatcher, envelope, batch is not None)
+        route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "request":
-            raise MethodNotFound(name)
-        params = jsonrpc.read_params(route, message)
-        if words.stateless and self.role == "server" and not metadata.is_in(params, words.revision):
-            params = metadata.Apart(params, _read_meta(words, name, message))
-        self.handling[id_] = batch
-        return Requested(id_, route, params, words)
+            raise MethodNotFound(envelope.method)
+        params = jsonrpc.read_params(route, envelope.message)
+        if not era.accepts(dispatcher, params):
+            params = era.complete(dispatcher, envelope, params)
+        self.handling[envelope.id] = batch
+        return Requested(envelope.id, route, params, dispatcher)
 
-    def _negotiate(self, message: dict[str, Any]) -> Vocabulary:
-        """Picks the revision that the client asks for, or else our best; the client decides whether that will do."""
-        params = message.get("params")
-        wanted = params.get("protocolVersion") if is_object(params) else None
-        fitting = [words for words in self.stateful if words.revision == wanted]
-        self.vocabulary = (fitting or self.stateful)[-1]
-        return self.vocabulary
-
-    def _notified(self, route: Route[Any], params: Any, words: Vocabulary) -> Event:
-        name = route.method.name
-        if name == CANCELLED:
+    def _notified(self, route: Route, params: Any, dispatcher: Dispatcher) -> Event:
+        method, revision = route.method, dispatcher.revision
+        if method is revision.cancelled:
             id_ = getattr(params, "request_id", None)
-            if id_ in self.handling and (self.state is not State.NEW or id_ != self._introducing):
+            if id_ in self.handling and (self.state is not State.NEW or id_ != self.introducing):
                 return CancelRequested(id_, getattr(params, "reason", None))
-            listening = self.pending.get(id_) if self.role == "client" and isinstance(id_, int) else None
-            if listening is not None and listening.method.name == LISTEN:  # nothing else can be taken back from us
-                return Answered(
-                    self.pending.pop(listening.id), error=ConnectionClosed("the server ended the subscription")
-                )
-        elif name == PROGRESS:
+            ours = self.pending.get(id_) if isinstance(id_, int) else None
+            if ours is not None and revision.era.can_cancel(ours.method, by_sender=False):
+                return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
+        elif method is revision.progress:
             token = getattr(params, "progress_token", None)
             if isinstance(token, int) and token in self.pending:
                 return Progressed(self.pending[token], params)
-        elif name == INITIALIZED and self.role == "server" and self.state is State.NEGOTIATED:
-            self.state = State.READY
-        return Notified(route, params, words)
+        else:
+            revision.era.noticed(self, method)
+        return Notified(route, params, dispatcher)
 
-    def _answer(self, message: dict[str, Any], id_: RequestId | None) -> list[Event]:
-        pending = self.pending.pop(id_, None) if isinstance(id_, int) else None
+    def _answer(self, envelope: Envelope) -> list[Event]:
+        pending = self.pending.pop(envelope.id, None) if isinstance(envelope.id, int) else None
         if pending is None:
             return []  # late, or never asked for: nobody waits for it
-        if "error" in message and message.get("result") is None:
-            return [Answered(pending, error=_error(message["error"]))]
+        if envelope.kind == "error":
+            return [Answered(pending, error=_error(envelope.message["error"]))]
         try:
-            return [Answered(pending, jsonrpc.typed_result(pending.method, message["result"]))]
+            return [Answered(pending, jsonrpc.typed_result(pending.method, envelope.message["result"]))]
         except ProtocolError as error:
             return [Answered(pending, error=error)]
 
@@ -293,10 +259,13 @@ class Peer:
         return jsonrpc.notification(method, params)
 
     def cancel(self, pending: Pending, reason: str) -> bytes:
-        """Gives up a request of ours: what to send so that they give up too. `initialize` cannot be cancelled."""
-        if self.pending.pop(pending.id, None) is None or pending.method.name == INITIALIZE:
+        """Give up a request of ours; returns what to send so that the other side gives up too, if it may be told."""
+        revision = self.dispatcher.revision
+        if self.pending.pop(pending.id, None) is None or not revision.era.can_cancel(pending.method, by_sender=True):
             return b""
-        method = self.vocabulary.methods[CANCELLED]
+        method = revision.cancelled
+        if method is None:
+            return b""
         params = jsonrpc.typed_params(method, {"requestId": pending.id, "reason": reason})
         return jsonrpc.notification(method, params)
 
@@ -325,10 +294,22 @@ class Peer:
         return batch.done()
 
     def negotiated(self, revision: str | None = None) -> None:
-        """The handshake went well; a client is ready at once, a server when the client says so."""
+        """Note that both sides know the revision; a client is ready then, a server when the client says so."""
         if revision is not None:
-            self.vocabulary = self.vocabularies[revision]
-        self.state = State.READY if self.role == "client" else State.NEGOTIATED
+            self.dispatcher = self.dispatchers[revision]
+        self._happened(Happening.AGREED)
+
+    def best(self, era: Era, wanted: object) -> Dispatcher:
+        """Return the revision of an era that is wanted, if it is served, else the newest."""
+        ours = list(dict(self._by_era)[era].values())
+        return next((dispatcher for dispatcher in ours if dispatcher.revision.name == wanted), ours[-1])
+
+    def confirmed(self) -> None:
+        """Note that the client has taken the answer to its handshake."""
+        self._happened(Happening.CONFIRMED)
+
+    def _happened(self, happening: Happening) -> None:
+        self.state = next_state(self.role, self.state, happening)
 
     def lose(self, id_: int, error: Exception) -> list[Event]:
         """What it means that the answer to a request of ours will not come."""
@@ -336,14 +317,14 @@ class Peer:
         return [] if pending is None else [Answered(pending, error=error)]
 
     def resume(self, revision: str, first_id: int) -> None:
-        """Goes on as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
-        self.vocabulary = next(words for words in self.stateful if words.revision == revision)
-        self.state = State.READY
+        """Go on as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
+        self.dispatcher = self.dispatchers[revision]
+        self._happened(Happening.RESUMED)
         self._ids = itertools.count(first_id)
 
     def close(self, reason: str) -> list[Answered]:
         """Ends the connection: every request of ours fails with one clear error."""
-        self.state = State.CLOSED
+        self._happened(Happening.CLOSED)
         failed = [Answered(pending, error=ConnectionClosed(reason)) for pending in self.pending.values()]
         self.pending.clear()
         self.handling.clear()
@@ -354,22 +335,10 @@ class Peer:
             raise ConnectionClosed("the connection is closed")
 
 
-def _read_meta(words: Vocabulary, name: str, message: dict[str, Any]) -> Any:
-    """The `_meta` of a request whose params do not name it; raises `InvalidParams`."""
-    params = message.get("params")
-    known = {"_meta": params["_meta"]} if is_object(params) and "_meta" in params else {}
-    plain: Any = words.methods[DISCOVER]  # its params are nothing else
-    return Route(replace(plain, name=name), object).read(to_json(known)).meta
-
-
-def _is_answer(message: dict[str, Any]) -> bool:
-    return "method" not in message and ("result" in message or "error" in message)
-
-
 def _error(body: Any) -> ProtocolError:
     """The error of a response, however badly it is formed."""
     if not is_object(body):
-        return jsonrpc.invalid("the error of a response is not an object")
+        return invalid("the error of a response is not an object")
     code, message = body.get("code"), body.get("message")
     return ProtocolError(
         code if type(code) is int else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")

@@ -1,44 +1,57 @@
-"""From a method's name and the bytes of its params to a handler, and back to the bytes of the result."""
+"""Routes lead from the methods of the protocol to the handlers of a user's object."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from typing_extensions import TypedDict
 
-from .errors import InvalidParams, MethodNotFound
-from .json_types import is_array, is_object
-from .methods import Method, Notification, Request
+from .errors import InvalidParams
+from .methods import Method
+from .validation import problems
 
-if TYPE_CHECKING:
-    from ..endpoint.caller import Returns
-
-Target = TypeVar("Target")
-Ctx = TypeVar("Ctx")
-Params = TypeVar("Params")
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+
+Returns: TypeAlias = T | Awaitable[T]
+"""What a handler may return: the result, or something to await for it. So handlers may be `def` or `async def`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Route(Generic[Target]):
-    """A method, and the stub of the handler that takes it."""
+class Route:
+    """The way of one method to its handler.
+
+    Attributes:
+        method: The method.
+        handler: The name of the attribute that handles it.
+        is_custom: Whether the user brought the method, so that there is no stub to override.
+    """
 
     method: Method
-    handler: Callable[..., Any]
+    handler: str
+    is_custom: bool = False
 
     @cached_property
     def params(self) -> TypeAdapter[Any]:
-        """Reads the params; built on first use."""
+        """The reader of params alone; built on first use."""
         return TypeAdapter(self.method.params)
 
+    @cached_property
+    def message(self) -> TypeAdapter[dict[str, Any]]:
+        """The reader of whole messages, envelope and params in one pass; built on first use."""
+        method = self.method
+        fields: dict[str, Any] = {"jsonrpc": Literal["2.0"], "id": NotRequired[int | str]}
+        fields["method"] = Literal[method.name]
+        if method.params is not None:
+            fields["params"] = method.params if method.params_required else NotRequired[method.params]
+        return record("Message", fields)
+
     def read(self, data: bytes | str | None) -> Any:
-        """The typed params of a message.
+        """Read the typed params of a message.
 
         Args:
             data: Their JSON text, or `None` when the message has none.
@@ -55,27 +68,17 @@ class Route(Generic[Target]):
         except ValidationError as error:
             raise InvalidParams(self.method.name, problems(error, "params", data or b"{}")) from None
 
-    def handled_by(self, target: Target) -> bool:
-        """Whether `target` overrides the stub."""
-        return getattr(type(target), self.handler.__name__, None) is not self.handler
 
-
-def request(
-    method: Request[Params, Any, Answer], handler: Callable[[Target, Params, Ctx], Returns[Answer]]
-) -> Route[Target]:
-    """A route for a request; type checkers hold the stub against the method's types."""
-    return Route(method, handler)
-
-
-def notification(
-    method: Notification[Params], handler: Callable[[Target, Params, Ctx], Returns[None]]
-) -> Route[Target]:
-    """A route for a notification; type checkers hold the stub against the method's types."""
-    return Route(method, handler)
+def record(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
+    """Make a reader of JSON objects that have these members and no others."""
+    make: Any = TypedDict
+    kind = make(name, fields)
+    kind.__pydantic_config__ = {"strict": True, "extra": "forbid"}
+    return TypeAdapter(kind)
 
 
 def handles(method: Method) -> Callable[[F], F]:
-    """Marks a handler of a method of your own: `@handles(ECHO) async def echo(self, params, ctx): ...`."""
+    """Mark a handler of a method of your own: `@handles(ECHO) async def echo(self, params, ctx): ...`."""
 
     def mark(handler: F) -> F:
         handler.__mcp_method__ = method  # type: ignore[attr-defined]
@@ -84,86 +87,11 @@ def handles(method: Method) -> Callable[[F], F]:
     return mark
 
 
-def bare_request(
-    method: Request[None, Any, Answer], handler: Callable[[Target, Ctx], Returns[Answer]]
-) -> Route[Target]:
-    """A route for a request that has no params."""
-    return Route(method, handler)
-
-
-def bare_notification(method: Notification[None], handler: Callable[[Target, Ctx], Returns[None]]) -> Route[Target]:
-    """A route for a notification that has no params."""
-    return Route(method, handler)
-
-
-class Dispatcher(Generic[Target]):
-    """The methods that one side takes.
-
-    Args:
-        routes: One for each method.
-    """
-
-    def __init__(self, *routes: Route[Target]) -> None:
-        self.routes: Mapping[str, Route[Target]] = {route.method.name: route for route in routes}
-
-    def offered(self, target: Target) -> frozenset[str]:
-        """The names of the methods whose stubs `target` overrides."""
-        return frozenset(name for name, route in self.routes.items() if route.handled_by(target))
-
-    async def dispatch(self, target: Target, method: str, params: bytes | str | None, ctx: object) -> Any:
-        """Reads `params`, calls the handler of `target` and returns its result.
-
-        Args:
-            target: The server or client.
-            method: The method's name on the wire.
-            params: The JSON text of the params, or `None` when the message has none.
-            ctx: What the handler gets as its context.
-
-        Raises:
-            MethodNotFound: This side has no such method, or `target` does not offer it.
-            InvalidParams: The params do not fit.
-        """
-        route = self.routes.get(method)
-        if route is None or (not route.handled_by(target) and route.method.kind == "request"):
-            raise MethodNotFound(method)
-        if not route.handled_by(target):
-            return None
-        arguments = () if route.method.params is None else (route.read(params),)
-        answer = getattr(target, route.handler.__name__)(*arguments, ctx)
-        return await answer if isawaitable(answer) else answer
-
-
-def problems(error: ValidationError, root: str, data: bytes | str) -> list[dict[str, str]]:
-    """What is wrong with a JSON text and where, fit to be sent to the other side: no values, no addresses.
-
-    Paths lead through the document, so the names that pydantic gives to the members of a union are left out.
-    """
-    try:
-        document = from_json(data)
-    except ValueError:
-        document = None
-    return [
-        {"path": ".".join([root, *_steps(problem, document)]), "problem": _said(problem)}
-        for problem in error.errors(include_url=False, include_input=False)
-    ]
-
-
-def _said(problem: ErrorDetails) -> str:
-    if problem["type"] == "union_tag_invalid":  # pydantic's own words repeat the value
-        return "Input should have one of these as {discriminator}: {expected_tags}".format(**problem.get("ctx", {}))
-    return problem["msg"]
-
-
-def _steps(problem: ErrorDetails, node: Any) -> Iterator[str]:
-    for position, step in enumerate(problem["loc"]):
-        if _leads_on(node, step):
-            node = node[step]
-        elif problem["type"] != "missing" or position < len(problem["loc"]) - 1:
-            continue
-        yield str(step)
-
-
-def _leads_on(node: Any, step: int | str) -> bool:
-    if isinstance(step, str):
-        return is_object(node) and step in node
-    return is_array(node) and step < len(node)
+def custom_routes(target: type) -> dict[str, Route]:
+    """Find the handlers that a class marks with `handles`; returns method name -> route."""
+    found: dict[str, Route] = {}
+    for name in dir(target):
+        method = getattr(getattr(target, name, None), "__mcp_method__", None)
+        if method is not None:
+            found[method.name] = Route(method, name, is_custom=True)
+    return found

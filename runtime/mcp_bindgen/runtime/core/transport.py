@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from .jsonrpc import RequestId
-    from .methods import Method
+from .envelope import RequestId
+from .methods import Method
 
 MAX_MESSAGE = 64 * 1024 * 1024
 """The largest message, in bytes, that a transport lets through unless it is told otherwise."""
@@ -36,6 +35,8 @@ class Outgoing(bytes):
         related: The id of the other side's request that it answers or belongs to, if any.
         headers: What a transport with headers repeats there.
         cancels: The id of our own request that it takes back.
+        begins_session: Whether it is the request that begins a session.
+        opens_stream: Whether the other side may speak unasked once it has taken this.
         self_contained: Whether its answer depends on nothing else that was said, so that hanging up cancels it
             (stateless revisions).
     """
@@ -45,6 +46,8 @@ class Outgoing(bytes):
     related: RequestId | None = None
     headers: Mapping[str, str] = {}
     cancels: int | None = None
+    begins_session: bool = False
+    opens_stream: bool = False
     self_contained: bool = False
 
 
@@ -64,7 +67,8 @@ class Lost:
 class Transport(Protocol):
     """Moves whole messages between two sides; it knows neither revisions nor what messages mean.
 
-    It may have more: `has_headers`, true if it repeats the headers of messages; `principal`, who is on the other side;
+    It may have more: `mirror`, which makes from a `Revision` what keeps track of headers, if it sends any;
+    `principal`, who is on the other side;
     `independent`, true if sending waits for the reader of one stream only, so that messages need not wait for each
     other; `close_stream`, see `Context.close_stream`.
     """

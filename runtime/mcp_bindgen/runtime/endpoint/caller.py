@@ -3,44 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from ..core.capabilities import missing
 from ..core.errors import CapabilityMissing, UnexpectedAnswer
+from ..core.link import Link
 from ..core.methods import Method, Notification, Request
-
-if TYPE_CHECKING:
-    from ..core.jsonrpc import RequestId
-    from ..core.negotiated import Terms
+from ..core.negotiated import Negotiated
 
 T = TypeVar("T")
 Params = TypeVar("Params")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
 M = TypeVar("M", bound=BaseModel)
-
-Returns: TypeAlias = T | Awaitable[T]
-"""What a handler may return: the result, or something to await for it. So handlers may be `def` or `async def`."""
-
-
-class Link(Protocol):
-    """The way to the other side. `related` is the id of the other side's request that a message belongs to."""
-
-    async def request(
-        self, method: Request[Params, Any, Answer], params: Params, *, related: RequestId | None = None
-    ) -> Answer:
-        """Sends a request and waits for its answer; raises `ProtocolError` when the answer is an error."""
-        ...
-
-    async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
-        """Sends a notification."""
-        ...
-
-    def metadata(self) -> Mapping[str, Any]:
-        """What this side must say of itself in the `_meta` of every request (stateless revisions)."""
-        ...
 
 
 class Caller:
@@ -54,16 +31,18 @@ class Caller:
         self.link = link
 
     @property
-    def terms(self) -> Terms | None:
+    def negotiated(self) -> Negotiated | None:
         """What the two sides agreed on, if the link knows."""
-        return getattr(self.link, "terms", None)
+        return getattr(self.link, "negotiated", None)
 
     def check(self, method: Method) -> None:
-        """Raises `CapabilityMissing` when `method` needs a capability that was not declared."""
-        terms = self.terms
-        capability = missing(method, terms.vocabulary.role, terms.declared) if terms is not None else None
-        if capability is not None:
-            raise CapabilityMissing(method.name, capability)
+        """Raise `CapabilityMissing` when `method` needs a capability that was not declared."""
+        agreed = self.negotiated
+        if agreed is not None:
+            dispatcher = agreed.dispatcher
+            capability = missing(method, dispatcher.revision, dispatcher.role, agreed.declared)
+            if capability is not None:
+                raise CapabilityMissing(method.name, capability)
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Sends any request of the method table, or one of your own, and returns whatever answers it.

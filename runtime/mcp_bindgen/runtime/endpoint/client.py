@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import anyio
 
-from ..core.errors import HEADER_MISMATCH, MethodNotFound, ProtocolError, SessionLost, UnexpectedAnswer
-from ..core.jsonrpc import RequestId
-from ..core.methods import Request
-from ..core.revision import CALL_TOOL, LIST_TOOLS, Vocabulary
+from ..core import jsonrpc
+from ..core.envelope import RequestId
+from ..core.errors import MethodNotFound, ProtocolError, SessionLost, UnexpectedAnswer
+from ..core.methods import Method, Request
+from ..core.options import Options, Progress
+from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
-from ..eras import handshake as stateful
-from ..eras.stateless import requests as stateless
+from ..eras.sides import bound
+from ..eras.stateless import client as rounds
+from ..eras.stateless.subscription_client import Listening, reaches, subscribed
 from .caller import Caller
 from .context import Context
-from .handlers import Handler, bound, is_handled
-from .result_cache import Reader, ResultCache
-from .session import Options, Progress, Session
-from .subscription_client import Listening, reaches, subscribed
-
-if TYPE_CHECKING:
-    from ..entrypoints.target import Target
-    from ..http.client.header_mirror import Mirror
+from .result_cache import CacheScope, ResultCache
+from .session import Session
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -34,11 +31,27 @@ Answer = TypeVar("Answer")
 Filter = TypeVar("Filter")
 
 
+class HeaderMirror(Protocol):
+    """What repeats parts of messages in headers, and learns from results what is wanted there."""
+
+    def headers(self, method: Method, params: Any) -> Mapping[str, str]:
+        """Return the headers of a message."""
+        ...
+
+    def learn(self, method: Method, answer: Any) -> Any:
+        """Learn from a result which headers are wanted; returns the result without what asks for the impossible."""
+        ...
+
+    def source(self, method: Method) -> str | None:
+        """Return the method whose results say which headers messages of `method` need, if there is one."""
+        ...
+
+
 class Client(Caller):
     """The base of generated clients: call what the server offers, override `on_...` for what it may ask.
 
     Attributes:
-        bindings: The package of the generated base class.
+        dispatcher: The generated routes to its handlers.
         revision: The revision it speaks.
         options: How requests are sent; `with_options` changes it for a few calls.
         server_info: How the server introduced itself.
@@ -48,7 +61,7 @@ class Client(Caller):
         cache: Keeps results for as long as the server says that they are fresh, if there is one.
     """
 
-    bindings: ClassVar[str]
+    dispatcher: ClassVar[Dispatcher]
     revision: ClassVar[str]
     info: Any
     options: Options = Options()
@@ -57,35 +70,17 @@ class Client(Caller):
     instructions: str | None = None
     link: Session
 
-    mirror: Mirror | None = None
+    mirror: HeaderMirror | None = None
     cache: ResultCache | None = None
     _fresh = False
 
     def __init__(self) -> None:
         """A client that is not connected yet."""
 
-    @classmethod
-    def connect(cls, target: Target, *, headers: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Self]:
-        """A new client, connected for as long as the `async with` block lasts; see `connected`."""
-        return cls().connected(target, headers=headers)
-
-    def connected(
-        self, target: Target, *, headers: Mapping[str, str] | None = None
-    ) -> AbstractAsyncContextManager[Self]:
-        """This client, connected: the two sides know each other when the block begins, all is closed when it ends.
-
-        Args:
-            target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
-            headers: HTTP headers to send with each request.
-
-        Raises:
-            UnsupportedRevision: The server does not speak the revision of this client; see `connect` in
-                `mcp_bindgen.runtime` for clients of several.
-            ConnectionClosed: The server is gone before the handshake is over.
-        """
-        from ..entrypoints.connect import connect
-
-        return connect(target, self, headers=headers)
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "dispatcher" in vars(cls):
+            cls.revision = cls.dispatcher.revision.name
 
     def subscribed(self, wanted: Filter) -> AbstractAsyncContextManager[Filter]:
         """Hears of changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
@@ -111,10 +106,10 @@ class Client(Caller):
             answer = await self._request(method, params)
         else:
             ask = partial(self._request, method, params)
-            answer = await self.cache.through(self._reader, method, params, ask, fresh=self._fresh)
-        if self.mirror is not None and method.name == LIST_TOOLS:
-            answer = self.mirror.learn(answer)
-        understood: Answer = stateless.understood(method, answer)
+            answer = await self.cache.through(self._scope, method, params, ask, fresh=self._fresh)
+        if self.mirror is not None:
+            answer = self.mirror.learn(method, answer)
+        understood: Answer = rounds.understood(method, answer)
         return understood
 
     async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
@@ -124,18 +119,29 @@ class Client(Caller):
         except SessionLost:
             await self._introduce(known)
         except ProtocolError as error:
-            if error.code != HEADER_MISMATCH or self.mirror is None or method.name != CALL_TOOL:
+            source = self.mirror.source(method) if self.mirror is not None else None
+            if source is None or error.code != self.dispatcher.revision.errors["HEADER_MISMATCH"]:
                 raise
-            await stateless.relearn(self)
+            await self._relearn(self.dispatcher.revision.request(source))
         return await self.link.request(method, params, self.options)
 
     async def _introduce(self, known: int) -> None:
-        """Introduces this client to the server, unless that was done again after the `known` time."""
+        """Introduce this client to the server, unless that was done again after the `known` time."""
         async with self._introducing:
             if known == self.link.introductions:
-                words = self.link.peer.vocabulary
-                await (stateless if words.stateless else stateful).introduce(self, self.link)
+                await self.link.peer.dispatcher.revision.era.introduce(self, self.link)
                 self.link.introductions += 1
+
+    async def _relearn(self, method: Request[Any, Any, Any]) -> None:
+        """Read a list again, because what one of its entries wants to see in headers has changed."""
+        client = self.with_options(fresh=True)
+
+        def page(cursor: str | None) -> Awaitable[Any]:
+            more = {} if cursor is None else {"cursor": cursor}
+            return client.request(method, jsonrpc.typed_params(method, {"_meta": client.link.meta, **more}))
+
+        async for _ in client.pages(page):
+            pass
 
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
         """Sends a request and returns its usual result; what the server asks meanwhile, the handlers answer.
@@ -147,7 +153,7 @@ class Client(Caller):
         """
         answer = await self.request(method, params)
         if isinstance(answer, method.alternatives):
-            answer = await stateless.settle(self, method, params, answer)
+            answer = await rounds.settle(self, method, params, answer)
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
         result: Result = answer
@@ -155,11 +161,11 @@ class Client(Caller):
 
     async def answer(self, method: str, params: Any) -> Any:
         """What this client answers to a question that came inside of a result; raises `MethodNotFound`."""
-        words = self.link.peer.vocabulary
-        route = words.questions.get(method)
+        dispatcher = self.link.peer.dispatcher
+        route = dispatcher.embedded.get(method)
         if route is None:
             raise MethodNotFound(method)
-        return await self.handler(words, route)(self.link, None, params)
+        return await self.handler(dispatcher, route)(self.link, None, params)
 
     def with_options(
         self,
@@ -190,35 +196,35 @@ class Client(Caller):
         """Capabilities to declare beside those that follow from the handlers, in wire form."""
         return {}
 
-    def attach(self, session: Session, reader: Reader) -> None:
-        """Makes this client speak over a session; `reader` says what of a cache it may see."""
+    def attach(self, session: Session, scope: CacheScope) -> None:
+        """Make this client speak over a session; `scope` says what of a cache it may see."""
         self.link = session
         self.mirror = None
-        self._reader = reader
+        self._scope = scope
         self._introducing = anyio.Lock()
         self._listening: dict[int, Listening] = {}
 
-    def handler(self, words: Vocabulary, route: Route[Any]) -> Handler:
-        """What this client has to say to the messages of `route`; raises `MethodNotFound` where that is nothing."""
-        work = bound(route, self) if is_handled(route, self) else None
-        if work is None and not stateful.answers_by_default(route.method):
+    def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
+        """Return the handler for the messages of a route; raises `MethodNotFound` where there is none."""
+        work = bound(dispatcher, route, self) if dispatcher.is_handled(route, self) else None
+        if work is None and not dispatcher.revision.era.answers_by_default(route.method):
             raise MethodNotFound(route.method.name)
-        heard = route.method.kind == "notification" and (words.stateless or self.cache is not None)
+        is_news = route.method.kind == "notification"
 
         def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
-            if (heard and not self._hear(route, params)) or work is None:
+            if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
             return work(params, Context(link, id_, params))
 
         return handle
 
-    def _hear(self, route: Route[Any], params: Any) -> bool:
-        """Takes note of a notification; says whether it concerns the handlers."""
+    def _concerns_handlers(self, route: Route, params: Any) -> bool:
+        """Take note of a notification; returns whether it concerns the handlers."""
         if self.cache is not None:
-            self.cache.invalidate(self._reader.server, route.method.name, params)
+            self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
         return reaches(self._listening, self.link, route, params)
 
     def _forget(self) -> None:
-        """Forgets all results, because news of a change may have been missed."""
+        """Forget all results, because news of a change may have been missed."""
         if self.cache is not None:
-            self.cache.forget(self._reader, public=True)
+            self.cache.forget(self._scope, public=True)

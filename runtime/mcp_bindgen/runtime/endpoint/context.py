@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from ..core import jsonrpc
+from ..core.envelope import RequestId
 from ..core.errors import ConnectionClosed
 from ..core.json_types import is_object
-from ..core.jsonrpc import RequestId
+from ..core.link import Link
 from ..core.methods import Notification, Request
-from ..core.negotiated import LEVELS, Terms
-from ..core.revision import LOG, PROGRESS
+from ..core.negotiated import LEVELS, Negotiated
+from ..eras.stateless.input_required import Questions
 from .caller import Caller
-
-if TYPE_CHECKING:
-    from ..eras.stateless.input_required import Questions
-    from .caller import Link
-    from .session import Session
+from .session import Session
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -38,25 +35,23 @@ class Context(Caller):
         link: Link,
         request_id: RequestId | None = None,
         params: Any = None,
-        terms: Terms | None = None,
+        negotiated: Negotiated | None = None,
         questions: Questions | None = None,
     ) -> None:
         self.link = link
         self.request_id = request_id
         self.params = params
-        self._terms = terms
+        self._negotiated = negotiated
         self._questions = questions
 
     @property
-    def terms(self) -> Terms | None:
+    def negotiated(self) -> Negotiated | None:
         """What the request may count on, if that is known."""
-        return self._terms or getattr(self.link, "terms", None)
+        return self._negotiated or getattr(self.link, "negotiated", None)
 
     @property
     def session(self) -> Session:
         """The connection; raises `ConnectionClosed` where there is none, as for a request that stands for itself."""
-        from .session import Session
-
         if not isinstance(self.link, Session):
             raise ConnectionClosed("this context has no connection")
         return self.link
@@ -64,7 +59,7 @@ class Context(Caller):
     @property
     def revision(self) -> str:
         """The revision that is spoken."""
-        return self._agreed.vocabulary.revision
+        return self._agreed.dispatcher.revision.name
 
     @property
     def peer_info(self) -> Any:
@@ -74,20 +69,20 @@ class Context(Caller):
     @property
     def peer_capabilities(self) -> Mapping[str, Any]:
         """What the other side declared, in wire form."""
-        terms = self._agreed
-        return terms.declared["client" if terms.vocabulary.role == "server" else "server"]
+        agreed = self._agreed
+        return agreed.declared["client" if agreed.dispatcher.role == "server" else "server"]
 
     @property
-    def _agreed(self) -> Terms:
-        terms = self.terms
-        if terms is None:
+    def _agreed(self) -> Negotiated:
+        agreed = self.negotiated
+        if agreed is None:
             raise ConnectionClosed("this context has no connection")
-        return terms
+        return agreed
 
     @property
     def meta(self) -> Mapping[str, Any]:
         """The `_meta` of the request, in wire form."""
-        meta = getattr(self._terms, "meta", None) or getattr(self.params, "meta", None)
+        meta = getattr(self._negotiated, "meta", None) or getattr(self.params, "meta", None)
         if meta is None and isinstance(self.params, BaseModel):
             meta = (self.params.model_extra or {}).get("_meta")  # revisions that do not name it let it pass
         if isinstance(meta, BaseModel):
@@ -106,8 +101,9 @@ class Context(Caller):
         """Sends any notification of the method table, or one of your own; a log message only if the client wants it."""
         if method.filter is not None and self.request_id is not None:
             raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
-        terms = self.terms
-        if method.name == LOG and terms is not None and not terms.wants(getattr(params, "level", LEVELS[-1])):
+        agreed = self.negotiated
+        is_log = agreed is not None and method is agreed.dispatcher.revision.log
+        if agreed is not None and is_log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
             return
         self.check(method)
         await self.link.notify(method, params, related=self.request_id)
@@ -149,7 +145,7 @@ class Context(Caller):
         if token is None:
             return
         wire = {"progressToken": token, "progress": progress, "total": total, "message": message}
-        await self._notify(PROGRESS, wire)
+        await self._notify(self._agreed.dispatcher.revision.progress, wire)
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Sends a log message, unless the client does not want it.
@@ -159,9 +155,10 @@ class Context(Caller):
             data: Any JSON value.
             logger: Which part of the server speaks.
         """
-        await self._notify(LOG, {"level": level, "data": data, "logger": logger})
+        await self._notify(self._agreed.dispatcher.revision.log, {"level": level, "data": data, "logger": logger})
 
-    async def _notify(self, name: str, wire: dict[str, Any]) -> None:
-        method: Any = self._agreed.vocabulary.methods[name]
+    async def _notify(self, method: Notification[Any] | None, wire: dict[str, Any]) -> None:
+        if method is None:
+            raise RuntimeError("this revision has no such notification")
         known = {key: value for key, value in wire.items() if value is not None or key == "data"}
         await self.notify(method, jsonrpc.typed_params(method, known))

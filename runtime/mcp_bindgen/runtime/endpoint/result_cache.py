@@ -14,24 +14,17 @@ from pydantic_core import to_json
 from ..core import jsonrpc
 from ..core.errors import ProtocolError
 from ..core.methods import Request
-from ..eras.stateless.subscriptions import is_part
+from ..core.revision import Revision
+from ..core.uris import is_part
 
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
-
-_STALE = {
-    "notifications/tools/list_changed": ("tools/list",),
-    "notifications/prompts/list_changed": ("prompts/list",),
-    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
-    "notifications/resources/updated": ("resources/read",),
-}
-"""Notification -> the methods whose results it makes stale; where it names a resource, only those about that."""
 
 _LONGEST = 365 * 24 * 3600.0  # seconds
 
 
 @dataclass(frozen=True)
-class Reader:
+class CacheScope:
     """Who asks.
 
     Attributes:
@@ -77,7 +70,7 @@ class ResultCache:
 
     async def through(
         self,
-        reader: Reader,
+        scope: CacheScope,
         method: Request[Params, Any, Answer],
         params: Params,
         ask: Callable[[], Awaitable[Answer]],
@@ -87,13 +80,13 @@ class ResultCache:
         """The answer to a request: a copy of the one that is kept, or else the server's, which is kept if it may be.
 
         Args:
-            reader: Who asks.
+            scope: Who asks.
             method: The method.
             params: Its params; their `_meta` makes no difference.
             ask: Asks the server.
             fresh: Ask it in any case.
         """
-        private, public = self._keys(reader, method, params)
+        private, public = self._keys(scope, method, params)
         if not fresh:
             for key in (private, public):
                 found = self._find(key)
@@ -105,7 +98,7 @@ class ResultCache:
             answer = await ask()
         except ProtocolError:
             if getattr(params, "cursor", None) is not None:  # the list may have changed under it
-                self._drop(lambda key, entry: (key.server, key.method) == (reader.server, method.name))
+                self._drop(lambda key, entry: (key.server, key.method) == (scope.server, method.name))
             raise
         for key in (private, public):
             self._entries.pop(key, None)
@@ -113,9 +106,9 @@ class ResultCache:
             self._keep(private if getattr(answer, "cache_scope", None) != "public" else public, params, answer)
         return answer
 
-    def invalidate(self, server: Hashable, notification: str, params: Any = None) -> None:
-        """Forgets what a notification of a server makes stale."""
-        methods = _STALE.get(notification, ())
+    def invalidate(self, server: Hashable, revision: Revision, notification: str, params: Any = None) -> None:
+        """Forget what a notification of a server makes stale; where it names a resource, only results about that."""
+        methods = revision.stale.get(notification, ())
         if methods:
             uri = getattr(params, "uri", None)
             self._drop(
@@ -126,9 +119,9 @@ class ResultCache:
                 )
             )
 
-    def forget(self, reader: Reader, *, public: bool = False) -> None:
+    def forget(self, scope: CacheScope, *, public: bool = False) -> None:
         """Forgets what is private to a connection, and if wanted all that is known of its server."""
-        self._drop(lambda key, entry: key.connection == reader.connection or (public and key.server == reader.server))
+        self._drop(lambda key, entry: key.connection == scope.connection or (public and key.server == scope.server))
 
     def _find(self, key: _Key) -> Any:
         """A copy of the result, or `None`."""
@@ -154,12 +147,12 @@ class ResultCache:
         for key in [key for key, entry in self._entries.items() if which(key, entry)]:
             del self._entries[key]
 
-    def _keys(self, reader: Reader, method: Request[Any, Any, Any], params: Any) -> tuple[_Key, _Key]:
+    def _keys(self, scope: CacheScope, method: Request[Any, Any, Any], params: Any) -> tuple[_Key, _Key]:
         wire: dict[str, Any] = jsonrpc.plain(params) if params is not None else {}
         said = to_json({name: wire[name] for name in sorted(wire) if name != "_meta"})
         return (
-            _Key(reader.server, method.name, said, reader.connection),
-            _Key(reader.server, method.name, said, None),
+            _Key(scope.server, method.name, said, scope.connection),
+            _Key(scope.server, method.name, said, None),
         )
 
 

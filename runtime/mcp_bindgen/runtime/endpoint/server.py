@@ -8,25 +8,25 @@ from typing import Any, ClassVar
 
 import anyio
 
+from ..core.capabilities import declared
 from ..core.errors import ConnectionClosed
+from ..core.options import Options
 from ..core.peer import Peer
-from ..core.revision import Vocabulary, module, vocabulary
+from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
 from ..core.transport import Transport
-from ..eras import handshake as stateful
-from ..eras.stateless import requests as stateless
 from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
 from .context import Context
-from .handlers import Handler, declared
-from .session import Options, Session
+from .session import Session
 
 
 class Server:
     """The base of generated servers: override what you offer; what is not overridden is answered with -32601.
 
     Attributes:
-        bindings: The package of the generated base class.
+        dispatcher: The generated routes to its handlers.
+        context: The generated class of what its handlers know of their requests.
         revision: The revision it speaks.
         instructions: How a model should use the server, told to every client.
         options: How the server's own requests are sent.
@@ -34,12 +34,18 @@ class Server:
             Processes that serve the same clients need one with the same keys.
     """
 
-    bindings: ClassVar[str]
+    dispatcher: ClassVar[Dispatcher]
+    context: ClassVar[type[Context]]
     revision: ClassVar[str]
     info: Any
     instructions: str | None = None
     options: Options = Options()
     state_seal: StateSeal = StateSeal()
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "dispatcher" in vars(cls):
+            cls.revision = cls.dispatcher.revision.name
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -53,9 +59,8 @@ class Server:
     @property
     def connections(self) -> list[Context]:
         """A context for each client that can be told something now: those that are connected, or that listen."""
-        context: type[Context] = module(self.bindings, "server").Context
         links: list[Any] = [link for link in audience(self) if isinstance(link, Session | Subscription) and link.ready]
-        return [context(link) for link in links if link.terms.vocabulary.revision == self.revision]
+        return [self.context(link) for link in links if link.negotiated.dispatcher.revision.name == self.revision]
 
     async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
         """Tells all clients something: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
@@ -83,7 +88,7 @@ class Service:
 
     Attributes:
         servers: The servers, the oldest revision first.
-        vocabularies: Revision -> what is understood in it.
+        dispatchers: Revision -> what is taken in it.
 
     Raises:
         ValueError: There is none, or there are two for a revision.
@@ -91,42 +96,36 @@ class Service:
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self.servers = sorted(servers, key=lambda server: server.revision)
-        self.vocabularies: dict[str, Vocabulary] = {
-            server.revision: vocabulary(server, server.bindings, "server") for server in self.servers
-        }
-        if not servers or len(self.vocabularies) < len(servers):
+        self.dispatchers = {server.revision: server.dispatcher.extended(type(server)) for server in self.servers}
+        if not servers or len(self.dispatchers) < len(servers):
             raise ValueError("serving needs servers, one for each revision")
         self._by_revision = {server.revision: server for server in self.servers}
-        self._handlers: dict[tuple[str, Route[Any]], Handler] = {}
+        self._handlers: dict[Route, Handler] = {}
 
     @property
     def supported(self) -> list[str]:
         """The revisions, the best first."""
-        return list(reversed(self.vocabularies))
+        return list(reversed(self.dispatchers))
 
-    def handler(self, words: Vocabulary, route: Route[Any]) -> Handler:
-        """What takes the messages of `route`; raises `MethodNotFound` where nothing does."""
-        key = words.revision, route
-        found = self._handlers.get(key)
+    def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
+        """Return what takes the messages of a route; raises `MethodNotFound` where nothing does."""
+        found = self._handlers.get(route)
         if found is None:
-            server = self._by_revision[words.revision]
-            if words.stateless:
-                found = stateless.handler(server, words, route, self.supported)
-            else:
-                found = stateful.handler(server, words, route)
-            self._handlers[key] = found
+            revision = dispatcher.revision
+            found = revision.era.handler(self._by_revision[revision.name], dispatcher, route, self.supported)
+            self._handlers[route] = found
         return found
 
     def session(self, transport: Transport) -> Session:
         """A session for a new connection."""
-        peer = Peer("server", self.vocabularies)
+        peer = Peer("server", self.dispatchers)
         return Session(peer, transport, self.handler, self.servers[-1].options)
 
-    def revive(self, session: Session, memory: Mapping[str, Any], first_id: int) -> None:
-        """Makes a new session go on where another one was: see `stateful.revive`; raises `KeyError`."""
-        server = self._by_revision[memory["revision"]]
-        offers = declared(server, self.vocabularies[server.revision])
-        stateful.revive(session, memory, offers, first_id)
+    def restore(self, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
+        """Make a new session go on where another one was: see `Era.restore`; raises `KeyError`."""
+        server = self._by_revision[snapshot["revision"]]
+        dispatcher = self.dispatchers[server.revision]
+        dispatcher.revision.era.restore(session, snapshot, declared(server, dispatcher), first_id)
 
     async def run(self, session: Session) -> None:
         """Serves a connection until either side ends it."""

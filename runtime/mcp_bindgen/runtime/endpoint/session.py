@@ -1,9 +1,8 @@
-"""Drives a `Peer` over a `Transport`: reads, hands messages to handlers, writes what they answer."""
+"""Drive a `Peer` over a `Transport`: read, hand messages to handlers, write what they answer."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -14,60 +13,43 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..core.errors import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    CapabilityMissing,
-    ConnectionClosed,
-    ProtocolError,
-    RequestTimeout,
-)
-from ..core.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested, State
-from ..core.jsonrpc import RequestId
+from ..core.envelope import RequestId
+from ..core.errors import ConnectionClosed, RequestTimeout
+from ..core.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..core.methods import Method, Notification, Request
-from ..core.negotiated import Terms
+from ..core.negotiated import Negotiated
+from ..core.options import Options, Progress
 from ..core.peer import Peer
-from ..core.revision import CANCELLED, Vocabulary
-from ..core.routing import Route
+from ..core.revision import Revision
+from ..core.transitions import State
 from ..core.transport import Lost, Outgoing, Oversized, Transport
-from .coroutines import is_being_cancelled, resume
-from .handlers import Handler
+from ..tasks import resume
+from .execution import FindHandler, execute
 
 log = logging.getLogger("mcp_bindgen")
 
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
-Progress = Callable[[Any], object]
 
 _MOST_UNREAD = 1024 * 1024  # bytes of answers that wait to be read by the other side
 _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing more to say
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a request is sent.
-
-    Attributes:
-        timeout: Seconds to wait for an answer or for progress; `None` waits for ever.
-        total_timeout: Seconds to wait in all, however much progress there is.
-        on_progress: Called with the params of each progress notification; asking for progress is implied.
-    """
-
-    timeout: float | None = None
-    total_timeout: float | None = None
-    on_progress: Progress | None = None
-
-
-@dataclass(eq=False)
+@dataclass(slots=True, eq=False)
 class _Waiter:
-    """Somebody who waits for an answer."""
+    """A caller that waits for an answer."""
 
-    event: anyio.Event
-    on_progress: Progress | None
-    scope: anyio.CancelScope | None = None
-    timeout: float | None = None
-    result: Any = None
-    error: Exception | None = None
+    answered: asyncio.Future[Answered]
+    options: Options
+    timeout: asyncio.Timeout | None = None
+    deadline: float | None = None
+
+    def extend(self) -> None:
+        """Wait as long again as for the first sign of life, but not beyond the total."""
+        if self.timeout is None or self.options.timeout is None:
+            return
+        until = asyncio.get_running_loop().time() + self.options.timeout
+        self.timeout.reschedule(until if self.deadline is None else min(until, self.deadline))
 
 
 class Session:
@@ -79,56 +61,53 @@ class Session:
     Args:
         peer: The protocol's state.
         transport: How messages travel.
-        bind: Gives the handler of a route of a revision.
+        find: Finds the handler of a route of a revision.
         options: How requests are sent unless they say otherwise.
 
     Attributes:
-        terms: What the two sides agreed on.
+        negotiated: What the two sides agreed on.
         meta: What requests say of this side in their `_meta` (stateless revisions).
-        headers: Says what a transport with headers repeats there of a message of ours.
+        headers: Returns what a transport with headers repeats there of a message of ours.
+        transport_mirror: Makes what keeps track of such headers; `None` where the transport has none.
         principal: Who is on the other side, if the transport knows.
         endless: Ends of what would not end by itself; called when the other side has nothing more to say.
         introductions: How often this side has introduced itself again, because the other one forgot it.
         closed: Set when the connection is over.
     """
 
-    def __init__(
-        self,
-        peer: Peer,
-        transport: Transport,
-        bind: Callable[[Vocabulary, Route[Any]], Handler],
-        options: Options | None = None,
-    ) -> None:
+    def __init__(self, peer: Peer, transport: Transport, find: FindHandler, options: Options | None = None) -> None:
         self.peer = peer
         self.transport = transport
         self.options = options or Options()
-        self.terms = Terms(peer.vocabulary)
+        self.negotiated = Negotiated(peer.dispatcher)
         self.meta: Mapping[str, Any] = {}
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
+        self.transport_mirror: Callable[[Revision], Any] | None = getattr(transport, "mirror", None)
         self.principal: str | None = getattr(transport, "principal", None)
         self.introductions = 0
-        self._bind = bind
+        self.endless: set[Callable[[], object]] = set()
+        self.closed = anyio.Event()
+        self._find = find
         self._events: deque[Event] = deque()
         self._backlog: deque[bytes | Oversized | Lost] = deque()
         self._outgoing: list[Outgoing] = []
         self._unread = 0
         self._queue: list[Outgoing] = []
-        self._running: dict[RequestId, anyio.CancelScope] = {}
-        self._sending = anyio.Lock(fast_acquire=True)
-        self.endless: set[Callable[[], object]] = set()
+        self._running: dict[RequestId, asyncio.Task[Any]] = {}
+        self._cancelled: set[RequestId] = set()
+        self._sending = asyncio.Lock()
         self._tasks: TaskGroup | None = None
         self._independent: bool = getattr(transport, "independent", False)
-        self.closed = anyio.Event()
 
     @property
     def ready(self) -> bool:
-        """Whether the handshake is over and the connection lives; without one, nobody may be told anything unasked."""
-        return self.peer.state is State.READY and not self.peer.vocabulary.stateless
+        """Whether the other side can be told something unasked now."""
+        return self.peer.state is State.READY and not self.peer.dispatcher.revision.era.stands_alone
 
     # --- running ----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Serves the connection until either side ends it; then all that is pending fails, and nothing is left."""
+        """Serve the connection until either side ends it; then all that is pending fails, and nothing is left."""
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -141,7 +120,7 @@ class Session:
                 await self.transport.close()
 
     async def close(self, reason: str = "the connection was closed by this side") -> None:
-        """Ends the connection."""
+        """End the connection."""
         self._finish(reason)
         await self.transport.close()
 
@@ -151,7 +130,7 @@ class Session:
         self.closed.set()
 
     async def _lead(self) -> None:
-        """Reads and handles until something waits (then another task leads) or the other side is gone."""
+        """Read and handle until something waits (then another task leads) or the other side is gone."""
         while not self.closed.is_set():
             while self._events or self._backlog:
                 if not self._events:
@@ -165,7 +144,7 @@ class Session:
                     self._take(event)
             if self._outgoing and await self._flush():
                 return
-            while self._unread > _MOST_UNREAD:  # who does not read is not read either
+            while self._unread > _MOST_UNREAD:  # backpressure: read nothing while answers are left unread
                 async with self._sending:
                     pass
             messages = await self.transport.receive()
@@ -176,7 +155,7 @@ class Session:
             self._backlog.extend(messages)
 
     async def _flush(self) -> bool:
-        """Sends answers; says whether that had to wait, in which case another task has taken the lead.
+        """Send answers; returns whether that had to wait, in which case another task has taken the lead.
 
         If reading waited for writing, two sides that both have much to say would wait for each other.
         """
@@ -200,7 +179,7 @@ class Session:
             self._unread -= size
 
     async def _let_finish(self) -> None:
-        """Gives handlers a moment, because who has nothing more to say may still listen: `server < file`."""
+        """Give handlers a moment, because a side with nothing more to say may still listen: `server < file`."""
         for end in self.endless:
             end()
         if self.peer.role == "server":
@@ -216,69 +195,39 @@ class Session:
         return self.peer.receive(message)
 
     async def _handle(self, event: Requested | Notified) -> bool:
-        """Runs a handler; says whether it had to wait, in which case another task has taken the lead."""
+        """Run a handler; returns whether it had to wait, in which case another task has taken the lead."""
         id_ = event.id if isinstance(event, Requested) else None
-        data = b""
         variables = copy_context()
-        work = self._work(id_, event)
-        with anyio.CancelScope() as scope:
-            if id_ is not None:
-                self._running[id_] = scope
-            try:
-                trap = variables.run(work.send, None)
-            except StopIteration as done:
-                self._forget(id_)
-                if done.value:
-                    self._outgoing.append(_answering(done.value, id_))
-                return False
-            assert self._tasks is not None
-            self._tasks.start_soon(self._lead)
-            try:
-                data = await resume(work, trap, variables)
-            finally:
-                self._forget(id_)
-        if scope.cancelled_caught and id_ is not None:
+        work = execute(self._find, self.peer, self, event)
+        try:
+            trap = variables.run(work.send, None)
+        except StopIteration as done:
+            if done.value[0]:
+                self._outgoing.append(_answering(done.value[0], id_))
+            return False
+        assert self._tasks is not None
+        self._tasks.start_soon(self._lead)
+        task = asyncio.current_task()
+        assert task is not None
+        if id_ is not None:
+            self._running[id_] = task
+        try:
+            data, _ = await resume(work, trap, variables)
+        except asyncio.CancelledError:
+            if id_ not in self._cancelled or task.uncancel():  # somebody else cancels this task, too
+                raise
+            assert id_ is not None
             data = self.peer.drop(id_)
+        else:
+            if id_ in self._cancelled:  # it finished all the same
+                task.uncancel()
+        finally:
+            if id_ is not None:
+                del self._running[id_]
+                self._cancelled.discard(id_)
         if data:
             await self._answer([_answering(data, id_)])
         return True
-
-    def _forget(self, id_: RequestId | None) -> None:
-        if id_ is not None:
-            self._running.pop(id_, None)
-
-    async def _work(self, id_: RequestId | None, event: Requested | Notified) -> bytes:
-        """Calls a handler and gives the bytes that answer its request."""
-        name = event.route.method.name
-        try:
-            answer = self._bind(event.vocabulary, event.route)(self, id_, event.params)
-            if inspect.isawaitable(answer):
-                answer = await answer
-            if id_ is None:
-                return b""
-            if answer is None and event.vocabulary.methods.get(name) is event.route.method:
-                raise TypeError(f"the handler of {name} returned nothing")
-            return self.peer.respond(id_, answer)
-        except ProtocolError as error:
-            return self._refuse(id_, name, error)
-        except CapabilityMissing as error:
-            return self._refuse(id_, name, ProtocolError(INVALID_REQUEST, str(error)))
-        except asyncio.CancelledError:
-            if is_being_cancelled():
-                raise
-            log.exception("what the handler of %s was waiting for is cancelled", name)
-        except Exception:
-            log.exception("the handler of %s failed", name)
-        return self._refuse(id_, name, ProtocolError(INTERNAL_ERROR, "Internal error"))
-
-    def _refuse(self, id_: RequestId | None, name: str, error: ProtocolError) -> bytes:
-        if id_ is None:
-            return b""
-        try:
-            return self.peer.fail(id_, error)
-        except ValueError:
-            log.exception("the error that the handler of %s raised cannot be written", name)
-            return self.peer.fail(id_, ProtocolError(INTERNAL_ERROR, "Internal error"))
 
     def _take(self, event: Event) -> None:
         match event:
@@ -287,9 +236,10 @@ class Session:
             case Progressed(pending, params):
                 self._progress(pending, params)
             case CancelRequested(id_):
-                scope = self._running.get(id_)
-                if scope is not None:
-                    scope.cancel()
+                task = self._running.get(id_)
+                if task is not None and id_ not in self._cancelled:
+                    self._cancelled.add(id_)
+                    task.cancel()
             case Rejected(error, reply, id_):
                 log.warning("%s", error)
                 if reply:
@@ -307,8 +257,17 @@ class Session:
         *,
         related: RequestId | None = None,
         opened: Callable[[int], object] | None = None,
+        begins_session: bool = False,
     ) -> Answer:
-        """Sends a request and waits for its answer; `opened` is told its id before it is sent.
+        """Send a request and wait for its answer.
+
+        Args:
+            method: The method.
+            params: Its params.
+            options: How it is sent; by default as the session's are.
+            related: The request of the other side that it belongs to.
+            opened: Called with its id before it is sent.
+            begins_session: Whether it begins a session, where a transport has such.
 
         Raises:
             ProtocolError: The answer is an error.
@@ -319,96 +278,115 @@ class Session:
         pending, data = self.peer.request(method, params, progress=chosen.on_progress is not None)
         message = self._outgoing_message(data, method, params, related)
         message.id = pending.id
-        waiter = _Waiter(anyio.Event(), chosen.on_progress, timeout=chosen.timeout)
-        pending.waiter = waiter
+        message.begins_session = begins_session
+        waiter = pending.waiter = _Waiter(asyncio.get_running_loop().create_future(), chosen)
         if opened is not None:
             opened(pending.id)
         try:
             if chosen.timeout is None and chosen.total_timeout is None:
-                await self._exchange(message, waiter)
+                answered = await self._exchange(message, waiter)
             else:
-                with anyio.move_on_after(chosen.total_timeout), anyio.move_on_after(chosen.timeout) as scope:
-                    waiter.scope = scope
-                    await self._exchange(message, waiter)
+                answered = await self._exchange_in_time(message, waiter)
+        except TimeoutError:
+            self._give_up(pending, message, "timed out")
+            raise RequestTimeout(f"{method.name} was not answered in time") from None
         except BaseException:
             self._give_up(pending, message, "the caller is gone")
             raise
-        if not waiter.event.is_set():
-            self._give_up(pending, message, "timed out")
-            raise RequestTimeout(f"{method.name} was not answered in time")
-        if waiter.error is not None:
-            raise waiter.error
-        answer: Answer = waiter.result
+        if answered.error is not None:
+            raise answered.error
+        answer: Answer = answered.result
         return answer
 
-    async def _exchange(self, message: Outgoing, waiter: _Waiter) -> None:
-        """Sends a request and waits for its answer; requests that are made at the same time leave together."""
+    async def _exchange(self, message: Outgoing, waiter: _Waiter) -> Answered:
+        """Send a request and wait for its answer; requests that are made at the same time leave together."""
         alone = len(self.peer.pending) == 1 and not self._queue and not self._sending.locked()
         if alone or self._tasks is None:
             await self._send([message])
         else:
             self._send_soon(message)
-        await waiter.event.wait()
+        return await waiter.answered
 
-    async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
-        """Sends a notification.
+    async def _exchange_in_time(self, message: Outgoing, waiter: _Waiter) -> Answered:
+        now = asyncio.get_running_loop().time()
+        total, step = waiter.options.total_timeout, waiter.options.timeout
+        waiter.deadline = None if total is None else now + total
+        first = min(limit for limit in (total, step) if limit is not None)
+        async with asyncio.timeout_at(now + first) as waiter.timeout:
+            return await self._exchange(message, waiter)
+
+    async def notify(
+        self,
+        method: Notification[Params],
+        params: Params,
+        *,
+        related: RequestId | None = None,
+        opens_stream: bool = False,
+    ) -> None:
+        """Send a notification.
+
+        Args:
+            method: The method.
+            params: Its params.
+            related: The request of the other side that it belongs to.
+            opens_stream: Whether the other side may speak unasked from then on.
 
         Raises:
             ConnectionClosed: The connection is over.
         """
         message = self._outgoing_message(self.peer.notify(method, params), method, params, related)
+        message.opens_stream = opens_stream
         if not await self._send([message]):
             raise ConnectionClosed("the connection is closed")
 
     def metadata(self) -> Mapping[str, Any]:
-        """What requests must say of this side; nothing in stateful revisions."""
+        """Return what requests must say of this side; nothing in stateful revisions."""
         return self.meta
 
     def _outgoing_message(self, data: bytes, method: Method, params: Any, related: RequestId | None) -> Outgoing:
         message = Outgoing(data)
         message.method = method
         message.related = related
-        message.self_contained = self.peer.vocabulary.stateless
+        message.self_contained = self.peer.dispatcher.revision.era.stands_alone
         if self.headers is not None:
             message.headers = self.headers(method, params)
         return message
 
     def _give_up(self, pending: Pending, message: Outgoing, reason: str) -> None:
-        """Takes a request back, or tells the other side that an answer is not wanted any longer."""
+        """Take a request back, or tell the other side that an answer is not wanted any longer."""
         told = self.peer.cancel(pending, reason)
+        cancelled = self.peer.dispatcher.revision.cancelled
         if message in self._queue:
             self._queue.remove(message)
-        elif told:
-            cancellation = self._outgoing_message(told, self.peer.vocabulary.methods[CANCELLED], None, None)
+        elif told and cancelled is not None:
+            cancellation = self._outgoing_message(told, cancelled, None, None)
             cancellation.cancels = pending.id
             self._send_soon(cancellation)
 
     def _resolve(self, answered: Answered) -> None:
         waiter: _Waiter | None = answered.pending.waiter
-        if waiter is not None:
-            waiter.result, waiter.error = answered.result, answered.error
-            waiter.event.set()
+        if waiter is not None and not waiter.answered.done():
+            waiter.answered.set_result(answered)
 
     def _progress(self, pending: Pending, params: Any) -> None:
         waiter: _Waiter | None = pending.waiter
         if waiter is None:
             return
-        if waiter.scope is not None and waiter.timeout is not None:
-            waiter.scope.deadline = anyio.current_time() + waiter.timeout
-        if waiter.on_progress is not None:
+        waiter.extend()
+        if waiter.options.on_progress is not None:
             try:
-                waiter.on_progress(params)
+                waiter.options.on_progress(params)
             except Exception:
                 log.exception("the progress callback of %s failed", pending.method.name)
 
     def _send_soon(self, message: Outgoing) -> None:
-        """Queues a message: what is said at the same time leaves together, and nobody waits for a slow reader."""
+        """Queue a message: what is said at the same time leaves together, and nobody waits for a slow reader."""
         self._queue.append(message)
         if len(self._queue) == 1 and self._tasks is not None:
             self._tasks.start_soon(self._send)
 
     async def _send(self, messages: Sequence[Outgoing] | None = None) -> bool:
-        """Sends messages, or else the queue, one sender at a time; says whether the other side was still there."""
+        """Send messages, or else the queue, one sender at a time; returns whether the other side was still there."""
         try:
             if self._independent and messages:
                 await self.transport.send(messages)

@@ -11,20 +11,23 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import IO, Any, TypeVar, overload
 
 from ..core.errors import ConnectionClosed, ProtocolError
-from ..core.revision import DISCOVER
-from ..endpoint.result_cache import Reader, ResultCache
-from ..endpoint.tasks import beside
-from .negotiation import Clients, Negotiation
+from ..core.peer import Peer
+from ..core.revision import Dispatcher, Handler
+from ..core.routing import Route
+from ..endpoint.client import Client
+from ..endpoint.result_cache import CacheScope, ResultCache
+from ..endpoint.session import Session
+from ..eras.lifecycle import DISCOVER
+from ..eras.negotiation import Clients, Negotiation
+from ..tasks import background_tasks
 from .target import Address, Target, address
 
-if TYPE_CHECKING:
-    from ..endpoint.client import Client
-
-C = TypeVar("C", bound="Client")
+C = TypeVar("C", bound=Client)
 
 PATIENCE = 5.0
 """Seconds that a server has to answer the probe before it is taken for one that does not know it."""
@@ -121,7 +124,7 @@ async def connect(
     if cache is not None:
         for client in ours:
             client.cache = cache
-    async with _Search(place, Clients(ours, place.server or object()), patience).connected() as client:
+    async with _Search(place, Clients(ours), patience).connected() as client:
         yield client
 
 
@@ -137,7 +140,7 @@ def forget() -> None:
     _remembered.clear()
 
 
-class _Search(Generic[C]):
+class _Search:
     """The way to one server.
 
     Args:
@@ -146,8 +149,9 @@ class _Search(Generic[C]):
         patience: See `connect`.
     """
 
-    def __init__(self, place: Address, clients: Clients[C], patience: float) -> None:
+    def __init__(self, place: Address, clients: Clients[Client], patience: float) -> None:
         self._place = place
+        self._server = place.server or object()
         self._clients = clients
         self._patience = patience
         self._failures: list[tuple[str, Exception]] = []
@@ -155,7 +159,7 @@ class _Search(Generic[C]):
         self._ended = False
 
     @asynccontextmanager
-    async def connected(self) -> AsyncGenerator[C]:
+    async def connected(self) -> AsyncGenerator[Client]:
         """The client that the server understands, connected."""
         known = _remembered.get(self._place.place)
         way: _Way | None = known or _Way(sse=self._place.open is None, handshake_first=self._place.open is None)
@@ -169,7 +173,7 @@ class _Search(Generic[C]):
         raise self._verdict()
 
     @asynccontextmanager
-    async def _over(self, way: _Way) -> AsyncGenerator[C | None]:
+    async def _over(self, way: _Way) -> AsyncGenerator[Client | None]:
         """Tries one way; gives nothing if that leads nowhere."""
         start = self._place.sse if way.sse else self._place.open
         assert start is not None
@@ -180,11 +184,11 @@ class _Search(Generic[C]):
                 self._failures.append(("GET" if way.sse else "connecting", error))
                 yield None
                 return
-            session = self._clients.session(transport)
-            tasks = await stack.enter_async_context(beside())
+            session = Session(Peer("client", self._clients.dispatchers), transport, self._handler)
+            tasks = await stack.enter_async_context(background_tasks())
             tasks.start_soon(session.run)
             stack.push_async_callback(session.close)
-            negotiation = Negotiation(self._clients, session, tasks, self._patience)
+            negotiation = Negotiation(self._clients, session, partial(self._attach, session), tasks, self._patience)
             client = await negotiation.client(probe=way.probe, handshake_first=way.handshake_first)
             if client is None:
                 self._failures += negotiation.failures
@@ -194,8 +198,15 @@ class _Search(Generic[C]):
                 return
             self._remember(way, negotiation.is_legacy, client.revision in self._clients.stateless)
             if client.cache is not None:
-                stack.callback(client.cache.forget, Reader(None, session))
+                stack.callback(client.cache.forget, CacheScope(None, session))
             yield client
+
+    def _handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
+        handler: Handler = self._clients.by_revision[dispatcher.revision.name].handler(dispatcher, route)
+        return handler
+
+    def _attach(self, session: Session, client: Client) -> None:
+        client.attach(session, CacheScope((self._server, client.revision), session))
 
     def _further(self, way: _Way, known: _Way | None) -> _Way | None:
         """What to try after a way that led nowhere; `None` if there is nothing more."""

@@ -10,7 +10,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..core.errors import HeaderMismatch
 from ..core.json_types import is_array, is_object
 
 ANNOTATION = "x-mcp-header"
@@ -35,6 +34,10 @@ _MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternPro
 _OTHERS = {*_ONE, *_LISTS, *_MAPS}
 
 Path = tuple[str, ...]
+
+
+class HeaderMismatch(Exception):
+    """Headers that are missing, malformed or at odds with the body."""
 
 
 def is_plain(value: str) -> bool:

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from ...core import jsonrpc
 from ...core.errors import InvalidParams
 from ...core.methods import Request
-from ...core.routing import problems
+from ...core.validation import problems
 
 
 class InputRequired(BaseException):
@@ -64,6 +64,11 @@ class Questions:
             raise InvalidParams(method.name, problems(error, f"params.inputResponses.{key}", data)) from None
         self.used[key] = jsonrpc.plain(typed)
         return typed
+
+
+def asks_for_input(kind: Any) -> bool:
+    """Tell whether a class of results asks for input."""
+    return "input_requests" in getattr(kind, "model_fields", {})
 
 
 def other_than_required(error: BaseException) -> BaseException | None:

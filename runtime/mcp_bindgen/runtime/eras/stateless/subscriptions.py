@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 
 from ...core import jsonrpc
 from ...core.capabilities import is_declared
+from ...core.envelope import RequestId
 from ...core.errors import ConnectionClosed, MethodNotFound
 from ...core.json_types import is_array
-from ...core.jsonrpc import RequestId
+from ...core.link import Link
 from ...core.methods import Notification
-from ...core.revision import ACKNOWLEDGED, Vocabulary
-from ...endpoint.caller import Link
-from .request_meta import SUBSCRIPTION
-
-if TYPE_CHECKING:
-    from ...core.negotiated import Terms
-    from ...endpoint.context import Context
-    from ...endpoint.server import Server
+from ...core.negotiated import Negotiated
+from ...core.revision import Revision
+from ...core.uris import is_part
+from ..lifecycle import ACKNOWLEDGED
 
 _MOST_WAITING = 1000  # notifications for a client that reads slowly
 
@@ -38,14 +35,15 @@ class Subscription:
 
     Attributes:
         ready: Whether the client can be told something.
-        terms: What the request that listens may count on.
+        negotiated: What the request that listens may count on.
     """
 
     ready = True
 
-    def __init__(self, context: Context, agreed: Any) -> None:
-        self.terms: Terms | None = context.terms
+    def __init__(self, context: Any, agreed: Any) -> None:
+        self.negotiated: Negotiated | None = context.negotiated
         self._context = context
+        self._key = context.negotiated.dispatcher.revision.meta_keys["subscription_id"]
         self._agreed = agreed
         self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
         self._ends = False
@@ -88,7 +86,7 @@ class Subscription:
 
     async def _send(self, method: Notification[Any], wire: dict[str, Any]) -> None:
         id_ = self._context.request_id
-        wire["_meta"] = {**wire.get("_meta", {}), SUBSCRIPTION: id_}
+        wire["_meta"] = {**wire.get("_meta", {}), self._key: id_}
         await self._context.link.notify(method, jsonrpc.typed_params(method, wire), related=id_)
 
     def metadata(self) -> Mapping[str, Any]:
@@ -101,19 +99,19 @@ class Subscription:
         self._news.set()
 
 
-async def listen(server: Server, words: Vocabulary, offers: Mapping[str, Any], params: Any, context: Context) -> Any:
+async def listen(server: object, revision: Revision, offers: Mapping[str, Any], params: Any, context: Any) -> Any:
     """Answers `subscriptions/listen`: serves a subscription until either side ends it."""
     wanted = params.notifications
     agreed = {
         method.filter: getattr(wanted, method.filter)
-        for method in words.methods.values()
+        for method in revision.methods.values()
         if method.kind == "notification"
         and method.filter is not None
         and getattr(wanted, method.filter)
         and is_declared(offers, method.capabilities["server"].partition(".")[2])
     }
     subscription = Subscription(context, type(wanted)(**agreed))
-    acknowledged: Any = words.methods[ACKNOWLEDGED]
+    acknowledged: Any = revision.methods[ACKNOWLEDGED]
     endless: set[Any] = getattr(context.link, "endless", set())
     endless.add(subscription.end)
     try:
@@ -121,12 +119,7 @@ async def listen(server: Server, words: Vocabulary, offers: Mapping[str, Any], p
             await subscription.serve(acknowledged)
     finally:
         endless.discard(subscription.end)
-    return {"resultType": "complete", "_meta": {SUBSCRIPTION: context.request_id}}
-
-
-def is_part(uri: str, of: str) -> bool:
-    """Whether a resource is the one that is followed, or lies below it."""
-    return uri == of or uri.startswith(of.rstrip("/") + "/")
+    return {"resultType": "complete", "_meta": {revision.meta_keys["subscription_id"]: context.request_id}}
 
 
 # --- who listens to a server ----------------------------------------------------------------------------------

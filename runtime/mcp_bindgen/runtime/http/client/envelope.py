@@ -7,6 +7,7 @@ import re
 from pydantic_core import to_json
 
 from ...core import jsonrpc
+from ...core.envelope import parse, request_id
 from ...core.errors import ProtocolError
 from ...core.json_types import is_array, is_object
 from ...core.transport import Oversized
@@ -23,11 +24,11 @@ def answers(message: bytes | Oversized, id_: int) -> bool:
     if _NO_ANSWER.match(data):
         return False
     try:
-        parsed = jsonrpc.parse(data)
+        parsed = parse(data)
     except ProtocolError:
         return False
     parts = parsed if is_array(parsed) else [parsed]
-    return any(is_object(part) and "method" not in part and jsonrpc.envelope_id(part) == id_ for part in parts)
+    return any(is_object(part) and "method" not in part and request_id(part) == id_ for part in parts)
 
 
 def adopt(data: bytes, id_: int) -> bytes | None:
@@ -36,7 +37,7 @@ def adopt(data: bytes, id_: int) -> bytes | None:
     Servers that refuse a request before they read it have no id to put there.
     """
     try:
-        parsed = jsonrpc.parse(data)
+        parsed = parse(data)
     except ProtocolError:
         return None
     if (

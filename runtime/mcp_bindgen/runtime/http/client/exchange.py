@@ -10,9 +10,8 @@ from contextlib import AbstractAsyncContextManager
 import anyio
 import httpx2
 
+from ...core.envelope import invalid
 from ...core.errors import ConnectionClosed, Refused, SessionLost
-from ...core.jsonrpc import invalid
-from ...core.revision import INITIALIZE
 from ...core.transport import Outgoing, Oversized
 from ..event_stream import EventStream
 from .endpoint import EVENTS, JSON, SESSION_ID, Endpoint, kind
@@ -53,7 +52,7 @@ class Conversation:
             ProtocolError: The answer is too large.
             ConnectionClosed: There is no answer.
         """
-        begins = message.method is not None and message.method.name == INITIALIZE
+        begins = message.begins_session
         if begins:
             self._session, self.forgotten = None, False
         session = self._session_of(message)

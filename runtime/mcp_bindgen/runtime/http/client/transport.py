@@ -18,11 +18,11 @@ import httpx2
 from anyio.abc import TaskGroup
 
 from ...core.errors import ConnectionClosed, SessionLost
-from ...core.revision import INITIALIZED
 from ...core.transport import MAX_MESSAGE, Lost, Outgoing
-from ...endpoint.tasks import beside
+from ...tasks import background_tasks
 from .endpoint import Endpoint
 from .exchange import Conversation
+from .header_mirror import HeaderMirror
 from .stream_reader import Incoming
 
 log = logging.getLogger("mcp_bindgen")
@@ -55,10 +55,10 @@ class HttpClientTransport:
         in_flight: How many requests are with the server at the same time.
 
     Attributes:
-        has_headers: That headers of messages are sent.
+        mirror: Makes what keeps track of the headers that are sent.
     """
 
-    has_headers = True
+    mirror = HeaderMirror
 
     def __init__(self, endpoint: Endpoint, tasks: TaskGroup, in_flight: int = IN_FLIGHT) -> None:
         self._conversation = Conversation(endpoint, self._deliver)
@@ -131,7 +131,7 @@ class HttpClientTransport:
             log.warning("a message was not taken: %s", error)
             self._lose(None, error)
             return
-        if message.method is not None and message.method.name == INITIALIZED:
+        if message.opens_stream:
             self._listening.cancel()
             self._listening = anyio.CancelScope()
             self._tasks.start_soon(self._listen, self._listening, message.headers)
@@ -206,7 +206,7 @@ async def http(
             client = await stack.enter_async_context(httpx2.AsyncClient(verify=_certificates(), limits=limits))
         endpoint = Endpoint(url, client, headers or {}, timeout, limit)
         stack.enter_context(endpoint.discreet())
-        async with beside() as tasks:
+        async with background_tasks() as tasks:
             transport = HttpClientTransport(endpoint, tasks, in_flight)
             try:
                 yield transport

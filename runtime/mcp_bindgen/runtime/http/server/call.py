@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from starlette.types import Message, Receive, Scope, Send
 
-from ...endpoint.coroutines import within
+from ...tasks import within
 
 JSON = b"application/json"
 EVENTS = b"text/event-stream"

@@ -1,4 +1,4 @@
-"""The tools that want arguments repeated in headers, so that their server can compare the two."""
+"""Hold the headers that repeat arguments against the arguments themselves (MCP 2026-07-28, "Request Metadata")."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core import jsonrpc
-from ...core.errors import HeaderMismatch, MethodNotFound
-from ...core.revision import LIST_TOOLS, Vocabulary
-from ...endpoint.caller import Link
+from ...core.envelope import parse
+from ...core.errors import MethodNotFound
+from ...core.link import Link
+from ...core.methods import HeaderParams
+from ...core.revision import Dispatcher
 from ...endpoint.server import Service
-from ...eras.stateless.request_meta import LOG_LEVEL
-from ..headers import ANNOTATION, PREFIX, check_params
+from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params
 
 _PARAM = PREFIX.lower().encode()
-_QUIET = ("progressToken", LOG_LEVEL)  # the call is about something else
 
 
-class ToolSchemas:
-    """The input schemas of the tools that ask for headers.
+class ArgumentSchemas:
+    """The JSON Schemas of what is called with arguments that headers repeat, such as tools.
 
     The server's own list says which; it is read at the first call, and again when a call does not fit what it said, or
-    is of a tool that is not in it.
+    is of an entry that is not in it.
 
     Args:
         service: The servers.
@@ -29,14 +29,17 @@ class ToolSchemas:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._known: dict[str, dict[str, Any]] = {}
-        self._without: set[str] = set()  # revisions without a list of tools
+        self._known: dict[HeaderParams, dict[str, Any]] = {}
+        self._unlisted: set[HeaderParams] = set()
 
-    async def check(self, words: Vocabulary, link: Link, params: Any, headers: Mapping[bytes, bytes]) -> None:
-        """Compares the headers of a tool call with its arguments.
+    async def check(
+        self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, params: Any, headers: Mapping[bytes, bytes]
+    ) -> None:
+        """Compare the headers of a call with its arguments.
 
         Args:
-            words: The revision of the call.
+            rule: Where its arguments and their schema are.
+            dispatcher: The revision of the call.
             link: The way to its client.
             params: Its params.
             headers: Its HTTP headers, names in lower case.
@@ -44,42 +47,44 @@ class ToolSchemas:
         Raises:
             HeaderMismatch: They do not say the same.
         """
-        if words.revision in self._without:
+        if rule in self._unlisted:
             return
-        known = self._known.get(words.revision, {})
-        if params.name in known and _fits(known[params.name], params, headers):
+        name, arguments = getattr(params, rule.name), getattr(params, rule.arguments)
+        known = self._known.get(rule, {})
+        if name in known and _fits(known[name], arguments, headers):
             return
-        known = self._known[words.revision] = await self._read(words, link, params.meta)
-        schema = known.get(params.name)
+        known = self._known[rule] = await self._read(rule, dispatcher, link, params.meta)
+        schema = known.get(name)
         if schema is not None:
-            check_params(schema, params.arguments, headers)
+            check_params(schema, arguments, headers)
 
-    async def _read(self, words: Vocabulary, link: Link, meta: Any) -> dict[str, Any]:
-        """Tool -> its input schema, if it asks for headers, else `None`."""
-        route = words.routes[LIST_TOOLS]
+    async def _read(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: Any) -> dict[str, Any]:
+        """Return name -> JSON Schema, if it asks for headers, else `None`."""
+        route = dispatcher.routes[rule.listed_by]
         found: dict[str, Any] = {}
         try:
-            handler = self._service.handler(words, route)
+            handler = self._service.handler(dispatcher, route)
         except MethodNotFound:
-            self._without.add(words.revision)
+            self._unlisted.add(rule)
             return found
-        said = {key: value for key, value in jsonrpc.plain(meta).items() if key not in _QUIET}
+        about_the_call = ("progressToken", dispatcher.revision.meta_keys["log_level"])
+        said = {key: value for key, value in jsonrpc.plain(meta).items() if key not in about_the_call}
         wire: dict[str, Any] = {"_meta": said}
         while True:
             text: bytes = await handler(link, None, jsonrpc.typed_params(route.method, wire))
-            page = jsonrpc.parse(text)
+            page = parse(text)
             asks = ANNOTATION.encode() in text
-            found |= {tool["name"]: tool["inputSchema"] if asks else None for tool in page["tools"]}
+            found |= {item[rule.name]: item[rule.schema] if asks else None for item in page[rule.items]}
             if "nextCursor" not in page or page["nextCursor"] == wire.get("cursor"):
                 return found
             wire["cursor"] = page["nextCursor"]
 
 
-def _fits(schema: Any, params: Any, headers: Mapping[bytes, bytes]) -> bool:
+def _fits(schema: Any, arguments: Any, headers: Mapping[bytes, bytes]) -> bool:
     if schema is None:
         return not any(name.startswith(_PARAM) for name in headers)
     try:
-        check_params(schema, params.arguments, headers)
+        check_params(schema, arguments, headers)
     except (HeaderMismatch, ValueError):
         return False
     return True

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -19,7 +19,6 @@ from pydantic_core import from_json, to_json
 from ...core.errors import INVALID_REQUEST, ProtocolError
 from ...endpoint.server import Service
 from ...endpoint.session import Session
-from ...eras.handshake import memory
 from .event_store.base import EventStore
 from .session_transport import Room, SessionTransport
 from .streams import STANDING
@@ -86,7 +85,6 @@ class Registry:
     Args:
         service: The servers.
         store: What outlives connections, and maybe the process.
-        polls: Whether clients of a revision come back to a stream that the server closed.
         most: How many sessions there may be.
         room: For streams.
         limit: The bytes of messages of a session that may wait to be taken.
@@ -97,7 +95,6 @@ class Registry:
         self,
         service: Service,
         store: EventStore | None,
-        polls: Callable[[str], bool],
         *,
         most: int,
         room: Room,
@@ -106,7 +103,6 @@ class Registry:
     ) -> None:
         self._service = service
         self._store = store
-        self._polls = polls
         self._most = most
         self._room = room
         self._limit = limit
@@ -153,14 +149,14 @@ class Registry:
                 return None
             record = from_json(kept.record)
             known = record["memory"]
-            if record["principal"] != principal or known["revision"] not in self._service.vocabularies:
+            if record["principal"] != principal or known["revision"] not in self._service.dispatchers:
                 return None
             self._check_room()
             last = kept.streams[STANDING].last if STANDING in kept.streams else 0
             transport = SessionTransport(key, self._limit, self._room, store, life=kept.life, last=last)
-            transport.polls = self._polls(known["revision"])
+            transport.polls = self._service.dispatchers[known["revision"]].revision.stream_polling
             session = self._service.session(transport)
-            self._service.revive(session, known, first_id=kept.life << 32)
+            self._service.restore(session, known, first_id=kept.life << 32)
             await transport.bury(kept.streams)
             return self._start(OpenSession(id_, key, principal, transport, session, kept.record))
 
@@ -206,10 +202,10 @@ class Registry:
     async def _remember(self, session: OpenSession) -> None:
         """Keeps what the session needs in another life, if that has changed."""
         session.seen = time.monotonic()
-        known = memory(session.session) if self._store is not None and not session.ending else None
+        known = snapshot(session.session) if self._store is not None and not session.ending else None
         if self._store is None or known is None:
             return
-        session.transport.polls = self._polls(known["revision"])
+        session.transport.polls = self._service.dispatchers[known["revision"]].revision.stream_polling
         record = to_json({"principal": session.principal, "memory": known})
         if record != session.saved:
             await self._store.save(session.key, record)
@@ -267,6 +263,11 @@ class Registry:
                 for task in self._tasks:
                     task.cancel()
                 await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def snapshot(session: Session) -> dict[str, Any] | None:
+    """Return what a session must know to go on in another process; `None` before its client has said it."""
+    return session.peer.dispatcher.revision.era.snapshot(session)
 
 
 def _key(id_: str) -> str:

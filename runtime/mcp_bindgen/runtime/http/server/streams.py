@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import anyio
 from pydantic_core import to_json
 
-from ...core.jsonrpc import RequestId
+from ...core.envelope import RequestId
 from .call import Call, event
 from .event_store.base import Event, EventStore
 

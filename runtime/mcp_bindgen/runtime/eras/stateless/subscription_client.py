@@ -6,19 +6,16 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
-from ..core import jsonrpc
-from ..core.errors import ConnectionClosed, MethodNotFound, ProtocolError, RequestTimeout
-from ..core.revision import ACKNOWLEDGED, LISTEN
-from .session import Options, Session
-from .tasks import beside
-
-if TYPE_CHECKING:
-    from ..core.routing import Route
-    from .client import Client
+from ...core import jsonrpc
+from ...core.errors import ConnectionClosed, ProtocolError, RequestTimeout
+from ...core.options import Options
+from ...core.routing import Route
+from ...tasks import background_tasks
+from ..lifecycle import ACKNOWLEDGED, LISTEN
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -42,7 +39,7 @@ class Listening:
         settled: Set when either is known.
     """
 
-    def __init__(self, client: Client, open_: dict[int, Listening], wanted: Any, lost: Callable[[], None]) -> None:
+    def __init__(self, client: Any, open_: dict[int, Listening], wanted: Any, lost: Callable[[], None]) -> None:
         self.agreed: Any = None
         self.error: Exception | None = None
         self.settled = anyio.Event()
@@ -67,7 +64,7 @@ class Listening:
     async def listen(self) -> None:
         """Listens until the server ends the subscription in good order, or cannot be listened to any longer."""
         session = self._client.link
-        method: Any = session.peer.vocabulary.methods[LISTEN]
+        method = session.peer.dispatcher.revision.request(LISTEN)
         while True:
             wire = {"notifications": jsonrpc.plain(self._wanted), "_meta": dict(session.meta)}
             try:
@@ -83,7 +80,7 @@ class Listening:
                 self.error = error
                 self.settled.set()
                 return
-            if not lost or not getattr(session.transport, "has_headers", False):
+            if not lost or not session.transport_mirror is not None:
                 log.info("%s", error)
                 return
             self._lost()
@@ -102,13 +99,12 @@ class Listening:
 
 @asynccontextmanager
 async def subscribed(
-    client: Client, open_: dict[int, Listening], wanted: Filter, lost: Callable[[], None]
+    client: Any, open_: dict[int, Listening], wanted: Filter, lost: Callable[[], None]
 ) -> AsyncGenerator[Filter]:
     """Hears of changes while the block lasts; see `Client.subscribed`."""
-    if LISTEN not in client.link.peer.vocabulary.methods:
-        raise MethodNotFound(LISTEN)
+    client.link.peer.dispatcher.revision.request(LISTEN)  # stateful revisions have none
     listening = Listening(client, open_, wanted, lost)
-    async with beside() as tasks:
+    async with background_tasks() as tasks:
         tasks.start_soon(listening.listen)
         with anyio.move_on_after(client.options.timeout):
             await listening.settled.wait()
@@ -119,7 +115,7 @@ async def subscribed(
         yield listening.agreed
 
 
-def reaches(open_: Mapping[int, Listening], session: Session, route: Route[Any], params: Any) -> bool:
+def reaches(open_: Mapping[int, Listening], session: Any, route: Route, params: Any) -> bool:
     """Whether a notification concerns the handlers of a client: not if its subscription is over.
 
     Args:

@@ -5,32 +5,21 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and the section of that na
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ..core.errors import (
-    UNSUPPORTED_VERSION,
-    ConnectionClosed,
-    ProtocolError,
-    Refused,
-    RequestTimeout,
-    UnsupportedRevision,
-)
-from ..core.peer import Peer
-from ..core.revision import DISCOVER, INITIALIZE, Vocabulary, vocabulary
-from ..core.transport import Transport
-from ..endpoint.result_cache import Reader
-from ..endpoint.session import Options, Session
-from ..eras import handshake as stateful
-from ..eras.stateless import requests as stateless
+from ..core.errors import ConnectionClosed, ProtocolError, Refused, RequestTimeout, UnsupportedRevision
+from ..core.options import Options
+from ..core.revision import Dispatcher
+from .handshake import HANDSHAKE
+from .lifecycle import DISCOVER, INITIALIZE
+from .stateless import client as stateless
+from .stateless.era import UNSUPPORTED
 
-if TYPE_CHECKING:
-    from ..endpoint.client import Client
-
-C = TypeVar("C", bound="Client")
+C = TypeVar("C")
 
 FAILURES = (ProtocolError, ConnectionClosed, RequestTimeout)
 _NOT_HERE = (400, 404, 405)  # statuses of what may be a server of HTTP+SSE, or nothing
@@ -41,11 +30,10 @@ class Clients(Generic[C]):
 
     Args:
         clients: The clients.
-        server: What identifies the server, where results are cached.
 
     Attributes:
         by_revision: Revision -> client.
-        words: Revision -> what its client understands.
+        dispatchers: Revision -> what its client takes.
         stateless: The revisions of that era, the best first.
         stateful: The revisions of the other one, the best first.
 
@@ -53,31 +41,22 @@ class Clients(Generic[C]):
         ValueError: There is none, or there are two for a revision.
     """
 
-    def __init__(self, clients: Sequence[C], server: Hashable) -> None:
-        self.server = server
-        self.by_revision = {client.revision: client for client in clients}
+    def __init__(self, clients: Sequence[C]) -> None:
+        ours: Sequence[Any] = clients
+        self.by_revision: dict[str, Any] = {client.revision: client for client in ours}
         if not clients or len(self.by_revision) < len(clients):
             raise ValueError("connecting needs clients, one for each revision")
-        self.words: Mapping[str, Vocabulary] = {
-            revision: vocabulary(self.by_revision[revision], self.by_revision[revision].bindings, "client")
-            for revision in sorted(self.by_revision)
+        self.dispatchers: Mapping[str, Dispatcher] = {
+            name: client.dispatcher.extended(type(client)) for name, client in sorted(self.by_revision.items())
         }
-        best = list(reversed(self.words))
-        self.stateless = [revision for revision in best if self.words[revision].stateless]
-        self.stateful = [revision for revision in best if not self.words[revision].stateless]
+        best = list(reversed(self.dispatchers.items()))
+        self.stateless = [name for name, dispatcher in best if dispatcher.revision.era.stands_alone]
+        self.stateful = [name for name, dispatcher in best if not dispatcher.revision.era.stands_alone]
 
     @property
     def all(self) -> str:
         """The revisions in words, the best first."""
         return " or ".join([*self.stateless, *self.stateful])
-
-    def session(self, transport: Transport) -> Session:
-        """A session in which any of the revisions can be spoken."""
-        return Session(
-            Peer("client", self.words),
-            transport,
-            lambda words, route: self.by_revision[words.revision].handler(words, route),
-        )
 
 
 class Negotiation(Generic[C]):
@@ -86,6 +65,7 @@ class Negotiation(Generic[C]):
     Args:
         clients: The clients.
         session: The connection, running.
+        attach: Makes a client speak over the connection.
         tasks: Where the probe waits for its answer.
         patience: Seconds to wait for the answer to the probe where the server may be one that knows only the handshake.
 
@@ -94,11 +74,14 @@ class Negotiation(Generic[C]):
         elsewhere: Whether the handshake was refused as a server does that has only HTTP+SSE.
     """
 
-    def __init__(self, clients: Clients[C], session: Session, tasks: TaskGroup, patience: float) -> None:
+    def __init__(
+        self, clients: Clients[C], session: Any, attach: Callable[[C], None], tasks: TaskGroup, patience: float
+    ) -> None:
         self.failures: list[tuple[str, Exception]] = []
         self.elsewhere = False
         self._clients = clients
         self._session = session
+        self._attach = attach
         self._tasks = tasks
         self._patience = patience
         self._asking = anyio.CancelScope()
@@ -136,13 +119,13 @@ class Negotiation(Generic[C]):
         finally:
             self._asking.cancel()
 
-    def _speak(self, revision: str) -> C:
-        """Changes to a revision; gives its client."""
-        words = self._clients.words[revision]
-        self._session.peer.vocabulary = self._session.terms.vocabulary = words
-        self._session.meta, self._session.headers = {}, None
+    def _speak(self, revision: str) -> Any:
+        """Change to a revision; returns its client."""
+        session = self._session
+        session.peer.dispatcher = session.negotiated.dispatcher = self._clients.dispatchers[revision]
+        session.meta, session.headers = {}, None
         client = self._clients.by_revision[revision]
-        client.attach(self._session, Reader((self._clients.server, revision), self._session))
+        self._attach(client)
         return client
 
     # --- the probe --------------------------------------------------------------------------------------------
@@ -163,7 +146,7 @@ class Negotiation(Generic[C]):
         self.failures.append((DISCOVER, RequestTimeout(f"no answer within {patience:g} s")))
         return None
 
-    async def _ask(self, client: C, options: Options) -> None:
+    async def _ask(self, client: Any, options: Options) -> None:
         with self._asking:
             try:
                 self._answer = await stateless.discover(client, self._session, options)
@@ -184,10 +167,11 @@ class Negotiation(Generic[C]):
         if self._answer is not None:
             return await self._choose(self._answer.supported_versions)
         assert self._error is not None
-        if not isinstance(self._error, ProtocolError) or not stateless.is_modern(self._error):
+        revision = self._clients.dispatchers[self._clients.stateless[0]].revision
+        if not isinstance(self._error, ProtocolError) or not stateless.is_modern(revision, self._error):
             self.failures.append((DISCOVER, self._error))
             return None
-        spoken = stateless.spoken(self._error) if self._error.code == UNSUPPORTED_VERSION else []
+        spoken = stateless.spoken(self._error) if self._error.code == revision.errors[UNSUPPORTED] else []
         if not spoken:
             raise self._error
         return await self._choose(spoken)
@@ -217,12 +201,12 @@ class Negotiation(Generic[C]):
         self._offered.append(offered)
         client = self._speak(offered)
         try:
-            answer = await stateful.offer(client, self._session)
+            answer = await HANDSHAKE.offer(client, self._session)
             chosen = answer["protocolVersion"]
             if chosen not in self._clients.stateful:
                 raise UnsupportedRevision(self._clients.all, chosen)
             client = self._speak(chosen)
-            await stateful.accept(client, self._session, answer)
+            await HANDSHAKE.accept(client, self._session, answer)
         except FAILURES as error:
             self.elsewhere = isinstance(error, Refused) and error.status in _NOT_HERE
             self.failures.append((INITIALIZE, error))
