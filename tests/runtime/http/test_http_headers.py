@@ -90,7 +90,7 @@ def test_how_values_are_written(value: str, header: str) -> None:
     ],
 )
 def test_headers_that_say_nothing(header: str) -> None:
-    with pytest.raises(HeaderMismatch) as caught:
+    with pytest.raises(HeaderMismatch):
         decode(header)
 
 
