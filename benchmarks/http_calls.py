@@ -13,7 +13,8 @@ import time
 from functools import partial
 from typing import Any
 
-from http_driver import SERVERS, STACKS, ask, drive, memory, message, post, processor_time, serving
+from costs import memory, processor_time
+from http_driver import SERVERS, STACKS, ask, drive, message, post, serving
 from http_server import app as ours
 from peers.bare_asgi import app as bare
 from rounds import in_turn, report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import selectors
 import socket
@@ -30,7 +29,6 @@ STACKS = {"httptools": "", "h11": "httptools,uvloop"}
 
 REVISION = "2026-07-28"
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -132,15 +130,3 @@ def is_whole(response: bytes) -> bool:
         return False
     length = _LENGTH.search(head)
     return len(body) >= int(length[1]) if length else body.endswith(b"0\r\n\r\n")
-
-
-def processor_time(pid: int) -> float:
-    """Seconds that a process has kept a processor busy (Linux)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
-
-
-def memory(pid: int) -> float:
-    """Resident memory of a process in MiB (Linux)."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024

@@ -12,7 +12,8 @@ import time
 from contextlib import ExitStack
 from functools import partial
 
-from http_driver import STACKS, ask, connect, memory, post, serving
+from costs import memory
+from http_driver import STACKS, ask, connect, post, serving
 from rounds import in_turn, report
 
 ACKNOWLEDGED, CHANGED = b"notifications/subscriptions/acknowledged", b"notifications/tools/list_changed"

