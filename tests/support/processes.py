@@ -21,6 +21,9 @@ from tests.support.helpers import ROOT
 PATIENCE = 30.0
 """Seconds after which something has gone wrong."""
 
+PARSERS = ("httptools", "h11")
+"""What reads HTTP for uvicorn: the one that comes with the extra `http`, and the one where that cannot be had."""
+
 
 class New(v2026_07_28.Client):
     """Answers questions, and counts the news."""
@@ -82,17 +85,9 @@ def process(command: Sequence[object], port: int, log: Path, **variables: str) -
             running.kill()
 
 
-def uvicorn(port: int) -> list[object]:
-    return [
-        sys.executable,
-        "-m",
-        "uvicorn",
-        "tests.support.worker:app",
-        "--port",
-        port,
-        "--timeout-graceful-shutdown",
-        2,
-    ]
+def uvicorn(port: int, parser: str = "auto") -> list[object]:
+    options = ["--port", port, "--timeout-graceful-shutdown", 2, "--http", parser]
+    return [sys.executable, "-m", "uvicorn", "tests.support.worker:app", *options]
 
 
 def granian(port: int) -> list[object]:

@@ -27,7 +27,7 @@ from mcp_bindgen.runtime.http.client.transport import http
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.http_script import Cut, Heard, talking
-from tests.support.processes import PATIENCE, New, Old, free_port, process, text, uvicorn
+from tests.support.processes import PARSERS, PATIENCE, New, Old, free_port, process, text, uvicorn
 from tests.support.wire import INITIALIZED, STATELESS, bounded, initialize, lone, request
 
 BOTH = "application/json, text/event-stream"
@@ -38,9 +38,9 @@ Clients = type[New] | type[Old]
 
 
 @contextmanager
-def worker(folder: Path, port: int, **variables: str) -> Any:
+def worker(folder: Path, port: int, parser: str = "auto", **variables: str) -> Any:
     """A process that serves both eras."""
-    with process(uvicorn(port), port, folder / "log", **variables) as running:
+    with process(uvicorn(port, parser), port, folder / "log", **variables) as running:
         yield running
 
 
@@ -113,7 +113,8 @@ def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: st
     body()
 
 
-def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parser", PARSERS)
+def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str) -> None:
     """A call ends with an error at once; later ones work, and who listens listens again."""
     port = free_port()
     news = tmp_path / "news"
@@ -123,7 +124,7 @@ def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path) -> None:
         client = New()
         wanted = mcp.SubscriptionFilter(tools_list_changed=True)
         with ExitStack() as stack:
-            first = stack.enter_context(worker(tmp_path, port, WORKER_NEWS=str(news)))
+            first = stack.enter_context(worker(tmp_path, port, parser, WORKER_NEWS=str(news)))
             async with client.connected(f"http://127.0.0.1:{port}/mcp"), client.subscribed(wanted):
                 with anyio.fail_after(5):
                     async with anyio.create_task_group() as tasks:
@@ -132,7 +133,7 @@ def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path) -> None:
                         first.kill()
                 first.wait()
                 await expect_closed(client)
-                stack.enter_context(worker(tmp_path, port, WORKER_NEWS=str(news)))
+                stack.enter_context(worker(tmp_path, port, parser, WORKER_NEWS=str(news)))
                 assert await text(client, "echo", text="again") == "again"
                 while not json.loads(await text(client, "vitals"))["listeners"]:
                     await anyio.sleep(0.05)
@@ -266,10 +267,11 @@ async def _list(client: Any) -> None:
 WORK = [_echo, _count, _ask, _list]
 
 
+@pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize(
     ("clients", "seconds"), [(50, 5), pytest.param(200, 60, marks=pytest.mark.slow)], ids=["short", "long"]
 )
-def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float) -> None:
+def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float, parser: str) -> None:
     """Every call ends in a result, which is the right one, or in one clear error; and nothing stays behind."""
     port = free_port()
     tally = Tally()
@@ -278,7 +280,7 @@ def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float) 
 
     async def one(kind: Clients, until: float) -> None:
         now = asyncio.get_running_loop().time
-        while time.monotonic() < until:
+        while time.monotonic() < until or not tally.errors:
             try:
                 async with asyncio.timeout(PATIENCE) as patience:
                     async with connect(f"http://127.0.0.1:{cutter.port}/mcp", kind) as client:
@@ -306,7 +308,7 @@ def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float) 
         assert vitals["sessions"] <= cutter.cut  # of clients that could not say goodbye
         assert vitals["listeners"] == 2 * vitals["sessions"]  # each hears of both servers; nobody else is left
 
-    with worker(tmp_path, port):
+    with worker(tmp_path, port, parser):
         body()
 
 
@@ -444,11 +446,12 @@ def test_requests_within_requests(smuggling: int, head: bytes) -> None:
     assert heard.count(b"HTTP/1.1 ") == 1
 
 
+@pytest.mark.parametrize("absent", ["", "httptools,uvloop"], ids=PARSERS)
 @pytest.mark.parametrize("lines", [True, False], ids=["many", "one"])
-def test_headers_without_end(tmp_path: Path, lines: bool) -> None:
+def test_headers_without_end(tmp_path: Path, lines: bool, absent: str) -> None:
     """Who sends headers and never a request is cut off before that costs memory."""
     port = free_port()
-    command = [sys.executable, "benchmarks/echo_server.py", "--http", port]
+    command = [sys.executable, "benchmarks/without.py", absent, "benchmarks/echo_server.py", "--http", port]
     with process(command, port, tmp_path / "log"), socket.create_connection(("127.0.0.1", port)) as connection:
         connection.settimeout(PATIENCE)
         connection.sendall(b"POST /mcp HTTP/1.1\r\nX: ")
@@ -460,11 +463,11 @@ def test_headers_without_end(tmp_path: Path, lines: bool) -> None:
         assert sent < 20_000_000
 
 
-@pytest.fixture(scope="module")
-def smuggling(tmp_path_factory: pytest.TempPathFactory) -> Any:
+@pytest.fixture(scope="module", params=PARSERS)
+def smuggling(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The port of a server."""
     port = free_port()
-    with worker(tmp_path_factory.mktemp("smuggling"), port):
+    with worker(tmp_path_factory.mktemp("smuggling"), port, request.param):
         yield port
 
 

@@ -29,6 +29,7 @@ from mcp_bindgen.runtime.http.server.sessions import HttpSessions
 from mcp_bindgen.runtime.http.server.streams import Stream
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.helpers import ROOT
+from tests.support.processes import PARSERS
 from tests.support.wire import INITIALIZED, answer, initialize, notification, request
 
 PATIENCE = 20.0
@@ -1278,14 +1279,14 @@ class Counting(Tools):
 listening = socket.create_server(("127.0.0.1", 0))
 print(listening.getsockname()[1], flush=True)
 endpoint = Endpoint(HttpSessions(Service([Counting()]), store=SqliteEventStore(sys.argv[1])))
-uvicorn.Server(uvicorn.Config(endpoint, lifespan="off", log_config=None)).run([listening])
+uvicorn.Server(uvicorn.Config(endpoint, http=sys.argv[3], lifespan="off", log_config=None)).run([listening])
 """
 
 
 @contextmanager
-def process(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def process(folder: Path, parser: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A server in a process of its own, and where it listens."""
-    command = [sys.executable, "-c", SERVE, str(folder / "events.db"), str(folder / "journal")]
+    command = [sys.executable, "-c", SERVE, str(folder / "events.db"), str(folder / "journal"), parser]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         try:
@@ -1321,8 +1322,9 @@ class Reader:
                     most = float("inf")
 
 
+@pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize("count", [1, 7, 60])
-def test_a_server_that_is_killed(tmp_path: Path, count: int) -> None:
+def test_a_server_that_is_killed(tmp_path: Path, count: int, parser: str) -> None:
     """What was sent before the kill is there after it: once, in order, and followed by one clear error."""
     call = {"name": "count", "arguments": {"to": 100_000, "pause": 0.001}}
     headers = {"accept": BOTH, "mcp-protocol-version": NEWEST}
@@ -1335,6 +1337,8 @@ def test_a_server_that_is_killed(tmp_path: Path, count: int) -> None:
         short = {"name": "count", "arguments": {"to": 5, "pause": 0.0}}
         async with http.stream("POST", "", json=request(1, "tools/call", short)) as stream:
             await over.read(stream, 2)
+        async with http.stream("GET", "", headers={"last-event-id": over.last_id}) as stream:
+            await Reader().read(stream)  # to its end, so that the kill does not meet it
         async with http.stream("POST", "", json=request(2, "tools/call", call)) as stream:
             with pytest.raises(httpx2.TransportError):
                 await running.read(stream, count, server.kill)
@@ -1356,17 +1360,18 @@ def test_a_server_that_is_killed(tmp_path: Path, count: int) -> None:
         assert (await http.post("", json=request(4, "ping"))).status_code == 404
 
     async def body() -> None:
-        with process(tmp_path) as (server, url):
+        with process(tmp_path, parser) as (server, url):
             async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as http:
                 await before(server, http)
-        with process(tmp_path) as (_, url):
+        with process(tmp_path, parser) as (_, url):
             async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as http:
                 await after(http)
 
     run(body)
 
 
-def test_real_connections_that_break(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parser", PARSERS)
+def test_real_connections_that_break(tmp_path: Path, parser: str) -> None:
     """Connections that are reset in the middle of a stream are noticed, and what they missed is replayed."""
 
     async def one(url: str, seed: int) -> None:
@@ -1385,7 +1390,7 @@ def test_real_connections_that_break(tmp_path: Path) -> None:
             assert numbers_of(reader.messages) == list(range(50))
 
     async def body() -> None:
-        with process(tmp_path) as (_, url):
+        with process(tmp_path, parser) as (_, url):
             await asyncio.gather(*(one(url, seed) for seed in range(10)))
 
     run(body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import signal
@@ -27,6 +28,7 @@ from mcp_bindgen.runtime.http.server import legacy_sse as runtime_sse
 from mcp_bindgen.runtime.http.server.legacy_sse import SseServerTransport, serve_sse, sse_app
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
+from tests.support.processes import PARSERS
 
 PATIENCE = 10.0
 INITIALIZE: dict[str, Any] = {
@@ -119,9 +121,10 @@ class Model(Client):
 
 
 @contextmanager
-def running(app: Starlette) -> Iterator[str]:
+def running(app: Starlette, parser: Any = "auto") -> Iterator[str]:
     """Runs an application in a thread and gives the address it listens on."""
-    server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", 0, log_config=None, timeout_graceful_shutdown=1))
+    config = uvicorn.Config(app, "127.0.0.1", 0, http=parser, log_config=None, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     eventually(lambda: server.started)
@@ -157,10 +160,10 @@ def tools() -> Tools:
     return Tools()
 
 
-@pytest.fixture(scope="module")
-def url(tools: Tools) -> Iterator[str]:
-    """Where `tools` is served."""
-    with running(sse_app(tools, limit=100_000)) as url:
+@pytest.fixture(scope="module", params=PARSERS)
+def url(request: pytest.FixtureRequest, tools: Tools) -> Iterator[str]:
+    """Where `tools` is served, whatever reads HTTP."""
+    with running(sse_app(tools, limit=100_000), request.param) as url:
         yield url
 
 
@@ -595,12 +598,12 @@ run(Announcing())
 
 
 class Announcing(Tools):
-    """Says when it is over."""
+    """Says when it is over, and what ran it."""
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
         yield
-        print("over", flush=True)
+        print("over", type(asyncio.get_running_loop()).__module__, flush=True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
@@ -623,7 +626,7 @@ def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals, code:
         go(body)
     finally:
         output, errors = process.communicate(timeout=PATIENCE)
-    assert (output, errors, process.returncode) == ("over\n", "", code)
+    assert (output, errors, process.returncode) == ("over uvloop\n", "", code)
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "localhost:", "localhost:http", "localhost:65536"])

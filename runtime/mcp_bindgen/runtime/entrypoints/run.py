@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib.util import find_spec
 
 import anyio
 
@@ -34,17 +36,22 @@ def run(*servers: Server) -> None:
         if chosen.http is not None:
             from ..http.server.serve import serve_http
 
-            anyio.run(partial(serve_http, *servers, address=chosen.http))
+            _run_quickly(partial(serve_http, *servers, address=chosen.http))
         elif chosen.sse is not None:
             from ..http.server.legacy_sse import serve_sse
 
-            anyio.run(partial(serve_sse, *servers, address=chosen.sse))
+            _run_quickly(partial(serve_sse, *servers, address=chosen.sse))
         else:
             anyio.run(_serve_stdio, *servers)
     except ValueError as error:
         parser.error(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _run_quickly(serving: Callable[[], Awaitable[None]]) -> None:
+    """Run on uvloop where it is installed, as uvicorn's own command does."""
+    anyio.run(serving, backend_options={"use_uvloop": find_spec("uvloop") is not None})
 
 
 async def _serve_stdio(*servers: Server) -> None:
