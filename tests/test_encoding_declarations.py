@@ -53,7 +53,7 @@ def offered(text: str) -> dict[str, Any]:
 
 def documented(text: str) -> dict[str, Any]:
     """A schema of the protocol that says `text` of everything."""
-    schema = json.loads((Store().root / NEWEST / "schema.json").read_text("utf-8"))
+    schema: dict[str, Any] = json.loads((Store().root / NEWEST / "schema.json").read_text("utf-8"))
     for definition in schema["$defs"].values():
         for node in (definition, *definition.get("properties", {}).values()):
             node |= {"title": text, "description": text}

@@ -161,11 +161,12 @@ async def connected(revision: str) -> AsyncGenerator[Any]:
 def test_a_method_has_the_arguments_of_its_tool() -> None:
     text = client({"tools": [FORECAST, NULLABLE, PING]})
     assert signature(text, "get_forecast") == (
-        "(self, *, city: str, days: int=3, unit: Literal['C', 'F'] | None=None) -> GetForecastOutput"
+        "(self, *, city: str, days: int | None=None, unit: Literal['C', 'F'] | None=None) -> GetForecastOutput"
     )
     assert signature(text, "note") == (
         "(self, *, text: str | None, a_b: str, title: str | None | contract.Absent=contract.ABSENT, "
-        "self__: bool=True, contract_: float=0.5, tags: list[NoteInputTags] | None=None) -> list[types.ContentBlock]"
+        "self__: bool | None=None, contract_: float | None=None, tags: list[NoteInputTags] | None=None) "
+        "-> list[types.ContentBlock]"
     ).replace("self__", "self_")
     assert signature(client({"tools": [COUNT]}), "count") == "(self, **more: int | None) -> CountOutput"
     assert signature(text, "ping") == "(self) -> list[types.ContentBlock]"
@@ -183,7 +184,9 @@ def test_a_module_has_only_the_models_that_its_methods_name() -> None:
 def test_words_become_docstrings() -> None:
     tree = ast.parse(client(DOCUMENT))
     methods = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)}
-    assert ast.get_docstring(methods["get_forecast"]) == "The weather of the next days.\n\nArgs:\n    city: Where."
+    assert ast.get_docstring(methods["get_forecast"]) == (
+        "The weather of the next days.\n\nArgs:\n    city: Where.\n    days: (default of the server: 3)"
+    )
     assert ast.get_docstring(methods["warn"]) == 'Warns "everybody".'
     assert ast.get_docstring(methods["ping"]) == "The tool `ping`."
 
@@ -268,7 +271,7 @@ def test_what_is_not_given_is_not_sent(clients: Path) -> None:
                     await weather.note(text="t", a_b="x", title=None, self_=False, contract_=2, tags=[tag(name="n")]),
                 ]
                 assert [json.loads(blocks[0].text) for blocks in sent] == [
-                    {"text": None, "a-b": "x", "self": True, "contract": 0.5},
+                    {"text": None, "a-b": "x"},
                     {"text": "t", "a-b": "x", "title": None, "self": False, "contract": 2, "tags": [{"name": "n"}]},
                 ]
 
