@@ -396,8 +396,9 @@ def test_generated_files_say_where_they_come_from(own: Path) -> None:
     files = snapshot(own / "out")
     assert set(files) >= {"acme/mcp/__init__.py", "acme/mcp/types.py", "acme/mcp/py.typed"}
     for content in files.values():
-        assert content.decode().splitlines()[:2] == [
+        assert content.decode().splitlines()[:3] == [
             f"{MARK} from MCP {REVISION}, schema {digest[:16]}. Do not edit.",
+            "#",
             f"# Regenerate with: mcp-bindgen generate {REVISION} --out out --package acme.mcp",
         ]
 

@@ -139,7 +139,7 @@ def pyright(folder: Path) -> list[str]:
 
 
 def test_a_package_reads_as_if_written_by_hand() -> None:
-    assert package({"tools": [FORECAST]})["base.py"].split("\n", 2)[2] == textwrap.dedent(
+    assert package({"tools": [FORECAST]})["base.py"].split("\n", 4)[4] == textwrap.dedent(
         '''\
         """What the server `weather` offers: a method for each tool, prompt and resource."""
 

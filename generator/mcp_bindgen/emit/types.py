@@ -253,6 +253,7 @@ def _member(field: Field, protocol: Protocol, form: Form) -> Mapping[str, Any]:
     return {
         "required": field.required,
         "default": field.default,
+        "constant": form.defaults and field.required and field.default is not None,
         "nullable": not field.required
         and not _has_default(field, form)
         and protocol.accepts_null(field.type)

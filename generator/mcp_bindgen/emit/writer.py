@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mcp_bindgen.spec import BadInput
 
-from .bindings import MARK
+from .header import MARK
 
 _CACHE = "__pycache__"
 

@@ -94,7 +94,7 @@ class Field:
         name: Its name in Python.
         type: What it holds.
         required: Whether it must be there.
-        default: What a constructor fills in when the user leaves it out; on the wire it stays required.
+        default: What a constructor fills in where it is required; else what it reads as where it is absent.
         doc: What it means.
         fallback: What the schema says that its absence means, as JSON; empty where it says nothing.
     """

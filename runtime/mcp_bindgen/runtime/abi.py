@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .core.model import Model
     from .core.revision import Dispatcher, Revision
     from .core.routing import Returns, Route
-    from .core.scalars import Boolean, Integer, Json, Nullable, Number
+    from .core.scalars import Boolean, Constant, Integer, Json, Nullable, Number
     from .endpoint.context import Context
     from .endpoint.server import Server
     from .entrypoints.client import Client
@@ -22,6 +22,7 @@ __all__ = [
     "STATELESS",
     "Boolean",
     "Client",
+    "Constant",
     "Context",
     "Dispatcher",
     "HeaderParams",
@@ -72,6 +73,7 @@ __getattr__ = lazy(
         "STATELESS": "eras.stateless.era",
         "Boolean": "core.scalars",
         "Client": "entrypoints.client",
+        "Constant": "core.scalars",
         "Context": "endpoint.context",
         "Dispatcher": "core.revision",
         "HeaderParams": "core.methods",

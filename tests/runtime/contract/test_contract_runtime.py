@@ -14,7 +14,7 @@ from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from zipfile import ZipFile
 
 import pytest
@@ -22,12 +22,13 @@ from mcp import Client as SdkClient
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Context as AnyContext
 from mcp_bindgen.runtime import Integer, Nullable, ProtocolError, contract, serve
 from mcp_bindgen.runtime.contract import validation as checks
+from mcp_bindgen.runtime.core.scalars import Constant
 from mcp_bindgen.runtime.endpoint.server import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.helpers import python
@@ -275,11 +276,11 @@ async def test_a_tool_is_called_with_typed_arguments(revision: str) -> None:
     (arguments,) = weather.asked
     assert (arguments.city, arguments.days, arguments.unit) == ("Oslo", 1, None)
     assert arguments.model_dump() == {"city": "Oslo", "days": 1, "unit": None}
-    said = {"summary": "Oslo: snow", "temperatures": [-1.5, 2**60], "unit": "celsius"}
+    said = {"summary": "Oslo: snow", "temperatures": [-1.5, 2**60]}
     assert wire["structuredContent"] == said
     assert json.loads(wire["content"][0]["text"]) == said
     assert "isError" not in wire
-    assert forecast.temperatures == [-1.5, 2**60]
+    assert (forecast.temperatures, forecast.unit) == ([-1.5, 2**60], "celsius")
 
 
 @every
@@ -748,9 +749,34 @@ def test_models_read_and_write_without_loss(wire: Any) -> None:
     assert (point.kind, point.size) == (wire.get("kind", "point"), wire.get("size", 3))
 
 
-def test_what_a_constructor_fills_in_is_written() -> None:
-    assert Point(x_y=1).model_dump() == {"xY": 1, "kind": "point", "size": 3}
-    assert Point(x_y=1, label=None, size=5).model_dump() == {"xY": 1, "kind": "point", "size": 5, "label": None}
+class Circle(contract.Model):
+    """An object with a required constant."""
+
+    kind: Constant[Literal["circle"]] = "circle"
+    filled: Constant[Literal[True]] = True
+    dashed: Literal[True] = True
+    centre: Point | None = None
+
+
+def test_a_default_is_what_absence_means_and_is_not_written() -> None:
+    point = Point(x_y=1)
+    assert (point.kind, point.size, point.model_dump()) == ("point", 3, {"xY": 1})
+    assert point == Point.model_validate_json('{"xY": 1}')
+    assert repr(point) == "Point(x_y=1)"
+    assert Point(x_y=1, label=None, size=5).model_dump() == {"xY": 1, "size": 5, "label": None}
+    assert Point(x_y=1, size=3).model_dump() == {"xY": 1, "size": 3}
+    assert repr(Point(x_y=1, size=3)) == "Point(x_y=1, size=3)"
+    point.size = 3
+    assert point.model_dump() == {"xY": 1, "size": 3}
+
+
+def test_a_required_constant_is_filled_in_and_must_be_there() -> None:
+    circle = Circle(centre=Point(x_y=1))
+    assert circle.model_dump() == {"kind": "circle", "filled": True, "centre": {"xY": 1}}
+    assert (circle.dashed, repr(circle)) == (True, "Circle(centre=Point(x_y=1))")
+    assert Circle(dashed=True).model_dump() == {"kind": "circle", "filled": True, "dashed": True}
+    with pytest.raises(ValidationError, match="kind"):
+        Circle.model_validate_json('{"filled": true}')
 
 
 # --- typed clients ----------------------------------------------------------------------------------------------
@@ -810,7 +836,7 @@ def test_arguments_leave_out_what_was_not_given() -> None:
     given = contract.arguments(
         {"a": None, "b": contract.ABSENT, "c": None, "d": point, "e": [point], "f": 0, "g": ""}, nullable={"b", "c"}
     )
-    wire = {"xY": 1, "kind": "point", "size": 3, "inner": {"xY": 2, "kind": "point", "size": 3}}
+    wire = {"xY": 1, "inner": {"xY": 2}}
     assert given == {"c": None, "d": wire, "e": [wire], "f": 0, "g": ""}
     assert contract.texts({"a": "x", "b": None, "c": ""}) == {"a": "x", "c": ""}
     assert repr(contract.ABSENT) == "ABSENT"
@@ -844,7 +870,7 @@ async def test_the_official_client_is_served() -> None:
         (tool,) = (await client.list_tools()).tools
         assert tool.output_schema == document()["tools"][0]["outputSchema"]
         result = await client.call_tool("get-forecast", {"city": "Oslo", "days": 2})
-        assert result.structured_content == {"summary": "snow", "temperatures": [-3, -3], "unit": "celsius"}
+        assert result.structured_content == {"summary": "snow", "temperatures": [-3, -3]}
         assert (await client.call_tool("get-forecast", {"city": "Rome"})).is_error
         with pytest.raises(MCPError, match="Invalid arguments of get-forecast"):
             await client.call_tool("get-forecast", {"city": "Oslo", "days": 0})

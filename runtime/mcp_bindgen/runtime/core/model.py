@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import PydanticUndefined, core_schema
 
-from .scalars import NULL_IS_DATA, Json
+from .scalars import NULL_IS_DATA, IsConstant, Json
 
 _is_none = partial(is_, None)
 
@@ -68,8 +68,9 @@ class Model(BaseModel):
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Shows what was said: no absent fields and no constants."""
         silent = self.__constructor_defaults__
+        absent = self.__pydantic_fields__.keys() - self.__pydantic_fields_set__
         for name, value in super().__repr_args__():
-            if name is None or (value is not None and silent.get(name, _ABSENT) != value):
+            if name is None or (name not in absent and value is not None and silent.get(name, _ABSENT) != value):
                 yield name, value
 
     @classmethod
@@ -85,22 +86,25 @@ _ABSENT: Any = object()
 
 def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
     """Teaches pydantic the difference between a constructor's default and absence on the wire."""
+    constants = {
+        name: field.default
+        for name, field in cls.__pydantic_fields__.items()
+        if field.default is not None
+        and field.default is not PydanticUndefined
+        and (cls.__defaults_are_required__ or IsConstant in field.metadata)
+    }
+    cls.__constructor_defaults__ = constants
     nulls: dict[str, str] = {}
     for name, field in schema["schema"]["fields"].items():
         value = field["schema"]
         if value["type"] != "default" or "default" not in value:
             continue
-        if value["default"] is not None and cls.__defaults_are_required__:  # a constant, required on the wire
+        if name in constants:  # it is required on the wire
             field["schema"] = value["schema"]
         elif value["default"] is None and _null_is_absence(value["schema"]):
             field["serialization_exclude_if"] = _is_none
         else:  # `null` or the default is a value here, so only a field that was never set is absent
             nulls[name] = field.get("serialization_alias", name)
-    cls.__constructor_defaults__ = {
-        name: field.default
-        for name, field in cls.__pydantic_fields__.items()
-        if field.default is not None and field.default is not PydanticUndefined
-    }
     if nulls:
         schema["serialization"] = core_schema.wrap_serializer_function_ser_schema(
             partial(_without_unset, nulls), info_arg=True

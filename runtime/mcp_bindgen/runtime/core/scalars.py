@@ -95,3 +95,11 @@ class _NullIsData:
 
 Nullable: TypeAlias = Annotated[T | None, _NullIsData()]
 """An optional field for which an explicit `null` means something: setting `None` sends it, leaving it out does not."""
+
+
+class IsConstant:
+    """Marks the type of a field whose default is required on the wire."""
+
+
+Constant: TypeAlias = Annotated[T, IsConstant]
+"""A required constant of a contract: its constructor fills it in. Any other default is what absence means."""
