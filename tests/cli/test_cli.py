@@ -276,7 +276,7 @@ def test_show_as_json() -> None:
     assert field == {
         "wire": "annotations",
         "name": "annotations",
-        "type": "AnnotatedAnnotations",
+        "type": "Annotations",
         "required": False,
         "default": None,
     }
@@ -370,7 +370,7 @@ LIST_NAMES = "import acme.mcp as m; print(m.REVISION, *sorted(n for n in vars(m.
 def test_a_package_of_ones_own_can_be_imported(own: Path) -> None:
     names = python(LIST_NAMES, own / "out").split()
     assert names[0] == REVISION
-    assert {"call_tool", "get_prompt", "on_create_message", "notify_initialized"} <= set(names)
+    assert {"call_tool", "get_prompt", "on_create_message", "notify_roots_list_changed"} <= set(names)
 
 
 def test_only_some_capabilities(own: Path, tmp_path: Path) -> None:

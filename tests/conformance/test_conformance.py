@@ -270,7 +270,7 @@ async def test_the_server_tells_clients_of_both_eras_of_changes() -> None:
             async with new.subscribed(wanted):
                 await new.call_tool("test_trigger_tool_change")
                 await heard.has("2025-03-26 tools", "2025-11-25 tools", "2026-07-28 tools")
-                assert "test_dynamic_tool" in [tool.name async for tool in older.each_tool()]
+                assert "test_dynamic_tool" in [tool.name async for tool in older.iter_tools()]
                 await older.call_tool("test_write_watched_resource", {"text": "news"})
                 await heard.has(f"2025-11-25 {watched}", f"2026-07-28 {watched}")
                 await old.unsubscribe(watched)

@@ -122,9 +122,9 @@ HEAD = "from mcp_bindgen.v2025_11_25 import Client, Context, Server, types as mc
         "def f(tool):\n    match tool:\n        case mcp.Tool() as it:\n            it.execution",
         "def f(tool):\n    match tool:\n        case mcp.Tool(execution=None):\n            pass",
         "async def f(client: Client):\n    (await client.list_tools()).tools[0].execution",
-        "async def f(client: Client):\n    async for tool in client.each_tool():\n        tool.execution",
+        "async def f(client: Client):\n    async for tool in client.iter_tools():\n        tool.execution",
         "async def f():\n    async with Client.connect(None) as it:\n"
-        "        async for tool in it.each_tool():\n            tool.execution",
+        "        async for tool in it.iter_tools():\n            tool.execution",
         "class Own(Client):\n    async def f(self):\n        for t in (await self.list_tools()).tools: t.execution",
         "class App:\n    def __init__(self, client: Client):\n        self.client = client\n"
         "    async def f(self):\n        return (await self.client.list_tools()).tools[0].execution",

@@ -103,7 +103,7 @@ def test_the_package_knows_its_revision(names: Any) -> None:
 
 def test_a_client_calls_and_is_asked(names: Any) -> None:
     assert names["Client"] == {
-        "borrow_book": "(self, title, schema_=None, *, class_=None, some_key=None, list_=None, meta=None)",
+        "borrow_book": "(self, title, *, schema=None, class_=None, some_key=None, list=None, meta=None)",
         "count_books": "(self)",
         "echo": "(self, text)",
         "notify_reader_left": "(self)",
@@ -313,7 +313,7 @@ def pages(item: types.Item) -> int:
 
 
 async def use(client: Client) -> tuple[str | None, int, str]:
-    answer = await client.borrow_book("Emma", class_="novel", list_=["a"], some_key=1, meta={"x": 1})
+    answer = await client.borrow_book("Emma", class_="novel", list=["a"], some_key=1, meta={"x": 1})
     await client.notify_reader_left()
     return answer.loan.due, (await client.count_books()).count, (await client.echo("hello")).text
 '''

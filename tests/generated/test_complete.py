@@ -23,6 +23,15 @@ ROLES = {
     "ServerNotification": ("server", "notification", "message"),
     "InputRequest": ("server", "request", "embedded"),
 }
+BY_THE_RUNTIME = {
+    "initialize",
+    "notifications/cancelled",
+    "notifications/initialized",
+    "notifications/progress",
+    "notifications/subscriptions/acknowledged",
+    "server/discover",
+    "subscriptions/listen",
+}
 NOTHING_TO_SAY = {"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 
 every_revision = pytest.mark.parametrize("revision", METHODS)
@@ -136,14 +145,16 @@ def sent_by(revision: str, sender: str) -> list[Expected]:
 
 
 def calls(revision: str, sender: str) -> set[str]:
-    """The calls of a side, and for each paginated list a walk through all of it."""
+    """The calls that users make on a side, and for each paginated list a walk through all of it."""
     definitions = definitions_of(revision)
     found: set[str] = set()
     for row in sent_by(revision, sender):
+        if method_of(definitions[row.definition]) in BY_THE_RUNTIME:
+            continue
         name = stub(row.definition)
         found.add(name if row.kind == "request" else f"notify_{name}")
         if row.result is not None and "nextCursor" in definitions[row.result].get("properties", {}):
-            found.add(re.sub("^list_(.*)s$", r"each_\1", name))
+            found.add(re.sub("^list_(.*)s$", r"iter_\1s", name))
     return found
 
 

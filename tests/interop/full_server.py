@@ -234,7 +234,7 @@ def server(revision: str) -> Server:
                 messages=[mcp.SamplingMessage(role="user", content=mcp.TextContent(text=prompt))],
                 system_prompt="Be brief.",
                 temperature=0.5,
-                model_preferences_=mcp.ModelPreferences(hints=[mcp.ModelHint(name="small")]),
+                model_preferences=mcp.ModelPreferences(hints=[mcp.ModelHint(name="small")]),
             )
             answer = await ctx.ask("model", asked)
             return text({"model": answer.model, "text": answer.content.text})

@@ -182,7 +182,7 @@ async def found(peer: Peer, over: str) -> str:
     async with peer.serving([report]) as place:
         target = url(report, place) if isinstance(place, int) else place
         async with connect(target, stderr=subprocess.DEVNULL) as chosen:
-            assert [each.name async for each in chosen.each_tool()]
+            assert [each.name async for each in chosen.iter_tools()]
             revision: str = chosen.revision
             return revision
 

@@ -38,10 +38,12 @@ from mcp_bindgen.protocol.passes.hoist_inline_objects import hoist_inline_object
 from mcp_bindgen.protocol.passes.link_capabilities import link_capabilities
 from mcp_bindgen.protocol.passes.link_fields import link_fields
 from mcp_bindgen.protocol.passes.link_results import link_results
+from mcp_bindgen.protocol.passes.merge_inline_objects import merge_inline_objects
 from mcp_bindgen.protocol.passes.name_refinements import name_refinements
 from mcp_bindgen.protocol.passes.read_definitions import read_definitions
 from mcp_bindgen.protocol.passes.recognise_free import recognise_free
 from mcp_bindgen.protocol.passes.restore_unions import restore_unions
+from mcp_bindgen.protocol.passes.shape_calls import shape_calls
 from mcp_bindgen.protocol.passes.tag_unions import tag_unions
 from mcp_bindgen.runtime import Client, Context, Server
 from mcp_bindgen.spec import BadInput, EffectiveSchema, Schema, Store
@@ -60,6 +62,9 @@ SEMANTICS: dict[str, Any] = {
     "results": {},
     "alternatives": {},
     "capabilities": {},
+    "arguments": {},
+    "lifecycle": {},
+    "shared": {},
     "names": {},
     "filters": {},
     "defaults": {},
@@ -748,6 +753,68 @@ def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None
     assert not any(method.named_by or method.filter for method in linked.values())
 
 
+# --- merge_inline_objects -------------------------------------------------------------------------------------
+
+PLACES: Schema = {
+    "A": record(note=record(x=STRING)),
+    "B": record(note=record(x=STRING)),
+    "C": record(note=record(y=STRING)),
+    "D": record(other=record(x=STRING)),
+}
+
+
+def merged(schemas: Schema) -> Draft:
+    return merge_inline_objects(read_definitions(hoist_inline_objects(draft(schemas, shared={"note": "Note"}))))
+
+
+def test_merge_inline_objects_of_the_most_frequent_form_below_a_member() -> None:
+    found = merged(PLACES)
+    assert list(found.definitions) == ["A", "B", "C", "CNote", "D", "DOther", "Note"]
+    assert fields(found, "A")["note"] == fields(found, "B")["note"] == Ref("Note")
+    assert fields(found, "C")["note"] == Ref("CNote")
+    assert found.definitions["Note"].name == "Note"
+    assert found.definitions["Note"].hoisted
+
+
+def test_merge_inline_objects_with_a_definition_of_the_same_form_only() -> None:
+    same, other = merged({**PLACES, "Note": record(x=STRING)}), merged({**PLACES, "Note": record(z=STRING)})
+    assert fields(same, "A")["note"] == Ref("Note")
+    assert not same.definitions["Note"].hoisted
+    assert fields(other, "A")["note"] == Ref("ANote")
+
+
+def test_merge_inline_objects_leaves_a_single_one_alone() -> None:
+    assert list(merged({"A": record(note=record(x=STRING))}).definitions) == ["A", "ANote"]
+
+
+# --- shape_calls ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stated", "required", "arguments"),
+    [
+        (None, "", ()),
+        (None, "b", ("b",)),
+        (None, "a b", ()),
+        (["c", "a"], "c", ("c", "a")),
+        (["c", "unknown", "a"], "c", ("c", "a")),
+        (["unknown"], "b", ("b",)),
+        (["a", "c"], "c", ("a",)),  # what must be given cannot stand behind what may be left out
+    ],
+)
+def test_shape_calls(stated: list[str] | None, required: str, arguments: tuple[str, ...]) -> None:
+    schemas: Schema = {
+        "ClientRequest": union("GetRequest"),
+        "GetRequest": message("get", ref("GetParams")),
+        "GetParams": record(required, a=STRING, b=STRING, c=STRING),
+        "GetResult": STRING,
+    }
+    more = {"arguments": {"get": stated} if stated else {}, "lifecycle": {"get": "at noon"} if stated else {}}
+    method = shape_calls(link_results(collect_methods(read(schemas, **more)))).methods["get"]
+    assert method.arguments == arguments
+    assert method.lifecycle == ("at noon" if stated else "")
+
+
 # --- capabilities ---------------------------------------------------------------------------------------------
 
 CAPABILITIES: Schema = {
@@ -916,8 +983,11 @@ def test_document_marks_what_is_deprecated(revision: str, deprecated: str) -> No
         ("self", "self_"),
         ("copy", "copy_"),
         ("json", "json_"),
-        ("modelPreferences", "model_preferences_"),
+        ("modelPreferences", "model_preferences"),
         ("model", "model"),
+        ("modelDump", "model_dump_"),
+        ("modelConfig", "model_config_"),
+        ("cls", "cls"),
         ("io.modelcontextprotocol/clientInfo", "client_info"),
         ("org.example/a/b", "b"),
         ("websiteUrl", "website_url"),
@@ -965,8 +1035,11 @@ def test_other_names() -> None:
     assert naming.hoisted("Tool", "inputSchema") == "ToolInputSchema"
     assert naming.hoisted("Tool", "_meta") == "ToolMeta"
     assert naming.hoisted("Tool", "$") == "ToolValue"
-    assert naming.argument("id") == "id_"
-    assert naming.argument("uri") == "uri"
+    assert naming.argument("id") == "id"
+    assert naming.argument("copy_") == "copy"
+    assert naming.argument("class_") == "class_"
+    assert naming.argument("types") == "types_"
+    assert naming.walker("list_resource_templates") == "iter_resource_templates"
 
 
 @pytest.mark.parametrize(
@@ -986,7 +1059,7 @@ def test_names_of_fields_are_a_bijection(revision: str) -> None:
             for field in names:
                 assert field.isidentifier()
                 assert not keyword.iskeyword(field)
-                assert not field.startswith(("_", "model_")) or field.endswith("_")
+                assert not field.startswith("_")
                 assert not hasattr(BaseModel, field)
 
 

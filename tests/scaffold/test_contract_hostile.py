@@ -93,7 +93,7 @@ async def main():
     async with BigClient.connect(sys.argv[1:]) as client:
         done = await client.tool_7(name="x", points=[Tool7InputPoints(x=1, y=2)])
         assert isinstance(done.done, bool)
-        print(len([tool async for tool in client.client.each_tool()]))
+        print(len([tool async for tool in client.client.iter_tools()]))
 
 async def bounded():
     with anyio.fail_after(60):

@@ -28,8 +28,9 @@ RUN = 9
 
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
+HANDLER = "(handler)"
 Place = tuple[str, str | None]
-"""A definition, or one of its fields by wire name."""
+"""A definition, one of its fields by wire name, or what is left to its handler."""
 
 
 @cache
@@ -44,6 +45,8 @@ def shown(whole: Protocol) -> Iterator[tuple[Place, str]]:
         if isinstance(definition.type, Object):
             for field in definition.type.fields:
                 yield (name, field.wire), field.doc
+    for method in whole.methods:
+        yield (method.definition, HANDLER), method.handling
 
 
 def stated() -> Iterator[tuple[Place, str]]:
@@ -52,6 +55,8 @@ def stated() -> Iterator[tuple[Place, str]]:
         for part in (table, *table.get("since", {}).values()):
             if "doc" in part:
                 yield (name, None), part["doc"]
+            if "handler" in part:
+                yield (name, HANDLER), part["handler"]
             for wire, text in part.get("fields", {}).items():
                 yield (name, wire), text
 
@@ -93,8 +98,15 @@ def test_every_definition_is_documented(revision: str) -> None:
 
 
 @every_revision
+def test_calls_and_handlers_are_told_what_to_do(revision: str) -> None:
+    for method in protocol(revision).methods:
+        assert method.doc.split()[0] in {"Ask", "Check", "Open", "Pass", "Tell"}, method.name
+        assert method.handling.split()[0] in {"React", "Record", "Return", "Send"}, method.name
+
+
+@every_revision
 def test_fields_are_documented(revision: str) -> None:
-    fields = [(place, text) for place, text in shown(protocol(revision)) if place[1] is not None]
+    fields = [(place, text) for place, text in shown(protocol(revision)) if place[1] not in (None, HANDLER)]
     missing = [place for place, text in fields if not text]
     share = 1 - len(missing) / len(fields)
     print(f"{revision}: {len(fields) - len(missing)} of {len(fields)} fields ({share:.1%}), without: {missing}")
@@ -135,7 +147,7 @@ def test_words_change_with_revisions_that_have_the_definition(name: str) -> None
 
 def test_entries_have_known_keys() -> None:
     for name, table in DEFINITIONS.items():
-        assert set(table) <= {"doc", "fields", "since"}, name
+        assert set(table) <= {"doc", "fields", "handler", "since"}, name
         assert all(set(part) <= {"doc", "fields"} for part in table.get("since", {}).values()), name
 
 

@@ -12,12 +12,25 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.model import Object
+from mcp_bindgen.protocol.calls import sends
+from mcp_bindgen.protocol.model import Field, Object, Ref
 from mcp_bindgen.spec import BadInput, Store
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
-TABLES = ("unions", "results", "alternatives", "capabilities", "names", "filters", "defaults", "errors")
+TABLES = (
+    "unions",
+    "results",
+    "alternatives",
+    "capabilities",
+    "arguments",
+    "lifecycle",
+    "shared",
+    "names",
+    "filters",
+    "defaults",
+    "errors",
+)
 ENTRIES = [(table, key) for table in TABLES for key in STORE.semantics[table]]
 NOTICES: list[dict[str, Any]] = STORE.semantics["deprecations"]
 
@@ -67,7 +80,9 @@ def test_no_entry_could_be_derived(table: str, key: str) -> None:
     assert any(makes_a_difference(revision, table, key) for revision in REVISIONS)
 
 
-@pytest.mark.parametrize("table", ["results", "alternatives", "capabilities", "names", "filters"])
+@pytest.mark.parametrize(
+    "table", ["results", "alternatives", "capabilities", "arguments", "lifecycle", "names", "filters"]
+)
 def test_methods_exist(table: str) -> None:
     known = {method.name for whole in protocols() for method in whole.methods}
     assert set(STORE.semantics[table]) <= known
@@ -86,6 +101,45 @@ def test_results_are_defined_where_their_methods_are(revision: str) -> None:
             stem = method.definition.removesuffix("Request")
             assert stated[method.name] in whole.definitions
             assert not {f"{stem}Result", f"{stem}ResultResponse"} & set(whole.definitions), "the name rule would do"
+
+
+@pytest.mark.parametrize("method", STORE.semantics["arguments"])
+def test_arguments_are_members_of_the_params(method: str) -> None:
+    wires = {field.wire for whole in protocols() for field in params_of(whole, method)}
+    stated: list[str] = STORE.semantics["arguments"][method]
+    assert set(stated) <= wires
+    assert len(set(stated)) == len(stated)
+    assert any(found.arguments == tuple(stated) for whole in protocols() for found in whole.methods)
+
+
+def params_of(whole: Protocol, name: str) -> tuple[Field, ...]:
+    """The fields of a method's params; none where it has none or they are not one object."""
+    method = next((method for method in whole.methods if method.name == name), None)
+    params = whole.resolve(method.params) if method is not None and method.params is not None else None
+    return params.fields if isinstance(params, Object) else ()
+
+
+@every_revision
+def test_what_the_runtime_sends_has_no_stub_and_ping_has_one(revision: str) -> None:
+    lifecycle: dict[str, str] = STORE.semantics["lifecycle"]
+    for method in protocol(revision).methods:
+        assert method.lifecycle == lifecycle.get(method.name, "")
+        for side in method.senders:
+            assert sends(method, side) == (method.name not in lifecycle)
+    assert "ping" not in lifecycle
+
+
+@pytest.mark.parametrize("member", STORE.semantics["shared"])
+def test_shared_forms_have_one_class_for_many_places(member: str) -> None:
+    name = STORE.semantics["shared"][member]
+    users = [
+        sum(field.wire == member and field.type == Ref(name) for field in definition.type.fields)
+        for whole in protocols()
+        if name in whole.definitions and whole.definitions[name].hoisted
+        for definition in whole.definitions.values()
+        if isinstance(definition.type, Object)
+    ]
+    assert sum(users) > 1
 
 
 def test_alternatives_are_defined() -> None:

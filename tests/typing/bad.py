@@ -103,7 +103,7 @@ async def call(client: Client, ctx: Context) -> None:
     await client.call_tool("echo", {}, mcp.TaskMetadata())  # error: task is a keyword
     await client.call_tool("echo", argumenst={})  # error: no such argument
     await client.set_level("loud")  # error: no such level
-    await client.create_message(1, [])  # error: servers ask this
+    await client.create_message([], 1)  # error: servers ask this
     await ctx.list_tools()  # error: clients ask this
     text: str = await client.list_tools()  # error: not text
     print(text, client.list_tools().tools)  # error: not awaited

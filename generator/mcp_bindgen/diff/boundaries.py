@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from mcp_bindgen.protocol.model import Ref, Type
+from mcp_bindgen.protocol.model import Type
 
 from .spots import Change, Spot, Unit
 
@@ -61,15 +61,18 @@ class Boundaries:
         known = units.get(key)
         unit = known or Unit(spot.subject if units else self._label(rule, name), old, new, wire=False)
         units[key] = unit
+        comparer = self._comparer
         for before, after, place in places:
-            for type, names, within in ((before, unit.olds, unit.within_old), (after, unit.news, unit.within_new)):
-                if isinstance(type, Ref):
-                    names.add(type.name)
-                else:
+            for definition, names, within in (
+                (comparer.olds.named(before), unit.olds, unit.within_old),
+                (comparer.news.named(after), unit.news, unit.within_new),
+            ):
+                if definition is not None:
+                    names.add(definition)
+                else:  # an inline type is sent where it stands, even where others of its form share its class
                     within.append(place.unit)
             unit.wire = unit.wire or place.wire
         if known is None:
-            comparer = self._comparer
             top = Spot(unit, unit.label, comparer.old.resolve(old), comparer.new.resolve(new))
             comparer.compare(old, new, top)
 

@@ -146,10 +146,13 @@ class Method:
         result: What answers it; `None` for a notification.
         alternatives: What may answer it instead.
         capabilities: Sender -> dotted capability that must be declared first, e.g. `server.tools`.
+        arguments: The members of the params that a call takes by position, in this order; by their wire names.
+        lifecycle: When the runtime sends it by itself; empty for what users send.
         named_by: The field of the params that names what it is about, where headers repeat it; in Python.
         header_params: Where to find the arguments that HTTP headers may repeat: role -> name of a method or member.
         filter: The field of a subscription's filter that asks for it, in Python.
-        doc: What it is for.
+        doc: What sending it does.
+        handling: What is left to whoever handles it; empty where nothing is said.
         deprecated: Why it should no longer be used, if so.
     """
 
@@ -164,10 +167,13 @@ class Method:
     result: Type | None = None
     alternatives: tuple[Type, ...] = ()
     capabilities: tuple[tuple[Sender, str], ...] = ()
+    arguments: tuple[str, ...] = ()
+    lifecycle: str = ""
     named_by: str | None = None
     header_params: tuple[tuple[str, str], ...] = ()
     filter: str | None = None
     doc: str = ""
+    handling: str = ""
     deprecated: str = ""
 
     @property

@@ -608,7 +608,7 @@ async def test_completion_from_enums(revision: str) -> None:
 
         async def complete(ref: Any, name: str, value: str) -> Any:
             argument = types.CompleteRequestParamsArgument(name=name, value=value)
-            return (await connection.client.complete(argument, ref)).completion
+            return (await connection.client.complete(ref, argument)).completion
 
         found = await complete(prompt, "style", "f")
         assert (found.values, found.total, found.has_more) == (["formal", "friendly", "Frosty"], 3, False)
@@ -633,11 +633,11 @@ async def test_completion_of_ones_own() -> None:
     known = types.CompleteRequestParamsContext(arguments={"style": "formal"})
     ref = types.PromptReference(name="greeting")
     async with connected(v2025_11_25.Client(), *Knowing().servers()) as connection:
-        completion = (await connection.client.complete(argument, ref, context=known)).completion
+        completion = (await connection.client.complete(ref, argument, context=known)).completion
         assert completion.values[0] == "prompt greeting A {'style': 'formal'} 0"
         assert (len(completion.values), completion.total, completion.has_more) == (100, 150, True)
         argument = types.CompleteRequestParamsArgument(name="style", value="fo")
-        assert (await connection.client.complete(argument, ref)).completion.values == ["formal"]
+        assert (await connection.client.complete(ref, argument)).completion.values == ["formal"]
 
 
 # --- servers ----------------------------------------------------------------------------------------------------

@@ -796,7 +796,7 @@ def test_progress_finds_its_request() -> None:
 
 def test_asking_for_progress_keeps_what_else_is_said() -> None:
     peer = client()
-    meta = mcp.CallToolRequestParamsMeta(**{"x/y": 2**60})
+    meta = mcp.RequestMeta(**{"x/y": 2**60})
     params = mcp.CallToolRequestParams(name="a", arguments={"n": 10**30, "é": None}, meta=meta)
     pending, data = peer.request(methods.CALL_TOOL, params, progress=True)
     assert json.loads(data)["params"] == {

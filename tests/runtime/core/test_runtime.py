@@ -41,6 +41,7 @@ from mcp_bindgen.runtime.endpoint.caller import Caller
 from mcp_bindgen.runtime.eras import lifecycle
 from mcp_bindgen.runtime.eras.stateless.era import UNSUPPORTED
 from mcp_bindgen.runtime.eras.stateless.server import MISSING
+from mcp_bindgen.spec import Store
 from mcp_bindgen.v2025_11_25 import REVISION, Client, Context, Server, dispatcher, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import Client as StatelessClient
@@ -51,6 +52,7 @@ from tests.support import meta_keys
 from tests.support.wire import dispatch
 
 REVISIONS = ["v2024_11_05", "v2025_03_26", "v2025_06_18", "v2025_11_25", "v2026_07_28"]
+LIFECYCLE: set[str] = set(Store().semantics["lifecycle"])
 BIG = 2**53 + 1
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 METADATA: dict[str, Any] = {
@@ -428,22 +430,19 @@ def test_a_call_that_needs_input_is_unexpected() -> None:
 def test_arguments_become_params() -> None:
     link = FakeLink()
     client = linked(Client, link)
-    implementation = mcp.Implementation(name="c", version="1")
 
     async def calls() -> None:
-        await client.call_tool("echo", {"deep": [1, 1.0, None, {"a": True}]}, meta=mcp.CallToolRequestParamsMeta())
+        await client.call_tool("echo", {"deep": [1, 1.0, None, {"a": True}]}, meta=mcp.RequestMeta())
         await client.list_tools()
         await client.list_tools("next")
         await client.set_level("warning")
         await client.complete(
-            mcp.CompleteRequestParamsArgument(name="city", value="Be"),
             mcp.PromptReference(name="weather"),
+            mcp.CompleteRequestParamsArgument(name="city", value="Be"),
             context=mcp.CompleteRequestParamsContext(arguments={"country": "DE"}),
         )
-        await client.read_resource("test://x", meta=mcp.ReadResourceRequestParamsMeta(progress_token="t"))
-        await client.initialize(mcp.ClientCapabilities(), implementation, protocol_version="x")
-        await client.notify_initialized()
-        await client.notify_progress(1, "t", total=2.5)
+        await client.read_resource("test://x", meta=mcp.RequestMeta(progress_token="t"))
+        await client.notify_roots_list_changed()
 
     asyncio.run(calls())
     assert link.sent == [
@@ -460,9 +459,7 @@ def test_arguments_become_params() -> None:
             },
         ),
         ("resources/read", {"uri": "test://x", "_meta": {"progressToken": "t"}}),
-        ("initialize", {"capabilities": {}, "clientInfo": {"name": "c", "version": "1"}, "protocolVersion": "x"}),
-        ("notifications/initialized", {}),
-        ("notifications/progress", {"progress": 1, "progressToken": "t", "total": 2.5}),
+        ("notifications/roots/list_changed", {}),
     ]
 
 
@@ -472,10 +469,10 @@ def test_a_context_asks_the_client() -> None:
     message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="hello"))
 
     async def calls() -> None:
-        await ctx.create_message(100, [message], temperature=1, stop_sequences=[])
+        await ctx.create_message([message], 100, temperature=1, stop_sequences=[])
         await ctx.list_roots()
         await ctx.elicit(mcp.ElicitRequestURLParams(elicitation_id="1", message="Go", url="https://example.org"))
-        await ctx.notify_logging_message(None, "info")
+        await ctx.notify_logging_message("info", None)
         await ctx.notify_tool_list_changed()
 
     asyncio.run(calls())
@@ -515,7 +512,7 @@ def test_a_walk_fetches_pages_until_there_is_none() -> None:
     link = Pages()
 
     async def names() -> list[str]:
-        return [tool.name async for tool in linked(Client, link).each_tool()]
+        return [tool.name async for tool in linked(Client, link).iter_tools()]
 
     assert asyncio.run(names()) == ["a", "b", "c"]
     assert link.sent == [("tools/list", {}), ("tools/list", {"cursor": ""}), ("tools/list", {"cursor": "2"})]
@@ -535,10 +532,16 @@ def stub_of(revision: str, name: str) -> str:
 
 
 @every_revision
+def test_what_the_runtime_sends_is_no_call(revision: str) -> None:
+    for cls, _, table in callers(revision):
+        assert not [name for name in LIFECYCLE & table.keys() if hasattr(cls, stub_of(revision, name))]
+
+
+@every_revision
 def test_every_field_of_the_params_is_an_argument(revision: str) -> None:
     for cls, sender, table in callers(revision):
         for name, method in table.items():
-            if method.sender not in (sender, "both"):
+            if method.sender not in (sender, "both") or name in LIFECYCLE:
                 continue
             given = list(inspect.signature(getattr(cls, stub_of(revision, name))).parameters)[1:]
             if given == ["params"]:
@@ -554,7 +557,7 @@ def test_calls_without_required_arguments_send_empty_params(revision: str) -> No
     count = 0
     for cls, sender, table in callers(revision):
         for name, method in table.items():
-            if method.sender not in (sender, "both") or method.carrier == "embedded":
+            if method.sender not in (sender, "both") or method.carrier == "embedded" or name in LIFECYCLE:
                 continue
             link = FakeLink(metadata=metadata)
             caller = linked(cls, link) if issubclass(cls, runtime.Client) else cls(link)

@@ -128,15 +128,16 @@ async def test_a_result_is_asked_for_once_while_it_is_fresh() -> None:
 async def test_everything_that_may_be_kept_is_and_nothing_else() -> None:
     library = Library()
     async with reading(library, ResultCache()) as client:
+        asked = mcp.RequestParams(meta=client.metadata(mcp.RequestMetaObject, None))
         for _ in range(2):
-            assert [tool.name async for tool in client.each_tool()] == ["tool1", "tool1"]
+            assert [tool.name async for tool in client.iter_tools()] == ["tool1", "tool1"]
             await client.list_prompts()
             await client.list_resources()
             await client.list_resource_templates()
             await client.read_resource("book:1")
             await client.read_resource("book:2")
             await client.call_tool("tool1")
-            await client.discover()
+            await client.request(methods.DISCOVER, asked)
     once = ["tools None", "tools 2", "prompts", "resources", "templates", "read book:1", "read book:2", "call"]
     assert library.asked == [*once, "call"]
 
@@ -334,7 +335,7 @@ CHANGES: list[tuple[Any, Any, set[str]]] = [
 
 async def read_everything(client: Any) -> None:
     """Asks for all that can be kept."""
-    assert len([tool async for tool in client.each_tool()]) == 2
+    assert len([tool async for tool in client.iter_tools()]) == 2
     await client.list_prompts()
     await client.list_resources()
     await client.list_resource_templates()
@@ -396,12 +397,12 @@ async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -
     library, cache = Library(), ResultCache()
     async with reading(library, cache) as client:
         await client.list_prompts()
-        [tool async for tool in client.each_tool()]
+        [tool async for tool in client.iter_tools()]
         assert len(cache) == 3
         with pytest.raises(ProtocolError, match="no such page"):
             await client.list_tools("3")
         assert len(cache) == 1
-        [tool async for tool in client.each_tool()]
+        [tool async for tool in client.iter_tools()]
     assert library.asked == ["prompts", "tools None", "tools 2", "tools 3", "tools None", "tools 2"]
 
 

@@ -779,7 +779,7 @@ async def test_a_server_asks_its_client(revision: str) -> None:
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         roots = await ctx.list_roots()
         message = types.SamplingMessage(role="user", content=types.TextContent(text="Hi?"))
-        sampled = await ctx.create_message(10, [message])
+        sampled = await ctx.create_message([message], 10)
         return said(f"{len(roots.roots)} {sampled.content.text}", revision)
 
     async def on_list_roots(self: Any, params: Any, ctx: Any) -> Any:
@@ -812,7 +812,7 @@ async def test_questions_nest() -> None:
     class Deep(Tools):
         async def outer(self, ctx: Context) -> str:
             content = mcp.TextContent(text="go")
-            sampled = await ctx.create_message(1, [mcp.SamplingMessage(role="user", content=content)])
+            sampled = await ctx.create_message([mcp.SamplingMessage(role="user", content=content)], 1)
             return f"outer({sampled.model})"
 
         async def inner(self, ctx: Context) -> str:
@@ -1082,10 +1082,10 @@ async def test_lists_are_read_page_by_page(revision: str) -> None:
         return types.ListToolsResult(tools=tools, next_cursor=str(page + 1) if page < 3 else None)
 
     async with connected(client(revision), server(revision, list_tools=list_tools)) as connection:
-        tools = connection.client.each_tool()
+        tools = connection.client.iter_tools()
         assert [tool.name async for tool in tools] == ["10", "20", "21", "30", "31", "32"]
         assert asked == [None, "1", "2", "3"]
-        tools = connection.client.each_tool()
+        tools = connection.client.iter_tools()
         assert (await anext(tools)).name == "10"
         await tools.aclose()
         assert asked[4:] == [None, "1"]
@@ -1247,7 +1247,7 @@ async def test_when_the_server_goes_calls_fail() -> None:
         assert {str(failure) for failure in failures} == {"the other side closed the connection"}
         await ask()
         with pytest.raises(ConnectionClosed):
-            await caller.notify_progress(1, 1)
+            await caller.notify_roots_list_changed()
 
 
 @asynccontextmanager

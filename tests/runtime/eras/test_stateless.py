@@ -617,7 +617,7 @@ class Talks(v2026_07_28.Server):
         await ctx.log("debug", {"a": None}, "x")
         await ctx.log("error", "bad")
         await ctx.notify_logging_message("info", "info")
-        await ctx.notify_logging_message("alarm", "alert")
+        await ctx.notify_logging_message("alert", "alarm")
         await ctx.progress(1.0)
         return mcp.CallToolResult(content=[])
 

@@ -310,7 +310,7 @@ async def test_subscriptions_carry_nothing_else() -> None:
         (context,) = server.connections
         await context.log("error", "x")
         await context.progress(1)
-        await context.notify_logging_message("x", "error")  # type: ignore[attr-defined]
+        await context.notify_logging_message("error", "x")  # type: ignore[attr-defined]
         with pytest.raises(Exception, match="elicitation"):
             await context.elicit(mcp.ElicitRequestURLParams(message="", url="x:y"))  # type: ignore[attr-defined]
         await client.ask(lone(2, "tools/list"))

@@ -84,7 +84,7 @@ class Tools(v2025_11_25.Server):
         asked: Any = self.connections[0] if aside else ctx
         message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="?"))
         try:
-            reply = await asked.create_message(10, [message])
+            reply = await asked.create_message([message], 10)
         except ConnectionClosed as error:
             self.failures.append(error)
             return "nobody"

@@ -93,7 +93,7 @@ class Tools(Server):
 
     async def _ask(self, ctx: Context, question: str) -> str:
         message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text=question))
-        answer = await ctx.create_message(10, [message])
+        answer = await ctx.create_message([message], 10)
         assert isinstance(answer.content, mcp.TextContent)
         return answer.content.text
 

@@ -152,13 +152,13 @@ class CallEffects:
         fields, others = self._fields(method), self._new_fields(heir) if heir is not None else None
         if fields is None:
             return self._argument(owner, stub, WHOLE, given) if index == 0 else ()
-        if index >= len(calls.positional(fields)):
+        if index >= len(calls.positional(method, fields)):
             return ()
         found = self._argument(owner, stub, naming.argument(fields[index].name), given)
         if found or heir is None or others is None:
             return found
         new = self._successor(method, heir, fields[index])
-        places = [field.wire for field in calls.positional(others)]
+        places = [field.wire for field in calls.positional(heir, others)]
         if new is None or (new.wire in places and places.index(new.wire) == index):
             return ()
         place = f"argument {places.index(new.wire) + 1}" if new.wire in places else "a keyword"

@@ -37,7 +37,7 @@ class Surface:
             (owner, calls.call_name(method)): method
             for owner, sender in SENDERS.items()
             for method in self.protocol.methods
-            if sender in method.senders
+            if calls.sends(method, sender)
         }
 
     @cached_property

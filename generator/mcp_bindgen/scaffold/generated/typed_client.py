@@ -266,7 +266,7 @@ class _Client:
         return [self._argument(field, taken) for field in fields]
 
     def _argument(self, field: Field, taken: set[str]) -> _Argument:
-        name = field.name
+        name = naming.argument(field.name, frozenset())
         while name in taken:
             name += "_"
         taken.add(name)

@@ -56,15 +56,15 @@ class Offer(Generic[T_co]):
 
 
 class _Tools(Protocol[T_co]):
-    def each_tool(self) -> AsyncIterator[T_co]: ...
+    def iter_tools(self) -> AsyncIterator[T_co]: ...
 
 
 class _Prompts(Protocol[T_co]):
-    def each_prompt(self) -> AsyncIterator[T_co]: ...
+    def iter_prompts(self) -> AsyncIterator[T_co]: ...
 
 
 class _Resources(Protocol[T_co]):
-    def each_resource(self) -> AsyncIterator[T_co]: ...
+    def iter_resources(self) -> AsyncIterator[T_co]: ...
 
 
 class _Calls(Protocol[T_co]):
@@ -197,7 +197,7 @@ class Host(Generic[C_co]):
 
     async def tools(self: Host[_Tools[T_co]]) -> list[Offer[T_co]]:
         """The tools of all servers, all pages; servers that cannot say are left out, and the log says why."""
-        found = await self._union("tools", lambda client: client.each_tool())
+        found = await self._union("tools", lambda client: client.iter_tools())
         owners: dict[str, list[str]] = {}
         for offer in found:
             owners.setdefault(cast(Any, offer.item).name, []).append(offer.server)
@@ -206,11 +206,11 @@ class Host(Generic[C_co]):
 
     async def prompts(self: Host[_Prompts[T_co]]) -> list[Offer[T_co]]:
         """The prompts of all servers, like `tools`."""
-        return await self._union("prompts", lambda client: client.each_prompt())
+        return await self._union("prompts", lambda client: client.iter_prompts())
 
     async def resources(self: Host[_Resources[T_co]]) -> list[Offer[T_co]]:
         """The resources of all servers, like `tools`."""
-        return await self._union("resources", lambda client: client.each_resource())
+        return await self._union("resources", lambda client: client.iter_resources())
 
     async def call_tool(
         self: Host[_Calls[T_co]], tool: str, arguments: Mapping[str, Any] | None = None, *, server: str | None = None
