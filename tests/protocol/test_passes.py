@@ -18,6 +18,7 @@ from mcp_bindgen.protocol.model import (
     Definition,
     ErrorCode,
     Free,
+    HeaderParams,
     Map,
     Method,
     Object,
@@ -61,6 +62,7 @@ SEMANTICS: dict[str, Any] = {
     "alternatives": {},
     "capabilities": {},
     "names": {},
+    "header_params": {},
     "filters": {},
     "defaults": {},
     "errors": {},
@@ -746,6 +748,37 @@ def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None
     unknown = {"names": {"things/get": "other"}, "filters": {"gone": "Nothing.thingsGone"}}
     linked = link_fields(collect_methods(read(schemas, **unknown))).methods
     assert not any(method.named_by or method.filter for method in linked.values())
+
+
+PARAMS = {"listed_by": "things/list", "items": "allThings", "name": "id", "schema": "theSchema", "arguments": "theArgs"}
+
+
+@pytest.mark.parametrize(
+    ("handshake", "stated", "linked"),
+    [
+        (False, {}, True),
+        (True, {}, False),
+        (False, {"listed_by": "things/gone"}, False),
+        *[(False, {key: "nothing"}, False) for key in ("items", "name", "schema", "arguments")],
+        (False, {"items": "next"}, False),
+    ],
+)
+def test_link_fields_for_headers(handshake: bool, stated: dict[str, str], linked: bool) -> None:
+    schemas = {
+        "ClientRequest": union("CallRequest", "ListRequest"),
+        "CallRequest": message("things/call", ref("CallParams")),
+        "CallParams": record(theArgs=record()),
+        "CallResult": STRING,
+        "ListRequest": message("things/list"),
+        "ListResult": record(allThings={"type": "array", "items": ref("Thing")}, next=STRING),
+        "Thing": record(id=STRING, theSchema=record()),
+        **({"Hello": const("initialize")} if handshake else {}),
+    }
+    facts = {"header_params": {"things/call": {**PARAMS, **stated}}}
+    methods = link_fields(link_results(collect_methods(read(schemas, **facts)))).methods
+    expected = HeaderParams("things/list", "all_things", "id", "the_schema", "the_args")
+    assert methods["things/call"].header_params == (expected if linked else None)
+    assert methods["things/list"].header_params is None
 
 
 # --- capabilities ---------------------------------------------------------------------------------------------

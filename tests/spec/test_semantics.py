@@ -17,7 +17,9 @@ from mcp_bindgen.spec import BadInput, Store
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
-TABLES = ("unions", "results", "alternatives", "capabilities", "names", "filters", "defaults", "errors")
+TABLES = (
+    *("unions", "results", "alternatives", "capabilities", "names", "header_params", "filters", "defaults", "errors"),
+)
 ENTRIES = [(table, key) for table in TABLES for key in STORE.semantics[table]]
 NOTICES: list[dict[str, Any]] = STORE.semantics["deprecations"]
 
@@ -67,7 +69,7 @@ def test_no_entry_could_be_derived(table: str, key: str) -> None:
     assert any(makes_a_difference(revision, table, key) for revision in REVISIONS)
 
 
-@pytest.mark.parametrize("table", ["results", "alternatives", "capabilities", "names", "filters"])
+@pytest.mark.parametrize("table", ["results", "alternatives", "capabilities", "names", "header_params", "filters"])
 def test_methods_exist(table: str) -> None:
     known = {method.name for whole in protocols() for method in whole.methods}
     assert set(STORE.semantics[table]) <= known

@@ -4,7 +4,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.core.methods import Notification, Request, by_name
+from mcp_bindgen.runtime.core.methods import HeaderParams, Notification, Request, by_name
 
 from . import types
 
@@ -239,6 +239,13 @@ CALL_TOOL: Final[
         "client": "server.tools",
     },
     named_by="name",
+    header_params=HeaderParams(
+        listed_by="tools/list",
+        items="tools",
+        name="name",
+        schema="input_schema",
+        arguments="arguments",
+    ),
 )
 """Request, sent by the client."""
 

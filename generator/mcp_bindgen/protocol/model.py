@@ -131,6 +131,25 @@ class Definition:
 
 
 @dataclass(frozen=True)
+class HeaderParams:
+    """Where headers may repeat the arguments of a request, and where that is asked for.
+
+    Attributes:
+        listed_by: The method that lists what can be called.
+        items: The field of its result that holds the items; this and the others in Python.
+        name: The field by which an item is named.
+        schema: The field of an item with the JSON Schema of its arguments.
+        arguments: The field of the params with the arguments.
+    """
+
+    listed_by: str
+    items: str
+    name: str
+    schema: str
+    arguments: str
+
+
+@dataclass(frozen=True)
 class Method:
     """A JSON-RPC method of the protocol.
 
@@ -147,6 +166,7 @@ class Method:
         alternatives: What may answer it instead.
         capabilities: Sender -> dotted capability that must be declared first, e.g. `server.tools`.
         named_by: The field of the params that names what it is about, where headers repeat it; in Python.
+        header_params: Where its arguments are repeated in headers, if they may be.
         filter: The field of a subscription's filter that asks for it, in Python.
         doc: What it is for.
         deprecated: Why it should no longer be used, if so.
@@ -164,6 +184,7 @@ class Method:
     alternatives: tuple[Type, ...] = ()
     capabilities: tuple[tuple[Sender, str], ...] = ()
     named_by: str | None = None
+    header_params: HeaderParams | None = None
     filter: str | None = None
     doc: str = ""
     deprecated: str = ""

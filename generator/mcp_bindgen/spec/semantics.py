@@ -19,6 +19,7 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
         {"sender": one_of("client", "server"), "kind": one_of("request", "notification")},
         {"carrier": one_of("message", "embedded")},
     ),
+    "header_params": (dict.fromkeys(("listed_by", "items", "name", "schema", "arguments"), TEXT), {}),
     "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT}),
     "deprecations": ({"since": TEXT, "instead": TEXT, "definitions": TEXTS}, {}),
 }

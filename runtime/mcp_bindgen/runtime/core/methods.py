@@ -17,6 +17,25 @@ Sender = Literal["client", "server", "both"]
 Carrier = Literal["message", "embedded"]
 
 
+@dataclass(frozen=True)
+class HeaderParams:
+    """Where HTTP headers may repeat arguments of a request: the schema of what is called asks for it.
+
+    Attributes:
+        listed_by: The method that lists what can be called.
+        items: The field of its result that holds the items.
+        name: The field by which an item is named.
+        schema: The field of an item with the JSON Schema of its arguments.
+        arguments: The field of the request's params with the arguments.
+    """
+
+    listed_by: str
+    items: str
+    name: str
+    schema: str
+    arguments: str
+
+
 @dataclass(frozen=True, eq=False)
 class Request(Generic[Params, Result, Answer]):
     """A method that is answered.
@@ -34,6 +53,7 @@ class Request(Generic[Params, Result, Answer]):
         carrier: A message of its own, or embedded in results and params of others.
         capabilities: Sender -> the capability that must be declared before that side may send it.
         named_by: The field of its params that names what it is about, where HTTP headers repeat it.
+        header_params: Where HTTP headers may repeat its arguments, if they may.
     """
 
     name: str
@@ -45,6 +65,7 @@ class Request(Generic[Params, Result, Answer]):
     carrier: Carrier = "message"
     capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
     named_by: str | None = None
+    header_params: HeaderParams | None = None
     kind: Literal["request"] = field(default="request", init=False)
 
 

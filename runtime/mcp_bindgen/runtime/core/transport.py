@@ -38,6 +38,8 @@ class Outgoing(bytes):
         cancels: The id of our own request that it takes back.
         self_contained: Whether its answer depends on nothing else that was said, so that hanging up cancels it
             (stateless revisions).
+        begins_session: Whether it is the request that begins a session.
+        opens_stream: Whether the other side may speak by itself after it.
     """
 
     id: int | None = None
@@ -46,6 +48,8 @@ class Outgoing(bytes):
     headers: Mapping[str, str] = {}
     cancels: int | None = None
     self_contained: bool = False
+    begins_session: bool = False
+    opens_stream: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import anyio
 from ..core.errors import HEADER_MISMATCH, MethodNotFound, ProtocolError, SessionLost, UnexpectedAnswer
 from ..core.jsonrpc import RequestId
 from ..core.methods import Request
-from ..core.revision import CALL_TOOL, LIST_TOOLS, Vocabulary
+from ..core.revision import CALL_TOOL, Vocabulary
 from ..core.routing import Route
 from ..eras import handshake as stateful
 from ..eras.stateless import requests as stateless
@@ -112,8 +112,8 @@ class Client(Caller):
         else:
             ask = partial(self._request, method, params)
             answer = await self.cache.through(self._reader, method, params, ask, fresh=self._fresh)
-        if self.mirror is not None and method.name == LIST_TOOLS:
-            answer = self.mirror.learn(answer)
+        if self.mirror is not None:
+            answer = self.mirror.learn(method, answer)
         understood: Answer = stateless.understood(method, answer)
         return understood
 

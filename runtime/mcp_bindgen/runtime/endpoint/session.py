@@ -27,7 +27,7 @@ from ..core.jsonrpc import RequestId
 from ..core.methods import Method, Notification, Request
 from ..core.negotiated import Terms
 from ..core.peer import Peer
-from ..core.revision import CANCELLED, Vocabulary
+from ..core.revision import CANCELLED, INITIALIZE, INITIALIZED, Vocabulary
 from ..core.routing import Route
 from ..core.transport import Lost, Outgoing, Oversized, Transport
 from .coroutines import is_being_cancelled, resume
@@ -369,6 +369,8 @@ class Session:
         message.method = method
         message.related = related
         message.self_contained = self.peer.vocabulary.stateless
+        message.begins_session = method.name == INITIALIZE
+        message.opens_stream = method.name == INITIALIZED
         if self.headers is not None:
             message.headers = self.headers(method, params)
         return message

@@ -268,7 +268,7 @@ def _prepare(client: Client, session: Session) -> None:
     if getattr(session.transport, "has_headers", False):
         from ...http.client.header_mirror import Mirror
 
-        client.mirror = Mirror(words.revision)
+        client.mirror = Mirror(words.revision, words.methods)
         session.headers = client.mirror.headers
 
 

@@ -1,7 +1,4 @@
-"""What a client repeats of its stateless requests in HTTP headers.
-
-MCP 2026-07-28, "Streamable HTTP": Request Metadata.
-"""
+"""Repeat parts of stateless requests in HTTP headers (MCP 2026-07-28, "Streamable HTTP": Request Metadata)."""
 
 from __future__ import annotations
 
@@ -9,53 +6,65 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ...core import jsonrpc
-from ...core.methods import Method
-from ...core.revision import CALL_TOOL
+from ...core.jsonrpc import plain
+from ...core.methods import HeaderParams, Method
 from ..headers import encode, header_params, param_headers
 
 log = logging.getLogger("mcp_bindgen")
 
 
 class Mirror:
-    """Makes headers from messages, and remembers which arguments the tools want to see there.
+    """Make headers from messages, and remember which arguments the listed items want to see there.
 
     Args:
         revision: The revision that is spoken.
+        methods: Its methods, by name.
     """
 
-    def __init__(self, revision: str) -> None:
+    def __init__(self, revision: str, methods: Mapping[str, Method]) -> None:
         self._revision = revision
-        self._schemas: dict[str, Any] = {}
+        requests = [method for method in methods.values() if method.kind == "request"]
+        self._listed = {
+            request.header_params.listed_by: request.header_params for request in requests if request.header_params
+        }
+        self._schemas: dict[tuple[HeaderParams, str], Any] = {}
 
     def headers(self, method: Method, params: Any) -> Mapping[str, str]:
-        """The headers of a message.
+        """Make the headers of a message.
 
         Raises:
-            ValueError: An argument that a tool wants to see there cannot stand in a header.
+            ValueError: An argument that a schema wants to see there cannot stand in a header.
         """
         found = {"MCP-Protocol-Version": self._revision, "Mcp-Method": method.name}
-        named_by = method.named_by if method.kind == "request" else None
-        if named_by is not None:
-            found["Mcp-Name"] = encode(getattr(params, named_by))
-        if method.name == CALL_TOOL and params.name in self._schemas:
-            found |= param_headers(self._schemas[params.name], params.arguments)
+        if method.kind == "request" and method.named_by is not None:
+            name = getattr(params, method.named_by)
+            found["Mcp-Name"] = encode(name)
+            wanted = method.header_params
+            schema = self._schemas.get((wanted, name)) if wanted is not None else None
+            if wanted is not None and schema is not None:
+                found |= param_headers(schema, getattr(params, wanted.arguments))
         return found
 
-    def learn(self, page: Any) -> Any:
-        """Remembers the tools in a page of them, and leaves out those whose wishes are not allowed."""
+    def learn(self, method: Method, page: Any) -> Any:
+        """Remember the items in a page of a list, and leave out those whose wishes are not allowed.
+
+        Args:
+            method: The method that the page answers; pages of methods that list nothing of interest stay as they are.
+            page: The page.
+        """
+        wanted = self._listed.get(method.name)
+        if wanted is None:
+            return page
+        items: list[Any] = getattr(page, wanted.items)
         fine: list[Any] = []
-        for tool in page.tools:
-            schema = jsonrpc.plain(tool.input_schema)
+        for item in items:
+            name, schema = getattr(item, wanted.name), plain(getattr(item, wanted.schema))
+            self._schemas.pop((wanted, name), None)
             try:
-                wanted = header_params(schema)
+                if header_params(schema):
+                    self._schemas[wanted, name] = schema
             except ValueError as error:
-                log.warning("the tool %r is left out: %s", tool.name, error)
-                self._schemas.pop(tool.name, None)
+                log.warning("%r of %s is left out: %s", name, method.name, error)
                 continue
-            if wanted:
-                self._schemas[tool.name] = schema
-            else:
-                self._schemas.pop(tool.name, None)
-            fine.append(tool)
-        return page if len(fine) == len(page.tools) else page.model_copy(update={"tools": fine})
+            fine.append(item)
+        return page if len(fine) == len(items) else page.model_copy(update={wanted.items: fine})
