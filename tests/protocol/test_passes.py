@@ -18,6 +18,7 @@ from mcp_bindgen.protocol.model import (
     Definition,
     ErrorCode,
     Free,
+    HeaderParams,
     Map,
     Method,
     Object,
@@ -30,6 +31,7 @@ from mcp_bindgen.protocol.model import (
 from mcp_bindgen.protocol.passes import PASSES, Draft
 from mcp_bindgen.protocol.passes.collect_capabilities import collect_capabilities
 from mcp_bindgen.protocol.passes.collect_errors import collect_errors
+from mcp_bindgen.protocol.passes.collect_facts import collect_facts
 from mcp_bindgen.protocol.passes.collect_methods import collect_methods
 from mcp_bindgen.protocol.passes.document import document
 from mcp_bindgen.protocol.passes.fill_defaults import fill_defaults
@@ -66,6 +68,11 @@ SEMANTICS: dict[str, Any] = {
     "lifecycle": {},
     "shared": {},
     "names": {},
+    "header_params": {},
+    "stale": {},
+    "utilities": {},
+    "batches": {},
+    "transports": {},
     "filters": {},
     "defaults": {},
     "errors": {},
@@ -813,6 +820,69 @@ def test_shape_calls(stated: list[str] | None, required: str, arguments: tuple[s
     method = shape_calls(link_results(collect_methods(read(schemas, **more)))).methods["get"]
     assert method.arguments == arguments
     assert method.lifecycle == ("at noon" if stated else "")
+
+
+PARAMS = {"listed_by": "things/list", "items": "allThings", "name": "id", "schema": "theSchema", "arguments": "theArgs"}
+
+
+@pytest.mark.parametrize(
+    ("handshake", "stated", "linked"),
+    [
+        (False, {}, True),
+        (True, {}, False),
+        (False, {"listed_by": "things/gone"}, False),
+        *[(False, {key: "nothing"}, False) for key in ("items", "name", "schema", "arguments")],
+        (False, {"items": "next"}, False),
+    ],
+)
+def test_link_fields_for_headers(handshake: bool, stated: dict[str, str], linked: bool) -> None:
+    schemas = {
+        "ClientRequest": union("CallRequest", "ListRequest"),
+        "CallRequest": message("things/call", ref("CallParams")),
+        "CallParams": record(theArgs=record()),
+        "CallResult": STRING,
+        "ListRequest": message("things/list"),
+        "ListResult": record(allThings={"type": "array", "items": ref("Thing")}, next=STRING),
+        "Thing": record(id=STRING, theSchema=record()),
+        **({"Hello": const("initialize")} if handshake else {}),
+    }
+    facts = {"header_params": {"things/call": {**PARAMS, **stated}}}
+    methods = link_fields(link_results(collect_methods(read(schemas, **facts)))).methods
+    expected = HeaderParams("things/list", "all_things", "id", "the_schema", "the_args")
+    assert methods["things/call"].header_params == (expected if linked else None)
+    assert methods["things/list"].header_params is None
+
+
+# --- collect_facts --------------------------------------------------------------------------------------------
+
+
+def test_collect_facts() -> None:
+    schemas = {
+        "ClientRequest": union("ListRequest", "PeekRequest"),
+        "ServerNotification": union("ChangedNotification"),
+        "ListRequest": message("things/list"),
+        "ListResult": record(ttlMs=STRING),
+        "PeekRequest": message("things/peek"),
+        "PeekResult": record(other=STRING),
+        "ChangedNotification": message("notifications/changed"),
+        "Meta": record(**{"acme.org/traceId": STRING, "plain": STRING}),
+        "Batch": {"type": "array", "items": STRING},
+    }
+    stated = {
+        "stale": {
+            "notifications/changed": ["things/list", "things/peek", "gone"],
+            "notifications/gone": ["things/list"],
+        },
+        "utilities": {"log": "notifications/changed", "progress": "notifications/gone"},
+        "batches": {"definition": "Batch"},
+    }
+    found = collect_facts(link_results(collect_methods(read(schemas, **stated)))).facts
+    assert found.stale == (("notifications/changed", ("things/list",)),)
+    assert found.utilities == (("log", "notifications/changed"),)
+    assert found.meta_keys == (("trace_id", "acme.org/traceId"),)
+    assert found.batches
+    assert not found.stream_polling
+    assert not collect_facts(read({"Meta": record()}, batches={"definition": "Batch"})).facts.batches
 
 
 # --- capabilities ---------------------------------------------------------------------------------------------

@@ -27,6 +27,10 @@ TABLES = (
     "lifecycle",
     "shared",
     "names",
+    "header_params",
+    "stale",
+    "utilities",
+    "batches",
     "filters",
     "defaults",
     "errors",
@@ -71,7 +75,7 @@ def test_tables_are_those_that_the_passes_and_the_skeletons_read() -> None:
 
 
 def test_transports_came_with_a_revision_after_the_first() -> None:
-    assert STORE.semantics["transports"].keys() == {"streamable-http"}
+    assert STORE.semantics["transports"].keys() == {"streamable-http", "stream-polling"}
     assert set(STORE.semantics["transports"].values()) <= set(REVISIONS[1:])
 
 
@@ -81,11 +85,19 @@ def test_no_entry_could_be_derived(table: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ["results", "alternatives", "capabilities", "arguments", "lifecycle", "names", "filters"]
+    "table",
+    ["results", "alternatives", "capabilities", "arguments", "lifecycle", "names", "header_params", "stale", "filters"],
 )
 def test_methods_exist(table: str) -> None:
     known = {method.name for whole in protocols() for method in whole.methods}
     assert set(STORE.semantics[table]) <= known
+
+
+def test_what_is_stated_of_notifications_is_there() -> None:
+    known = {method.name for whole in protocols() for method in whole.methods}
+    assert set(STORE.semantics["utilities"].values()) <= known
+    assert {name for names in STORE.semantics["stale"].values() for name in names} <= known
+    assert {whole.revision for whole in protocols() if whole.facts.batches} == {"2025-03-26"}
 
 
 def test_unions_exist() -> None:

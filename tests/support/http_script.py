@@ -177,13 +177,14 @@ def request(id_: int, method: Any = CALL, **attributes: Any) -> Outgoing:
     """A request, as a session would write it."""
     message = Outgoing(json.dumps({"jsonrpc": "2.0", "id": id_, "method": method.name, "params": {}}).encode())
     message.id, message.method, message.headers = id_, method, {} if method is INITIALIZE else VERSION
+    message.begins_session = method is INITIALIZE
     vars(message).update(attributes)
     return message
 
 
 def notification(method: Any = INITIALIZED, **attributes: Any) -> Outgoing:
     message = Outgoing(json.dumps({"jsonrpc": "2.0", "method": method.name}).encode())
-    message.method, message.headers = method, VERSION
+    message.method, message.headers, message.opens_stream = method, VERSION, method is INITIALIZED
     vars(message).update(attributes)
     return message
 

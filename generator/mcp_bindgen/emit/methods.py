@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Method
 
@@ -12,14 +14,16 @@ from .stubs import answers, constant, params_annotation
 
 def emit(protocol: Protocol, header: str) -> str:
     """The text of `methods.py`."""
-    kinds = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
+    words = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
+    words |= {"HeaderParams" for method in protocol.methods if method.header_params is not None}
     return render(
         "methods.py.jinja",
         header=header,
         protocol=protocol,
-        words=["HeaderParams", *sorted(kinds), "by_name"],
+        words=[*sorted(words), "by_name"],
         annotation=annotation,
         constant=constant,
+        fields=asdict,
         generic=_generic,
         params_annotation=params_annotation,
     )

@@ -131,6 +131,25 @@ class Definition:
 
 
 @dataclass(frozen=True)
+class HeaderParams:
+    """Where headers may repeat the arguments of a request, and where that is asked for.
+
+    Attributes:
+        listed_by: The method that lists what can be called.
+        items: The field of its result that holds the items; this and the others in Python.
+        name: The field by which an item is named.
+        schema: The field of an item with the JSON Schema of its arguments.
+        arguments: The field of the params with the arguments.
+    """
+
+    listed_by: str
+    items: str
+    name: str
+    schema: str
+    arguments: str
+
+
+@dataclass(frozen=True)
 class Method:
     """A JSON-RPC method of the protocol.
 
@@ -149,7 +168,7 @@ class Method:
         arguments: The members of the params that a call takes by position, in this order; by their wire names.
         lifecycle: When the runtime sends it by itself; empty for what users send.
         named_by: The field of the params that names what it is about, where headers repeat it; in Python.
-        header_params: Where to find the arguments that HTTP headers may repeat: role -> name of a method or member.
+        header_params: Where its arguments are repeated in headers, if they may be.
         filter: The field of a subscription's filter that asks for it, in Python.
         doc: What sending it does.
         handling: What is left to whoever handles it; empty where nothing is said.
@@ -170,7 +189,7 @@ class Method:
     arguments: tuple[str, ...] = ()
     lifecycle: str = ""
     named_by: str | None = None
-    header_params: tuple[tuple[str, str], ...] = ()
+    header_params: HeaderParams | None = None
     filter: str | None = None
     doc: str = ""
     handling: str = ""

@@ -19,8 +19,8 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
         {"sender": one_of("client", "server"), "kind": one_of("request", "notification")},
         {"carrier": one_of("message", "embedded")},
     ),
-    "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT}),
     "header_params": (dict.fromkeys(("listed_by", "items", "name", "schema", "arguments"), TEXT), {}),
+    "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT}),
     "deprecations": ({"since": TEXT, "instead": TEXT, "definitions": TEXTS}, {}),
 }
 """Table -> the keys that each entry must have, and those that it may have; each with what its value must be."""

@@ -20,6 +20,7 @@ from mcp_bindgen.runtime.core.errors import ConnectionClosed, ProtocolError, Ref
 from mcp_bindgen.runtime.core.transport import Outgoing, Oversized
 from mcp_bindgen.runtime.http.client import transport as client_module
 from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.v2025_11_25 import Client
 from tests.support.http_script import (
     CANCELLED,
     EVENTS,
@@ -187,6 +188,7 @@ def test_messages_wait_until_somebody_wants_them() -> None:
 
 # --- what is no answer ----------------------------------------------------------------------------------------
 
+INFO = {"name": "script", "version": "1"}
 ERROR = {"code": -32022, "message": "no", "data": {"supported": []}}
 
 
@@ -552,13 +554,16 @@ def test_a_notification_that_is_refused_is_logged(status: int, caplog: pytest.Lo
 
 def test_a_session_that_is_lost() -> None:
     lives = True
+    release = anyio.Event()
 
     async def call(heard: Heard) -> None:
-        if lives and heard.id == 1:
+        if heard.id == 1:
             await heard.event(id="e-1")
-            await heard.until_gone()
-        elif lives and heard.id == 2:
-            await heard.until_gone()
+            await release.wait()
+            await heard.event(answer(1))
+        elif heard.id == 2:
+            await release.wait()
+            await heard.result()
         elif not lives and "mcp-session-id" in heard.headers:
             await heard.json({"jsonrpc": "2.0", "id": "server-error", "error": ERROR}, 404)
         else:
@@ -572,11 +577,7 @@ def test_a_session_that_is_lost() -> None:
             await there.send([request(1), request(2)])
             await eventually(lambda: len(script.called("tools/call")) == 2)
             lives = False
-            await there.send([request(3)])
-            found = await messages(there, 3)
-            assert {one.id for one in found} == {1, 2, 3}
-            assert all(isinstance(one.error, SessionLost) for one in found)
-            await eventually(lambda: all(heard.gone_at for heard in script.called("tools/call")[:2]))
+            assert isinstance(await lost(there, request(3)), SessionLost)
             count = len(script.heard)
             assert isinstance(await lost(there, request(4)), SessionLost)
             await there.send([notification(CANCELLED)])
@@ -587,6 +588,78 @@ def test_a_session_that_is_lost() -> None:
             assert "mcp-session-id" not in script.heard[-1].headers
             assert await ask(there, request(7)) == answer(7)
             assert script.heard[-1].headers["mcp-session-id"] == "s-1"
+            release.set()
+            late = await messages(there, 2)
+            assert sorted(one["id"] for one in late) == [1, 2], "what the server had taken is answered"
+
+    go(body)
+
+
+@pytest.mark.parametrize("as_events", [False, True])
+def test_only_what_the_server_did_not_take_is_sent_again(as_events: bool) -> None:
+    """When a session is lost, a call that is under way in it runs once, and the one that was refused is repeated."""
+    release = anyio.Event()
+    session = 0
+    ran: list[str] = []
+
+    async def play(heard: Heard) -> None:
+        nonlocal session
+        if heard.name == "initialize":
+            session += 1
+            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": INFO}
+            await heard.result(result, mcp_session_id=f"s-{session}")
+        elif heard.name != "tools/call":
+            await heard.end(405 if heard.name == "GET" else 202)
+        else:
+            tool = json.loads(heard.body)["params"]["name"]
+            if tool == "refused" and heard.headers["mcp-session-id"] == "s-1":
+                await heard.end(404)
+                return
+            ran.append(tool)
+            answered = {"content": [{"type": "text", "text": tool}]}
+            if tool == "slow" and as_events:
+                await heard.event(id="e")
+            if tool == "slow":
+                await release.wait()
+            await (heard.event(answer(heard.id, answered)) if as_events else heard.result(answered))
+
+    async def body() -> None:
+        async with (
+            serving(play) as script,
+            Client.connect(http(script.url)) as client,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(client.call_tool, "slow")
+            await eventually(lambda: ran)
+            await client.call_tool("refused")
+            release.set()
+        assert (ran, session) == (["slow", "refused"], 2)
+
+    go(body)
+
+
+def test_a_request_that_the_server_took_is_not_sent_again_when_its_stream_is_gone() -> None:
+    ran: list[str] = []
+
+    async def call(heard: Heard) -> None:
+        if heard.method == "POST":
+            ran.append(heard.headers["mcp-session-id"])
+            await heard.event(id="e", retry=10)
+        else:
+            await heard.end(404)
+
+    async def play(heard: Heard) -> None:
+        if heard.name == "initialize":
+            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": INFO}
+            await heard.result(result, **SESSION)
+        else:
+            await stateful(call)(heard)
+
+    async def body() -> None:
+        async with serving(play) as script, Client.connect(http(script.url)) as client:
+            with pytest.raises(ConnectionClosed, match="forgotten the session"):
+                await client.call_tool("once")
+        assert ran == ["s-1"]
 
     go(body)
 
@@ -912,7 +985,7 @@ def test_resuming_is_given_up(how: str) -> None:
     go(body)
 
 
-@pytest.mark.parametrize(("status", "kind"), [(405, Refused), (400, Refused), (404, SessionLost), (200, Refused)])
+@pytest.mark.parametrize(("status", "kind"), [(405, Refused), (400, Refused), (404, ConnectionClosed), (200, Refused)])
 def test_servers_that_do_not_resume(status: int, kind: type[Exception]) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 import signal
@@ -11,8 +12,9 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 import anyio
@@ -647,17 +649,21 @@ def test_servers_that_cannot_be_connected_to(url: str) -> None:
         async def body() -> None:
             assert await refused(f"{url}/nothing") == f"{url}/nothing answered 404 Not Found"
             assert "named no endpoint within 0.1 seconds" in await refused(f"http://127.0.0.1:{port}/sse", timeout=0.1)
-            assert "cannot be connected to" in await refused("ftp://127.0.0.1/sse")
+            assert "is not the URL of a server" in await refused("ftp://127.0.0.1/sse")
             for answer, reason in [
-                (httpx2.Response(200, text="hello"), "'text/event-stream', got 'text/plain'"),
-                (httpx2.Response(302, headers={"location": "/"}), "http://here.example/sse answered 302 Found"),
+                (httpx2.Response(200, text="hello"), "http://here.example/sse answered 200 OK with text/plain"),
+                (httpx2.Response(302, headers={"location": "/"}), "redirects without end"),
+                (
+                    httpx2.Response(302, headers={"location": "http://evil.example/?secret"}),
+                    "http://here.example/sse answered 302 Found: it redirects to http://evil.example/",
+                ),
                 (stream_of(""), "closed the stream before it named its endpoint"),
                 (stream_of("data: {}\n\n"), "closed the stream before it named its endpoint"),
                 (stream_of(elsewhere), "of another origin: http://evil.example/messages"),
                 (stream_of(origins), "of another origin: https://here.example/messages"),
                 (stream_of("event: endpoint\ndata: http://[/\n\n"), "of another origin"),
-                (stream_of("event: endpoint\ndata: http://here.example:x/\n\n"), "cannot be connected to"),
-                (stream_of("data: " + "x" * 2000), "byte limit"),
+                (stream_of("event: endpoint\ndata: http://here.example:x/\n\n"), "an endpoint that is no URL"),
+                (stream_of("event: endpoint\ndata: /" + "x" * 2000 + "\n\n"), "closed the stream before it named"),
             ]:
 
                 def serve(request: httpx2.Request, answer: httpx2.Response = answer) -> httpx2.Response:
@@ -669,7 +675,7 @@ def test_servers_that_cannot_be_connected_to(url: str) -> None:
                 assert "u:p" not in said
 
         go(body)
-    assert "cannot be connected to" in anyio.run(refused, f"http://127.0.0.1:{port}/sse")
+    assert "no answer from" in anyio.run(refused, f"http://127.0.0.1:{port}/sse")
 
 
 def test_what_a_client_makes_of_a_stream() -> None:
@@ -691,7 +697,7 @@ def test_what_a_client_makes_of_a_stream() -> None:
             received = [await transport.receive() for _ in range(5)]
             assert received == [['{"a":\n"é"}'.encode()], [b"[1]"], [b"[2]"], (), ()]
             await transport.send([b"1", b"2"])
-            with pytest.raises(ConnectionClosed, match="the server refused a message: 404 Not Found"):
+            with pytest.raises(ConnectionClosed, match="answered 404 Not Found"):
                 await transport.send([b"3", b"4"])
             await transport.close()
             await transport.close()
@@ -700,6 +706,60 @@ def test_what_a_client_makes_of_a_stream() -> None:
 
     go(body)
     assert posted == [("http://here.example/mcp/post?x=1", data) for data in (b"1", b"2", b"3")]
+
+
+class Answers(httpx2.AsyncByteStream):
+    """A body that goes on and on, and tells how much of it was read."""
+
+    def __init__(self, part: bytes, pause: float = 0) -> None:
+        self._part = part
+        self._pause = pause
+        self.read = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            await anyio.sleep(self._pause)
+            self.read += len(self._part)
+            yield self._part
+
+
+@pytest.mark.parametrize("status", [202, 400])
+def test_an_answer_to_a_post_is_not_read_without_end(status: int) -> None:
+    """Two megabytes that unpack to two gigabytes, a body without end, and one that trickles."""
+    packed = gzip.compress(b"x" * 2**26)
+    bodies = [(Answers(packed * 8), "gzip"), (Answers(b" " * 2**16), "identity"), (Answers(b" ", 0.01), "identity")]
+
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET":
+            return stream_of("event: endpoint\ndata: /post\n\n")
+        body, encoding = bodies[int(request.content)]
+        headers = {"content-type": "text/plain", "content-encoding": encoding}
+        return httpx2.Response(status, headers=headers, stream=body)
+
+    async def body() -> None:
+        async with scripted(serve) as http, sse("http://here.example/sse", client=http) as transport:
+            for number in range(3):
+                with pytest.raises(ConnectionClosed, match=r"400 Bad Request$") if status == 400 else nullcontext():
+                    await transport.send([b"%d" % number])
+
+    tracemalloc.start()
+    begun = time.monotonic()
+    go(body)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 32 * 2**20
+    assert time.monotonic() - begun < 5
+    assert all(one.read <= len(packed) * 8 + 2**17 for one, _ in bodies)
+
+
+def test_no_log_shows_where_messages_go(caplog: pytest.LogCaptureFixture, url: str) -> None:
+    async def body() -> None:
+        async with Model.connect(sse(f"{url}/sse?token=query")) as client:
+            await client.list_tools()
+
+    with caplog.at_level(logging.DEBUG, "httpx2"):
+        go(body)
+    assert not any(secret in caplog.text for secret in ("session_id", "token=query"))
 
 
 def test_closing_wakes_who_receives(url: str) -> None:

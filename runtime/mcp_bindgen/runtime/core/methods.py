@@ -19,14 +19,14 @@ Carrier = Literal["message", "embedded"]
 
 @dataclass(frozen=True)
 class HeaderParams:
-    """Where the arguments of a request are, and the JSON Schema that may ask to repeat them in HTTP headers.
+    """Where HTTP headers may repeat arguments of a request: the schema of what is called asks for it.
 
     Attributes:
-        listed_by: The method whose results hold the schema.
-        items: The member of such a result that holds the entries.
-        name: The member by which an entry is named, in the list and in the request.
-        schema: The member of an entry that is the schema.
-        arguments: The member of the request's params that holds the arguments.
+        listed_by: The method that lists what can be called.
+        items: The field of its result that holds the items.
+        name: The field by which an item is named.
+        schema: The field of an item with the JSON Schema of its arguments.
+        arguments: The field of the request's params with the arguments.
     """
 
     listed_by: str
@@ -53,7 +53,7 @@ class Request(Generic[Params, Result, Answer]):
         carrier: A message of its own, or embedded in results and params of others.
         capabilities: Sender -> the capability that must be declared before that side may send it.
         named_by: The field of its params that names what it is about, where HTTP headers repeat it.
-        header_params: Where to find the arguments that HTTP headers may repeat.
+        header_params: Where HTTP headers may repeat its arguments, if they may.
     """
 
     name: str

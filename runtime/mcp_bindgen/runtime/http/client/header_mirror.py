@@ -19,6 +19,7 @@ class HeaderMirror:
 
     Args:
         revision: The revision that is spoken.
+        methods: Its methods, by name.
     """
 
     def __init__(self, revision: Revision) -> None:
@@ -54,11 +55,11 @@ class HeaderMirror:
         if rule is None:
             return answer
         entries = getattr(answer, rule.items)
-        fine = [entry for entry in entries if self._is_fine(rule, jsonrpc.plain(entry))]
+        fine = [entry for entry in entries if self._is_fine(rule, entry)]
         return answer if len(fine) == len(entries) else answer.model_copy(update={rule.items: fine})
 
-    def _is_fine(self, rule: HeaderParams, entry: dict[str, Any]) -> bool:
-        name, schema = entry[rule.name], entry[rule.schema]
+    def _is_fine(self, rule: HeaderParams, entry: Any) -> bool:
+        name, schema = getattr(entry, rule.name), jsonrpc.plain(getattr(entry, rule.schema))
         self._schemas.pop((rule, name), None)
         try:
             if header_params(schema):

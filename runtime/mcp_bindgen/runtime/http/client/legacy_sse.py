@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 
 import anyio
 import httpx2
 
-from ...core.errors import ConnectionClosed
+from ...core.errors import ConnectionClosed, Refused
 from ...core.transport import MAX_MESSAGE, Oversized
-from .endpoint import place, reason, status
+from ..event_stream import Event, EventDecoder
+from ._endpoint import EVENTS, JSON, Endpoint, media_type, open_endpoint, reason
 
 log = logging.getLogger("mcp_bindgen")
 
-_FIELDS = 64  # bytes of an event beside its data
+_CONNECTIONS = 2  # the stream, and one for messages
+_POST = {"content-type": JSON}
 
 
 class SseClientTransport:
@@ -25,29 +26,24 @@ class SseClientTransport:
     Args:
         response: The stream.
         events: The events in it.
-        post: Posts a message.
+        messages: Where messages are posted to.
     """
 
-    def __init__(
-        self,
-        response: httpx2.Response,
-        events: AsyncIterator[httpx2.ServerSentEvent],
-        post: Callable[..., Awaitable[httpx2.Response]],
-    ) -> None:
+    def __init__(self, response: httpx2.Response, events: AsyncIterator[Event], messages: Endpoint) -> None:
         self._response = response
         self._events = events
-        self._post = post
+        self._messages = messages
         self._reading = anyio.CancelScope()
         self._open = True
 
     async def receive(self) -> Sequence[bytes | Oversized]:
-        """The next message."""
+        """Receive the next message."""
         with anyio.CancelScope() as self._reading:
             try:
                 while self._open:
-                    event = await anext(self._events)
-                    if event.event == "message" and event.data:
-                        return [event.data.encode()]
+                    type_, data = await anext(self._events)
+                    if type_ == "message" and data:
+                        return [data]
             except StopAsyncIteration:
                 pass
             except (httpx2.HTTPError, httpx2.StreamError) as error:
@@ -55,19 +51,14 @@ class SseClientTransport:
         return ()
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Sends messages, one after the other."""
+        """Send messages, one after the other."""
         for message in messages:
             if not self._open:
                 raise ConnectionClosed("the connection is closed")
-            try:
-                answer = await self._post(content=message)
-            except httpx2.HTTPError as error:
-                raise ConnectionClosed(f"a message could not be sent: {reason(error)}") from None
-            if not answer.is_success:
-                raise ConnectionClosed(f"the server refused a message: {status(answer)}")
+            await self._messages.post(message, _POST)
 
     async def close(self) -> None:
-        """Closes the stream, which is how the server learns of it."""
+        """Close the stream, which is how the server learns of it."""
         self._open = False
         self._reading.cancel()
         with anyio.CancelScope(shield=True):
@@ -83,64 +74,46 @@ async def sse(
     limit: int = MAX_MESSAGE,
     client: httpx2.AsyncClient | None = None,
 ) -> AsyncGenerator[SseClientTransport]:
-    """Connects to a server over HTTP with server-sent events.
+    """Connect to a server over HTTP with server-sent events.
 
     Args:
         url: Where the server opens streams, such as `http://localhost:8000/sse`.
         headers: Sent with each request, for example to authenticate.
         timeout: Seconds to wait for the connection, and for each message to be taken; a stream may be silent for ever.
-        limit: The largest message, in bytes; a larger one ends the connection.
+        limit: The largest message, in bytes; of a larger one only the fact is passed on.
         client: Sends the requests, and stays open; by default one that lasts as long as the connection.
 
     Raises:
         ConnectionClosed: The server cannot be reached, or does not speak this transport.
     """
-    where = place(httpx2.URL(url))
-    waiting = httpx2.Timeout(timeout, read=None)
     async with AsyncExitStack() as stack:
-        if client is None:
-            client = await stack.enter_async_context(httpx2.AsyncClient())
+        endpoint = await stack.enter_async_context(open_endpoint(url, client, headers, timeout, limit, _CONNECTIONS))
         try:
             with anyio.fail_after(timeout):
-                source = await stack.enter_async_context(
-                    client.sse(url, headers=headers, timeout=waiting, max_event_size=limit + _FIELDS)
-                )
-                if source.response.status_code != 200:
-                    raise ConnectionClosed(f"{where} answered {status(source.response)}")
-                source.response.encoding = "utf-8"
-                events = aiter(source)
-                endpoint = await _endpoint(events, source.response.url)
+                response = await stack.enter_async_context(endpoint.request("GET", {"accept": EVENTS}))
+                if response.status_code != 200 or media_type(response) != EVENTS:
+                    raise Refused(response.status_code, endpoint.refusal(response))
+                events = _events(response, limit)
+                messages = await _messages_endpoint(endpoint, response, events)
         except TimeoutError:
-            raise ConnectionClosed(f"{where} named no endpoint within {timeout:g} seconds") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-            raise ConnectionClosed(f"{where} cannot be connected to: {reason(error)}") from None
-        _hide(str(endpoint), stack)
-        more = {**(headers or {}), "content-type": "application/json"}
-        post = partial(client.post, endpoint, headers=more, timeout=timeout, follow_redirects=False)
-        transport = SseClientTransport(source.response, events, post)
+            raise ConnectionClosed(f"{endpoint.place} named no endpoint within {timeout:g} seconds") from None
+        transport = SseClientTransport(response, events, stack.enter_context(messages.hiding_secrets()))
         try:
             yield transport
         finally:
             await transport.close()
 
 
-async def _endpoint(events: AsyncIterator[httpx2.ServerSentEvent], url: httpx2.URL) -> httpx2.URL:
-    """Where the server wants messages; on the origin of its stream, or else it could have us write to others."""
-    async for event in events:
-        if event.event == "endpoint":
-            endpoint = url.join(event.data)
-            if endpoint.origin != url.origin:
-                raise ConnectionClosed(f"{place(url)} named an endpoint of another origin: {place(endpoint)}")
-            return endpoint
-    raise ConnectionClosed(f"{place(url)} closed the stream before it named its endpoint")
+async def _events(response: httpx2.Response, limit: int) -> AsyncIterator[Event]:
+    decoder = EventDecoder(limit)
+    async for chunk in response.aiter_bytes():
+        for event in decoder.feed(chunk):
+            yield event
 
 
-def _hide(secret: str, stack: AsyncExitStack) -> None:
-    """Keeps requests to a URL out of the log: who knows it can speak in this session."""
-
-    def harmless(record: logging.LogRecord) -> bool:
-        return secret not in record.getMessage()
-
-    requests = logging.getLogger("httpx2")
-    requests.addFilter(harmless)
-    stack.callback(requests.removeFilter, harmless)
+async def _messages_endpoint(endpoint: Endpoint, response: httpx2.Response, events: AsyncIterator[Event]) -> Endpoint:
+    """Wait for the event that says where the server wants messages."""
+    async for type_, data in events:
+        if type_ == "endpoint" and isinstance(data, bytes):
+            return endpoint.join(response.url, data.decode("utf-8", "replace"))
+    raise ConnectionClosed(f"{endpoint.place} closed the stream before it named its endpoint")

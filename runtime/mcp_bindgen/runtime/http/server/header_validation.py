@@ -10,6 +10,7 @@ from ...core.envelope import parse
 from ...core.errors import MethodNotFound
 from ...core.link import Link
 from ...core.methods import HeaderParams
+from ...core.model import wire_name
 from ...core.revision import Dispatcher
 from ...endpoint.server import Service
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params
@@ -74,7 +75,8 @@ class ArgumentSchemas:
             text: bytes = await handler(link, None, jsonrpc.typed_params(route.method, wire))
             page = parse(text)
             asks = ANNOTATION.encode() in text
-            found |= {item[rule.name]: item[rule.schema] if asks else None for item in page[rule.items]}
+            items, name, schema = map(wire_name, (rule.items, rule.name, rule.schema))
+            found |= {item[name]: item[schema] if asks else None for item in page[items]}
             if "nextCursor" not in page or page["nextCursor"] == wire.get("cursor"):
                 return found
             wire["cursor"] = page["nextCursor"]

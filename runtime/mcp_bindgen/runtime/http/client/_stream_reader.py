@@ -1,4 +1,4 @@
-"""Streams that a client hears to their end, over as many connections as it takes (MCP, "Transports": Resumability)."""
+"""Read streams of events to their end, over as many connections as it takes (MCP, "Transports": Resumability)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import anyio
 import httpx2
 
-from ...core.errors import ConnectionClosed, Refused
+from ...core.envelope import read_envelopes
+from ...core.errors import ConnectionClosed, ProtocolError, Refused
+from ...core.jsonrpc import peek_answer
 from ...core.transport import Lost, Oversized
-from ..event_stream import EventStream
-from .endpoint import EVENTS, Endpoint, kind
-from .envelope import answers
+from ..event_stream import EventDecoder
+from ._endpoint import EVENTS, Endpoint, media_type
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -21,11 +22,11 @@ Deliver = Callable[[Sequence[Incoming]], Awaitable[None]]
 
 _FAILURES = 5  # in a row, after which an answer is given up
 _GRACE = 0.2  # seconds for the server to end a stream after the answer, so that its connection can be used again
-_NOT_NOW = frozenset({408, 409, 425, 429, 500, 502, 503, 504})  # statuses that may change if one asks again
+_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504})  # statuses that may change if one asks again
 
 
-class Listener:
-    """Passes on what comes in streams.
+class StreamReader:
+    """Pass on the messages that come in streams.
 
     Args:
         endpoint: Where they come from.
@@ -36,23 +37,23 @@ class Listener:
         self._endpoint = endpoint
         self._deliver = deliver
 
-    async def follow(self, response: httpx2.Response, stream: EventStream, id_: int | None) -> bool:
-        """Passes on what comes in a response until it ends or breaks off.
+    async def read(self, response: httpx2.Response, events: EventDecoder, id_: int | None) -> bool:
+        """Pass on the messages in a response until it ends or breaks off.
 
         Args:
             response: The response.
-            stream: The stream that it is a part of.
+            events: Decodes the stream that it is a part of.
             id_: The request of ours that it answers.
 
         Returns:
             Whether the answer was there.
         """
         answered = False
-        stream.begin()
+        events.connect()
         with anyio.CancelScope() as scope:
             try:
                 async for chunk in response.aiter_bytes():
-                    messages = stream.feed(chunk)
+                    messages = [data for type_, data in events.feed(chunk) if type_ == "message" and data]
                     if messages:
                         await self._deliver(messages)
                     if not answered and id_ is not None and any(answers(message, id_) for message in messages):
@@ -62,11 +63,11 @@ class Listener:
                 log.debug("a stream of %s broke off: %r", self._endpoint.place, error)
         return answered
 
-    async def reopen(self, stream: EventStream, headers: Mapping[str, str], id_: int | None) -> None:
-        """Asks for a stream whenever it ends: until the answer to a request was there, or else for ever.
+    async def resume(self, events: EventDecoder, headers: Mapping[str, str], id_: int | None) -> None:
+        """Ask for a stream whenever it ends: until the answer to a request was there, or else for ever.
 
         Args:
-            stream: The stream.
+            events: Decodes the stream.
             headers: Sent each time.
             id_: The request of ours that it answers.
 
@@ -76,22 +77,32 @@ class Listener:
         """
         failures = 0
         while True:
-            heard = stream.heard
-            more = {**headers, "accept": EVENTS}
-            if stream.last_id is not None:
-                more["last-event-id"] = stream.last_id
+            received = events.received
+            last = {} if events.last_id is None else {"last-event-id": events.last_id}
             try:
-                async with self._endpoint.request("GET", more, patient=True) as response:
-                    if response.status_code == 200 and kind(response) == EVENTS:
-                        if await self.follow(response, stream, id_):
+                async with self._endpoint.request("GET", {**headers, "accept": EVENTS, **last}) as response:
+                    if response.status_code == 200 and media_type(response) == EVENTS:
+                        if await self.read(response, events, id_):
                             return
-                    elif response.status_code not in _NOT_NOW:
+                    elif response.status_code not in _TRANSIENT:
                         raise Refused(response.status_code, self._endpoint.refusal(response))
             except Refused:
                 raise
             except ConnectionClosed as error:
                 log.debug("a stream cannot be opened: %s", error)
-            failures = 0 if stream.heard > heard else failures + 1
+            failures = 0 if events.received > received else failures + 1
             if id_ is not None and failures == _FAILURES:
                 raise ConnectionClosed(f"{self._endpoint.place} ended the stream before the answer")
-            await anyio.sleep(stream.pause(failures))
+            await anyio.sleep(events.retry_after(failures))
+
+
+def answers(message: bytes | Oversized, id_: int) -> bool:
+    """Tell whether a message, or one of a batch, answers a request of ours."""
+    data = message.head if isinstance(message, Oversized) else message
+    quick = peek_answer(data)
+    if quick is not None:
+        return quick == id_
+    try:
+        return any(one.is_answer and one.id == id_ for one in read_envelopes(data)[0])
+    except ProtocolError:
+        return False
