@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from ..finding import Comparison, Finding, Impact, Plane
+from .terminal import Terminal, printable
 from .words import IMPACTS, OUTCOMES, PLANES, by_rule, grouped, on, plural, reached, sentence, severities, verdict_of
 
 _INDENT = 20
@@ -35,17 +35,10 @@ def text(comparisons: Sequence[Comparison], *, width: int = 80, colour: bool = F
     return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
 
 
-class _Printer:
+class _Printer(Terminal):
     def __init__(self, width: int, colour: bool, witness: bool) -> None:
-        self.width, self.colour, self.witness = max(width, 40), colour, witness
-
-    def style(self, text: str, code: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
-
-    def folded(self, text: str, indent: int) -> list[str]:
-        """`text` in lines that fit behind `indent` columns."""
-        lines = textwrap.wrap(_printable(text), self.width - indent, break_on_hyphens=False)
-        return [" " * indent + line for line in lines]
+        super().__init__(width, colour)
+        self.witness = witness
 
     # --- summary ------------------------------------------------------------------------------------------------
 
@@ -137,5 +130,5 @@ def _witness(finding: Finding) -> str:
 
 
 def _printable(text: str) -> str:
-    """`text` in one line, without what a terminal would obey: schemas come from anywhere."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(text.split()))
+    """`text` in one line."""
+    return printable(" ".join(text.split()))
