@@ -180,6 +180,21 @@ def test_what_is_given_counts_where_it_is_clear(tmp_path: Path) -> None:
     assert found == ["3:24 types.CallToolResult(content=)", "5:24 types.CallToolResult(content=)"]
 
 
+def test_calls_of_what_may_be_something_else_are_marked(tmp_path: Path) -> None:
+    code = (
+        f"{HEAD}async def f(x: 'Client | Other'):\n    await x.list_tools(cursor=1)\n    await x.initialize(meta=1)\n"
+    )
+    assert {one[-1] for one in uses(code, tmp_path, "2025-11-25", "2026-07-28")} == {"?"}
+    code = f"{HEAD}class Own(mcp.Tool): ...\nOwn(execution=1)\n"
+    assert uses(code, tmp_path, "2025-11-25", "2026-07-28") == ["3:5 types.Tool(execution=)"]
+
+
+def test_the_encoding_of_a_file_counts(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_bytes(f"# coding: latin-1\n{TASK}'\u00e4'; mcp.Task\n".encode("latin-1"))
+    places = [(use["line"], use["column"]) for use in found("2025-11-25", "2026-07-28", tmp_path)]
+    assert places == [(3, 5), (4, 10)]
+
+
 def test_handlers_are_judged_by_what_they_say(tmp_path: Path) -> None:
     head = f"{HEAD}class Own(Server):\n    def call_tool(self, params, ctx)"
     assert uses(f"{head}: ...\n", tmp_path, "2025-11-25", "2026-07-28") == ["3:9 Server.call_tool"]
