@@ -9,8 +9,8 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import anyio
@@ -31,6 +31,7 @@ from mcp_bindgen.runtime import (
     serve,
 )
 from mcp_bindgen.runtime.core.errors import Refused
+from mcp_bindgen.runtime.core.revision import Dispatcher
 from mcp_bindgen.runtime.entrypoints import connect as connecting
 from mcp_bindgen.runtime.entrypoints.connect import forget
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, entry
@@ -374,18 +375,13 @@ def test_a_stateless_server_that_lists_only_stateful_revisions(probe: str) -> No
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Any:
+def later() -> Any:
     """A client of a later stateless revision, with the words of the one that is known."""
-    package = ModuleType("later_bindings")
     known: Any = bindings(STATELESS)
-    package.REVISION = "2027-01-01"  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "later_bindings", package)
-    for name in ("types", "methods", "dispatcher", "server", "client"):
-        monkeypatch.setitem(sys.modules, f"later_bindings.{name}", getattr(known, name, None) or known)
+    revision = replace(known.REVISION, name="2027-01-01")
 
     class Later(known.Client):  # type: ignore[misc]
-        bindings = "later_bindings"
-        revision = "2027-01-01"
+        dispatcher = Dispatcher(revision, "client", *known.dispatcher.CLIENT.routes.values())
 
     return Later
 
