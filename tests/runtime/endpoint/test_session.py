@@ -1247,7 +1247,7 @@ async def test_when_the_server_goes_calls_fail() -> None:
         assert {str(failure) for failure in failures} == {"the other side closed the connection"}
         await ask()
         with pytest.raises(ConnectionClosed):
-            await caller.notify_roots_list_changed()
+            await caller.notify(methods.PROGRESS, mcp.ProgressNotificationParams(progress=1, progress_token=1))
 
 
 @asynccontextmanager
