@@ -19,7 +19,8 @@ import typer.main
 from mcp_bindgen.cli.app import app
 from mcp_bindgen.emit import MARK
 from mcp_bindgen.spec import Store
-from tests.support.helpers import COMMAND, ROOT, Done, bindgen, draft, inside, python, save, small, snapshot
+from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside, python, save, snapshot
+from tests.support.small_schemas import draft, small
 
 REVISION = "2025-11-25"
 OWN = ("--out", "out", "--package", "acme.mcp")

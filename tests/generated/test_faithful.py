@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.spec import Store
-from tests.support.instances import Instances, damaged
+from tests.support.json_instances import Instances, damaged
 
 STORE = Store()
 EXAMPLES = int(os.environ.get("FAITHFUL_EXAMPLES", "25"))

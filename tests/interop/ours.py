@@ -16,7 +16,7 @@ from mcp_bindgen.runtime.core.capabilities import is_declared
 from mcp_bindgen.runtime.endpoint.result_cache import ResultCache
 from mcp_bindgen.runtime.eras.stateless.request_meta import LOG_LEVEL
 from tests.interop.report import Report
-from tests.support.wire import bindings
+from tests.support.checked_connections import bindings
 
 TOOLS = {"add", "cancelled", "change", "count", "echo", "fail", "kinds", "pause", "roots", "sample", "say", "touch"}
 ROOTS = ("file:///projects/one", "file:///projects/two")

@@ -24,7 +24,8 @@ from anyio import to_thread
 from mcp_bindgen.protocol.model import Sender
 from mcp_bindgen.scaffold import features as scaffold_features
 from tests.interop.processes import MODULES, SDK_SERVER, free_port, listening
-from tests.support.helpers import Done, execute, save
+from tests.support.checked_connections import bounded
+from tests.support.commands import Done, execute, save
 from tests.support.skeleton_clients import (
     LATEST,
     STATELESS,
@@ -51,7 +52,6 @@ from tests.support.skeletons import (
     search_path,
     serving,
 )
-from tests.support.wire import bounded
 
 pytestmark = [
     pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once

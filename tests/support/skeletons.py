@@ -27,7 +27,7 @@ from mcp_bindgen.protocol.calls import receives
 from mcp_bindgen.protocol.model import Sender
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import Store
-from tests.support.helpers import inside, save
+from tests.support.commands import inside, save
 
 STORE = Store()
 REVISIONS = tuple(STORE.pins)

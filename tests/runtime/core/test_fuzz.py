@@ -14,7 +14,7 @@ import pytest
 from mcp_bindgen.runtime.core.errors import ProtocolError
 from mcp_bindgen.runtime.core.events import Rejected, Requested, State
 from mcp_bindgen.runtime.core.peer import Peer
-from tests.support.wire import (
+from tests.support.checked_connections import (
     INITIALIZED,
     answer,
     copied,

@@ -25,8 +25,7 @@ from mcp_bindgen.runtime.core.jsonrpc import typed_params
 from mcp_bindgen.runtime.core.peer import Peer
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.instances import Instances
-from tests.support.wire import (
+from tests.support.checked_connections import (
     INITIALIZED,
     STATEFUL,
     answer,
@@ -45,6 +44,7 @@ from tests.support.wire import (
     spelled,
     words,
 )
+from tests.support.json_instances import Instances
 
 LATEST = "2025-11-25"
 BATCHING = "2025-03-26"

@@ -36,9 +36,7 @@ from mcp_bindgen.runtime.entrypoints.connect import forget
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, entry
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.helpers import ROOT, inside
-from tests.support.http_script import Heard, Server, serving
-from tests.support.wire import (
+from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,
     Raw,
@@ -52,6 +50,8 @@ from tests.support.wire import (
     running,
     until,
 )
+from tests.support.commands import ROOT, inside
+from tests.support.scripted_http_server import Heard, Server, serving
 
 REVISIONS = [*STATEFUL, STATELESS]
 CLIENTS = [bindings(revision).Client for revision in REVISIONS]
