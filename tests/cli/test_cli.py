@@ -75,7 +75,7 @@ def test_the_commands() -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help_shows_an_example(words: tuple[str, ...]) -> None:
-    done = bindgen(*words, "--help")
+    done = inside(*words, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     text = " ".join(done.stdout.split())
     if words in GROUPS:
@@ -110,8 +110,9 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
         ("schema", "verify", "2025-11-52", ROOT / "schema" / REVISION / "schema.json"),
     ],
 )
-def test_an_unknown_revision(arguments: tuple[object, ...], tmp_path: Path) -> None:
-    line = refused(bindgen(*arguments, cwd=tmp_path))
+def test_an_unknown_revision(arguments: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = refused(inside(*arguments))
     assert "no revision '2025-11-52'; did you mean 2025-11-25?" in line
     assert all(revision in line for revision in REVISIONS)
 
@@ -254,7 +255,7 @@ def test_methods_on_a_terminal_are_folded_but_whole() -> None:
 
 
 def test_show_a_definition() -> None:
-    done = bindgen("show", REVISION, "Tool")
+    done = inside("show", REVISION, "Tool")
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
@@ -265,11 +266,11 @@ def test_show_a_definition() -> None:
 
 
 def test_show_a_method() -> None:
-    assert bindgen("show", REVISION, "tools/call").stdout == bindgen("show", REVISION, "CallToolRequest").stdout
+    assert inside("show", REVISION, "tools/call").stdout == inside("show", REVISION, "CallToolRequest").stdout
 
 
 def test_show_as_json() -> None:
-    shown = json.loads(bindgen("show", "2024-11-05", "Annotated", "--json").stdout)
+    shown = json.loads(inside("show", "2024-11-05", "Annotated", "--json").stdout)
     assert (shown["name"], shown["revision"], shown["type"]) == ("Annotated", "2024-11-05", "object")
     assert (shown["hoisted"], shown["deprecated"], shown["otherMembers"]) == (False, None, "any JSON")
     (field,) = shown["fields"]
@@ -285,7 +286,7 @@ def test_show_as_json() -> None:
 
 @pytest.mark.parametrize(("wrong", "near"), [("Toool", "Tool"), ("tools/cal", "tools/call"), ("xyzzy", "methods")])
 def test_show_something_unknown(wrong: str, near: str) -> None:
-    line = refused(bindgen("show", REVISION, wrong))
+    line = refused(inside("show", REVISION, wrong))
     assert f"no definition or method {wrong!r}" in line
     assert near in line.partition(";")[2]
 
@@ -313,13 +314,13 @@ def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
     done = bindgen("schema", "verify", "2030-01-31", upstream, *here)
     assert (done.returncode, done.stdout) == (0, "2030-01-31: same structure, the pinned file\n")
 
-    done = bindgen("schema", "verify", "2030-01-31", save(tmp_path / "small.json", small()), *here)
+    done = inside("schema", "verify", "2030-01-31", save(tmp_path / "small.json", small()), *here)
     assert done.returncode == 1
     assert "/$defs/Shelf: gone\n" in done.stdout
     assert "/$defs/FindBookRequest: new\n" in done.stdout
     assert re.fullmatch(r"2030-01-31: \d+ differences in structure\n", done.stderr)
 
-    done = bindgen("schema", "status", *here)
+    done = inside("schema", "status", *here)
     assert done.returncode == 1, "docs.toml has no words for most of it"
     assert re.search(r"^2030-01-31 +as pinned +0 +28 +\d+/28 +\d+/\d+$", done.stdout, re.MULTILINE)
 
@@ -329,7 +330,7 @@ def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
 
 
 def test_the_committed_schema_folder_is_sound() -> None:
-    done = bindgen("schema", "status")
+    done = inside("schema", "status")
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split()[:3] for line in done.stdout.splitlines()[1:]] == [[name, "as", "pinned"] for name in REVISIONS]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import keyword
-import os
 import sys
 import time
 from importlib.util import module_from_spec, spec_from_loader
@@ -30,6 +29,7 @@ from mcp_bindgen.runtime import contract as runtime
 from mcp_bindgen.spec import BadInput
 from tests.support import hostile_contract as hostile
 from tests.support.contract_strategies import inputs, taking, tool, values
+from tests.support.effort import examples
 
 TEXT = {"type": "string"}
 STRING = Scalar("string")
@@ -90,7 +90,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@settings(max_examples=300 if os.environ.get("CI") else 40, deadline=None, suppress_health_check=UNCHECKED)
+@settings(max_examples=examples(20, 300), deadline=None, suppress_health_check=UNCHECKED)
 @given(st.data())
 def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObject) -> None:
     schema = data.draw(inputs())
@@ -465,7 +465,7 @@ def test_damaged_files_are_refused(name: str, text: str, reason: str, tmp_path: 
     assert reason in str(caught.value)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=UNCHECKED)
+@settings(max_examples=examples(20, 40), deadline=None, suppress_health_check=UNCHECKED)
 @given(description=ODD, schema=inputs(), name=st.sampled_from(["c.yaml", "c.json"]))
 def test_what_is_written_reads_the_same(description: str, schema: Any, name: str, tmp_path: Path) -> None:
     document = tool(schema, description=description)

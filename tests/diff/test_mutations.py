@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import permutations
+from itertools import pairwise, permutations
 from random import Random
 from typing import Any
 
@@ -20,13 +20,14 @@ from mcp_bindgen.protocol.model import Ref, Sender, references
 from mcp_bindgen.spec import EffectiveSchema, Store
 from mcp_bindgen.spec.document import normalise
 from tests.support.closed_schemas import Closed, Schema, as_schemas, named, without_envelope
+from tests.support.effort import cases, examples
 from tests.support.impacts import Reach
 from tests.support.schema_locations import Places
 from tests.support.schema_mutations import Expected, Mutation, bundles, mutations
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
-WANTED = int(os.environ.get("DIFF_MUTATIONS", "420"))
+WANTED = int(os.environ.get("DIFF_MUTATIONS", examples(120, 420)))
 """How many mutations of each revision: there are five."""
 
 SAMPLES = 6
@@ -303,7 +304,7 @@ def flow(what: str, old: str, new: str, sender: Sender, new_client: bool) -> Flo
     return Flow(what, new if new_sends else old, old if new_sends else new, new_sends)
 
 
-PAIRS = list(permutations(REVISIONS, 2))
+PAIRS = cases(permutations(REVISIONS, 2), quick=[*pairwise(REVISIONS), *pairwise(REVISIONS[::-1])])
 SHAPES = ("field-", "type-", "const-", "enum-", "union-", "constraint-", "became-", "number-", "integer-")
 """The beginnings of rules about types."""
 

@@ -49,6 +49,7 @@ def test_a_dry_run_writes_nothing_and_an_occupied_folder_is_refused(variant: Var
         assert snapshot(out) == files
 
 
+@pytest.mark.full
 @pytest.mark.flaky(reruns=1)  # pip asks the package index for what builds the project
 @pytest.mark.parametrize("name", ["server-2025-11-25-all-stdio-contract", "client-2025-11-25-all-stdio"])
 def test_what_to_do_next_can_be_pasted_into_a_shell(name: str, tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.full
 def test_projects_with_a_contract_pass_their_tests(tmp_path: Path) -> None:
     contract = tmp_path / "weather.yaml"
     contract.write_text(CONTRACT, "utf-8")

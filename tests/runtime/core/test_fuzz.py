@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -29,8 +28,9 @@ from tests.support.checked_connections import (
     spelled,
     strictly,
 )
+from tests.support.effort import examples
 
-MUTATIONS = 120_000 if os.environ.get("CI") else 20_000
+MUTATIONS = examples(10_000, 120_000)
 PARTS = 8
 DEEPEST = 150
 BUSY = "busy"

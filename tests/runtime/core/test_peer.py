@@ -44,6 +44,7 @@ from tests.support.checked_connections import (
     spelled,
     words,
 )
+from tests.support.effort import examples
 from tests.support.json_instances import Instances
 
 LATEST = "2025-11-25"
@@ -809,7 +810,7 @@ def test_asking_for_progress_keeps_what_else_is_said() -> None:
 # --- the quick way and the slow way ---------------------------------------------------------------------------
 
 run = settings(
-    max_examples=15,
+    max_examples=examples(5, 15),
     deadline=None,
     derandomize=True,
     database=None,

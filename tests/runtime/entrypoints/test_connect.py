@@ -51,6 +51,7 @@ from tests.support.checked_connections import (
     until,
 )
 from tests.support.commands import ROOT, inside
+from tests.support.effort import cases
 from tests.support.scripted_http_server import Heard, Server, serving
 
 REVISIONS = [*STATEFUL, STATELESS]
@@ -129,7 +130,7 @@ def expected(ours: Sequence[str], theirs: Sequence[str]) -> str | type[Exception
     return spoken if spoken in stateful else UnsupportedRevision
 
 
-@pytest.mark.parametrize("count", range(1, 6))
+@pytest.mark.parametrize("count", cases(range(1, 6), quick=[1, 5]))
 def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
     @bounded(60)
     async def meet() -> None:

@@ -27,6 +27,7 @@ from mcp_bindgen.runtime.http.client.transport import http
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request
+from tests.support.effort import cases
 from tests.support.processes import PATIENCE, New, Old, free_port, process, text, uvicorn
 from tests.support.scripted_http_server import Cut, Heard, talking
 
@@ -72,7 +73,7 @@ async def client_of(way: str, kind: Clients, url: str) -> AsyncGenerator[Any]:
             yield client
 
 
-@pytest.mark.parametrize("heard", [0, 1, 25, 200])
+@pytest.mark.parametrize("heard", cases([0, 1, 25, 200], quick=[25]))
 @pytest.mark.parametrize("way", ["connect", "http"])
 def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: str) -> None:
     """What the server said before the kill is heard once and in order, then one clear error; the session goes on."""
@@ -266,6 +267,7 @@ async def _list(client: Any) -> None:
 WORK = [_echo, _count, _ask, _list]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("clients", "seconds"), [(50, 5), pytest.param(200, 60, marks=pytest.mark.slow)], ids=["short", "long"]
 )
@@ -511,6 +513,7 @@ async def soak(url: str, seconds: float) -> None:
         tasks.start_soon(misbehave, until)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seconds", [10, pytest.param(600, marks=pytest.mark.slow)], ids=["short", "long"])
 def test_soak(tmp_path: Path, seconds: float) -> None:
     """Neither memory nor tasks, sessions, streams and listeners grow with time."""

@@ -183,6 +183,7 @@ def no_marker(request: pytest.FixtureRequest) -> Iterator[None]:
         assert not request.getfixturevalue("made").marker.exists()
 
 
+@pytest.mark.full
 def test_the_project_passes_its_tests_and_its_check(made: Made) -> None:
     folder = made.project.folder
     done = execute(sys.executable, "-W", "error", "-m", "pytest", "-q", cwd=folder, **made.variables)
@@ -191,6 +192,7 @@ def test_the_project_passes_its_tests_and_its_check(made: Made) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.full
 def test_all_of_it_type_checks_under_pyright_strict(made: Made) -> None:
     folder = made.project.folder
     include = [folder.name, made.client.name]
@@ -317,6 +319,7 @@ async def test_completion_gives_the_words_of_an_enum(made: Made) -> None:
         assert "\\N{BULLET} \\x00 \\u0041 \\777" in found.values
 
 
+@pytest.mark.full
 def test_five_hundred_tools(tmp_path: Path) -> None:
     """The whole path stays quick; `-rP` shows the figures."""
     watch = Watch()

@@ -21,6 +21,7 @@ import pytest
 from mcp_bindgen.scaffold.project import Project
 from tests.interop.processes import MODULES, node
 from tests.support.commands import Done, execute, inside, save
+from tests.support.effort import cases
 from tests.support.raw_client import LISTS, STATEFUL, STATELESS, exact, raw
 
 EVERYTHING = """
@@ -307,7 +308,9 @@ def meet(real: Real, folder: Path) -> Place:
     return place
 
 
-@pytest.fixture(params=REAL, ids=lambda real: real.name, scope="module")
+@pytest.fixture(
+    params=cases(REAL, quick=[each for each in REAL if not each.is_npm][:1]), ids=lambda real: real.name, scope="module"
+)
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A server and its client."""
     need(request.param)
@@ -337,6 +340,7 @@ def test_typed_calls_work_and_the_client_is_in_sync(place: Place) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 def test_clients_and_their_use_type_check_under_pyright_strict(tmp_path: Path) -> None:
     for real in REAL:
         need(real)

@@ -33,6 +33,7 @@ from tests.support.checked_connections import (
     refusal,
     running,
 )
+from tests.support.effort import examples
 
 LATEST = "2025-11-25"
 ALL: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
@@ -732,7 +733,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
     max_leaves=6,
 )
-quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+quick = settings(max_examples=examples(50, 150), deadline=None, derandomize=True, database=None)
 
 
 def refused(seal: StateSeal, text: str, purpose: object = PURPOSE) -> bool:

@@ -45,6 +45,7 @@ from tests.support.checked_connections import (
     until,
     words,
 )
+from tests.support.effort import examples
 from tests.support.json_instances import Instances
 
 EVERY = [*STATEFUL, STATELESS]
@@ -308,7 +309,7 @@ async def test_answers_that_nobody_asked_for_are_ignored() -> None:
 # --- the quick way and the slow way ---------------------------------------------------------------------------
 
 run = settings(
-    max_examples=25,
+    max_examples=examples(10, 25),
     deadline=None,
     derandomize=True,
     database=None,
