@@ -118,7 +118,7 @@ while True:
 CLIENT = """
 import sys
 import anyio
-from mcp_bindgen.runtime.stdio import stdio
+from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2025_11_25 import Client
 
 

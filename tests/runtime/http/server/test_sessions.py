@@ -1263,8 +1263,8 @@ import uvicorn
 from mcp_bindgen.runtime.http.server.sessions import HttpSessions
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
 from mcp_bindgen.runtime.http.server.streams import Stream
-from mcp_bindgen.runtime.server import Service
-from mcp_bindgen.runtime.stateful import polls
+from mcp_bindgen.runtime.endpoint.server import Service
+from mcp_bindgen.runtime.eras.handshake import polls
 from tests.runtime.http.server.test_sessions import Endpoint, Tools
 
 class Counting(Tools):
