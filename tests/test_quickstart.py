@@ -18,6 +18,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> list[Taken]:
     return take(steps(README.read_text("utf-8")), wheel(folder), folder)
 
 
+@pytest.mark.full
 def test_from_nothing_to_the_first_answer_it_takes_three_commands_and_less_than_two_minutes(path: list[Taken]) -> None:
     assert len(path) <= COMMANDS
     assert path[0].step.installs
@@ -26,6 +27,7 @@ def test_from_nothing_to_the_first_answer_it_takes_three_commands_and_less_than_
     assert sum(taken.seconds for taken in path) < SECONDS
 
 
+@pytest.mark.full
 def test_the_commands_print_what_the_readme_shows(path: list[Taken]) -> None:
     for taken in path:
         assert taken.as_shown, "\n".join([f"$ {taken.step.command}", *taken.printed])

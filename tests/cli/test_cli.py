@@ -375,6 +375,7 @@ def test_a_package_of_ones_own_can_be_imported(own: Path) -> None:
     assert {"call_tool", "get_prompt", "on_create_message", "notify_initialized"} <= set(names)
 
 
+@pytest.mark.full
 def test_only_some_capabilities(own: Path, tmp_path: Path) -> None:
     done = bindgen("generate", REVISION, *OWN, "--only", "tools", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

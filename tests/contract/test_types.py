@@ -343,6 +343,7 @@ def test_everything_hostile_becomes_models(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.full
 def test_the_models_of_500_tools_take_seconds() -> None:
     document = hostile.many(500)
     start = time.process_time()

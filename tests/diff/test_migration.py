@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 from mcp_bindgen.spec import Store
 from tests.support.commands import ROOT, execute, inside
+from tests.support.effort import cases
 from tests.support.package_api import offer
 from tests.support.package_differences import Truth, uses_of_everything
 
@@ -33,7 +34,7 @@ def found(old: str, new: str, path: Path, *options: str) -> list[dict[str, Any]]
 # --- everything that differs between two packages, and nothing else ------------------------------------------------
 
 
-@pytest.mark.parametrize(("old", "new"), list(permutations(REVISIONS, 2)))
+@pytest.mark.parametrize(("old", "new"), cases(permutations(REVISIONS, 2), quick=[*pairwise(REVISIONS)]))
 def test_all_that_differs_between_two_packages_is_found_and_nothing_else(old: str, new: str, tmp_path: Path) -> None:
     file = tmp_path / "everything.py"
     file.write_text(uses_of_everything(old), "utf-8")

@@ -20,7 +20,7 @@ from tests.support.effort import examples
 from tests.support.json_instances import Instances, damaged
 
 STORE = Store()
-EXAMPLES = int(os.environ.get("FAITHFUL_EXAMPLES", examples(5, 25)))
+EXAMPLES = int(os.environ.get("FAITHFUL_EXAMPLES", examples(3, 25)))
 DEFINITIONS = [(revision, name) for revision in STORE.pins for name in STORE.effective(revision).definitions]
 
 run = settings(

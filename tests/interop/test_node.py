@@ -22,7 +22,10 @@ from tests.interop.report import STATEFUL, STATELESS, Report
 from tests.interop.typescript import judge, look
 from tests.support.checked_connections import bounded
 
-pytestmark = pytest.mark.flaky(reruns=1)  # foreign processes on a busy machine may be slow once
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
+]
 BY_NAME = {peer.name: peer for peer in NODE}
 LATEST = STATEFUL[-1]
 

@@ -23,11 +23,17 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 SERVER, CLIENT = PYTHON
+QUICK = [(SERVER, "stdio"), (CLIENT, "http")]
+"""The conversations of `make test`."""
 LATEST = STATEFUL[-1]
 
 
 @pytest.mark.parametrize(
-    ("peer", "over"), [pytest.param(*case, id=f"{case[0].name}-{case[1]}") for case in cases(PYTHON)]
+    ("peer", "over"),
+    [
+        pytest.param(peer, over, id=f"{peer.name}-{over}", marks=[] if (peer, over) in QUICK else pytest.mark.full)
+        for peer, over in cases(PYTHON)
+    ],
 )
 def test_everything_works_with(peer: Peer, over: str) -> None:
     verify(peer, over)

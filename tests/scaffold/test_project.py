@@ -93,6 +93,7 @@ def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
     assert Project.read(tmp_path / "weather") == Project(tmp_path / "weather", "server", "weather", ("2025-11-25",))
 
 
+@pytest.mark.full
 def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
     eras = ("--revision", "2024-11-05", "--revision", "2026-07-28")
     scaffolded("server", "all-of-it", "--with", SERVER, "--transport", "stdio,http", "--out", tmp_path)

@@ -48,7 +48,7 @@ def bindings(revision: str) -> ModuleType:
     return import_module(f"mcp_bindgen.v{revision.replace('-', '_')}")
 
 
-def bounded(seconds: float = 20) -> Callable[[Callable[Arguments, Awaitable[None]]], Callable[Arguments, None]]:
+def bounded(seconds: float = 60) -> Callable[[Callable[Arguments, Awaitable[None]]], Callable[Arguments, None]]:
     """Makes a test of a coroutine function, which fails when it takes too long."""
 
     def decorate(test: Callable[Arguments, Awaitable[None]]) -> Callable[Arguments, None]:

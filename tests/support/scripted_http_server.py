@@ -15,7 +15,7 @@ from mcp_bindgen.runtime.core.methods import Notification, Request
 from mcp_bindgen.runtime.core.transport import Lost, Outgoing
 from mcp_bindgen.runtime.http.client.transport import HttpClientTransport, http
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 EVENTS = "text/event-stream"
 VERSION = {"MCP-Protocol-Version": "2025-11-25"}
 SESSION = {"mcp-session-id": "s-1"}

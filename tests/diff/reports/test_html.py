@@ -23,6 +23,7 @@ from mcp_bindgen.diff.reports.html import html
 from mcp_bindgen.protocol.build import build
 from mcp_bindgen.spec import Store
 from tests.support.browser import DESKTOP, PHONE, Outline, chromium, visiting
+from tests.support.effort import cases
 from tests.support.example_comparison import (
     ADDED,
     EVIL,
@@ -181,8 +182,8 @@ def place(page: Page) -> str:
     return hash.removeprefix("#")
 
 
-@pytest.mark.parametrize("kind", PAGES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", cases(PAGES, quick=["hostile"]))
+@pytest.mark.parametrize("scheme", cases(["light", "dark"], quick=["light"]))
 def test_pages_are_quiet_and_fit_a_phone(
     browser: Browser, tmp_path: Path, kind: str, scheme: Literal["light", "dark"]
 ) -> None:
@@ -195,8 +196,8 @@ def test_pages_are_quiet_and_fit_a_phone(
             assert visit.requests == []
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, pytest.param(PHONE, marks=pytest.mark.full)], ids=["desktop", "phone"])
+@pytest.mark.parametrize("scheme", cases(["light", "dark"], quick=["dark"]))
 def test_pages_are_accessible(
     browser: Browser, file: Path, scheme: Literal["light", "dark"], size: tuple[int, int]
 ) -> None:

@@ -530,6 +530,7 @@ def test_every_entry_keeps_its_name(evil: Path) -> None:
     assert len(offered) == len(set(offered)) == 4 * (len(NAMES) - 1)
 
 
+@pytest.mark.full
 def test_hostile_packages_type_check_strictly(evil: Path) -> None:
     assert pyright(evil) == []
 

@@ -18,6 +18,7 @@ from mcp_bindgen.protocol import naming
 from mcp_bindgen.scaffold.upgrade.copying import is_generated
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import execute, inside, python, snapshot
+from tests.support.effort import cases
 
 REVISIONS = list(Store().pins)
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -103,7 +104,7 @@ def check(folder: Path, new: str) -> None:
         assert passes_its_tests(folder)
 
 
-@pytest.mark.parametrize(("old", "new"), NEIGHBOURS)
+@pytest.mark.parametrize(("old", "new"), cases(NEIGHBOURS, quick=[(OLD, NEW)]))
 def test_a_server_speaks_the_revision_beside(old: str, new: str, tmp_path: Path) -> None:
     check(scaffold("server", tmp_path / "weather", "--revision", old), new)
 
@@ -116,7 +117,7 @@ def test_skeletons_speak_any_other_revision(kind: str, old: str, new: str, tmp_p
     check(contracted(tmp_path / "promised", kind, "--revision", old), new)
 
 
-@pytest.mark.parametrize("kind", ["server", "client"])
+@pytest.mark.parametrize("kind", cases(["server", "client"], quick=["server"]))
 def test_a_contract_survives_any_revision(kind: str, tmp_path: Path) -> None:
     folder = contracted(tmp_path / "weather", kind, "--revision", "2024-11-05")
     for new in (OLD, NEW, "2025-06-18"):
@@ -124,7 +125,7 @@ def test_a_contract_survives_any_revision(kind: str, tmp_path: Path) -> None:
         assert naming.package(new).encode() in b"".join(snapshot(folder / "src" / "weather" / "contract").values())
 
 
-@pytest.mark.parametrize(("old", "new"), [(OLD, NEW), (NEW, "2025-06-18")])
+@pytest.mark.parametrize(("old", "new"), cases([(OLD, NEW), (NEW, "2025-06-18")], quick=[(OLD, NEW)]))
 def test_what_is_listed_is_what_pyright_sees(old: str, new: str, tmp_path: Path) -> None:
     folder = scaffold("server", tmp_path / "weather", "--revision", old, "--with", "tools,resources,prompts,logging")
     assert complaints(folder) == set()

@@ -32,7 +32,7 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, request
 from tests.support.commands import ROOT
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 BOTH = "application/json, text/event-stream"
 NEWEST = "2025-11-25"
 

@@ -121,6 +121,7 @@ async def a_thousand_calls(url: str) -> None:
                 tasks.start_soon(several, number)
 
 
+@pytest.mark.full
 def test_a_thousand_calls(two: Cluster) -> None:
     a_thousand_calls(two.url)
 
@@ -142,6 +143,7 @@ async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
         assert workers[0] != workers[1] != workers[2]
 
 
+@pytest.mark.full
 def test_rounds_need_the_same_key(tmp_path: Path) -> None:
     @bounded(60)
     async def body() -> None:
@@ -197,6 +199,7 @@ async def test_progress_passes_through(two: Cluster) -> None:
     assert seen[-1][1] - seen[0][1] > 0.2  # as they come, not all at the end
 
 
+@pytest.mark.full
 def test_a_worker_that_dies(tmp_path: Path) -> None:
     with cluster(tmp_path) as three:
         a_thousand_calls(three.url)
