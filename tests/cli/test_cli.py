@@ -156,6 +156,7 @@ def test_this_checkout_is_in_sync(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 def test_drift_is_shown_with_the_command_that_ends_it(own: Path, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = copied / "out" / "acme" / "mcp" / "errors.py"
     edited = file.read_text("utf-8").replace("-32601", "-32600")
@@ -417,12 +418,14 @@ def test_the_same_again_is_unchanged(copied: Path, monkeypatch: pytest.MonkeyPat
     assert done.stdout.endswith("  out/acme/mcp (unchanged)\n")
 
 
+@pytest.mark.full
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine", "utf-8")
     assert "out/acme/mcp: " in refused(bindgen("generate", REVISION, *OWN, "--force", cwd=tmp_path))
     assert snapshot(tmp_path) == {"out": b"mine"}
 
 
+@pytest.mark.full
 def test_a_folder_that_is_not_ours(own: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out" / "acme" / "mcp"
     folder.mkdir(parents=True)

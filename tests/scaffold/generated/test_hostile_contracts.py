@@ -1,7 +1,7 @@
 """Contracts that would rather not be Python become servers that run, and clients that call them.
 
-`hostile.py` has the contract. What is called is held against the contract's own schemas by a JSON Schema validator, and
-against a server that gives back the arguments it got.
+`hostile_contract.py` has the contract. What is called is held against the contract's own schemas by a JSON Schema
+validator, and against a server that gives back the arguments it got.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ from tests.support.hostile_contract import NAMES, PROPERTIES, contract, many, pa
 from tests.support.raw_client import LISTS, exact, raw
 from tests.support.schema_values import Values
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
 
 INVALID_PARAMS = -32602
 BIG = 500
@@ -183,7 +186,6 @@ def no_marker(request: pytest.FixtureRequest) -> Iterator[None]:
         assert not request.getfixturevalue("made").marker.exists()
 
 
-@pytest.mark.full
 def test_the_project_passes_its_tests_and_its_check(made: Made) -> None:
     folder = made.project.folder
     done = execute(sys.executable, "-W", "error", "-m", "pytest", "-q", cwd=folder, **made.variables)
@@ -192,7 +194,6 @@ def test_the_project_passes_its_tests_and_its_check(made: Made) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.full
 def test_all_of_it_type_checks_under_pyright_strict(made: Made) -> None:
     folder = made.project.folder
     include = [folder.name, made.client.name]
@@ -319,7 +320,6 @@ async def test_completion_gives_the_words_of_an_enum(made: Made) -> None:
         assert "\\N{BULLET} \\x00 \\u0041 \\777" in found.values
 
 
-@pytest.mark.full
 def test_five_hundred_tools(tmp_path: Path) -> None:
     """The whole path stays quick; `-rP` shows the figures."""
     watch = Watch()
