@@ -19,7 +19,7 @@ from mcp_bindgen.protocol import Protocol, build, naming
 from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.scaffold.expressions import Code, Unfit, example, expression, fits
 from mcp_bindgen.spec import EffectiveSchema, Store
-from tests.support.helpers import ROOT, execute
+from tests.support.commands import ROOT, execute
 
 REVISIONS = list(Store().pins)
 

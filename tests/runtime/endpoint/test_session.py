@@ -35,7 +35,7 @@ from mcp_bindgen.v2025_11_25 import Client as Latest
 from mcp_bindgen.v2025_11_25 import Context, errors, methods
 from mcp_bindgen.v2025_11_25 import Server as LatestServer
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.wire import (
+from tests.support.checked_connections import (
     INITIALIZED,
     STATEFUL,
     Raw,

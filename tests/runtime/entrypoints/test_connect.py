@@ -37,9 +37,7 @@ from mcp_bindgen.runtime.entrypoints.connect import forget
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, entry
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.helpers import ROOT, inside
-from tests.support.http_script import Heard, Server, serving
-from tests.support.wire import (
+from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,
     Raw,
@@ -53,6 +51,9 @@ from tests.support.wire import (
     running,
     until,
 )
+from tests.support.commands import ROOT, inside
+from tests.support.effort import cases
+from tests.support.scripted_http_server import Heard, Server, serving
 
 REVISIONS = [*STATEFUL, STATELESS]
 CLIENTS = [bindings(revision).Client for revision in REVISIONS]
@@ -130,7 +131,7 @@ def expected(ours: Sequence[str], theirs: Sequence[str]) -> str | type[Exception
     return spoken if spoken in stateful else UnsupportedRevision
 
 
-@pytest.mark.parametrize("count", range(1, 6))
+@pytest.mark.parametrize("count", cases(range(1, 6), quick=[1, 5]))
 def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
     @bounded(60)
     async def meet() -> None:
