@@ -1,7 +1,8 @@
-"""Messages out of server-sent events: by the book, in any pieces, and within limits (1 s)."""
+"""Server-sent events, encoded and decoded: by the book, in any pieces, and within limits (1 s)."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.runtime.core.transport import Oversized
-from mcp_bindgen.runtime.http.event_stream import EventStream
+from mcp_bindgen.runtime.http.event_stream import KEEP_ALIVE, EventStream, encode
 
 
 def feed(data: bytes, sizes: list[int], limit: int = 10_000) -> tuple[EventStream, list[Any]]:
@@ -62,6 +63,43 @@ MESSAGE = st.text(alphabet=st.characters(blacklist_categories=["Cs"], blacklist_
 def test_pieces_do_not_matter(texts: list[str], sizes: list[int], end: bytes) -> None:
     data = b"".join(b"data: " + text.encode() + end + end for text in texts)
     assert feed(data, list(sizes))[1] == [text.encode() for text in texts]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(blacklist_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(JSON), st.sampled_from([None, 1, "\r", "\r\n\t"]), st.booleans(), st.lists(st.integers(1, 9)))
+def test_what_is_encoded_is_decoded(values: list[Any], indent: Any, ascii: bool, sizes: list[int]) -> None:
+    texts = [json.dumps(value, indent=indent, ensure_ascii=ascii).encode("utf-8", "ignore") for value in values]
+    written = b"".join([encode(text, id=f"{number}") + KEEP_ALIVE for number, text in enumerate(texts)])
+    stream, found = feed(written, list(sizes))
+    assert [json.loads(data) for data in found] == [json.loads(text) for text in texts]
+    assert found == [text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for text in texts]
+    assert stream.last_id == (f"{len(texts) - 1}" if texts else None)
+
+
+@given(st.binary(min_size=1), st.lists(st.integers(1, 9)))
+def test_any_bytes_arrive(data: bytes, sizes: list[int]) -> None:
+    expected = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    assert feed(encode(data), sizes)[1] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("fields", "written"),
+    [
+        ({}, b"\n"),
+        ({"retry": 5}, b"retry: 5\n\n"),
+        ({"data": b"", "id": "1", "retry": 5}, b"id: 1\nretry: 5\ndata: \n\n"),
+        ({"data": b"a\r\nb\rc\n", "event": "message"}, b"event: message\ndata: a\ndata: b\ndata: c\ndata: \n\n"),
+        ({"data": b"/post?x=1", "event": "endpoint"}, b"event: endpoint\ndata: /post?x=1\n\n"),
+    ],
+)
+def test_fields_are_written_as_they_are(fields: dict[str, Any], written: bytes) -> None:
+    assert encode(**fields) == written
 
 
 @given(st.binary(), st.lists(st.integers(1, 9)))

@@ -1,4 +1,4 @@
-"""Messages out of the bytes of server-sent events (HTML, "Server-sent events": Interpreting an event stream)."""
+"""Encode and decode server-sent events (WHATWG HTML, "Server-sent events": Interpreting an event stream)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,35 @@ _HEAD = 256
 _LONGEST_ID = 1024
 _FIELD = 64  # bytes of a line beside its value
 _BOM = b"\xef\xbb\xbf"
+
+
+KEEP_ALIVE = b": keep-alive\n\n"
+"""A comment, which clients skip and which keeps an idle connection open."""
+
+
+def encode(
+    data: bytes | None = None, id: str | None = None, event: str | None = None, retry: int | None = None
+) -> bytes:
+    """Encode an event; fields that are `None` are left out.
+
+    A line end in `data` arrives as LF, whichever it was: in JSON text all of them are white space.
+
+    Args:
+        data: What it carries. Without any it is no event to clients, but `id` and `retry` count.
+        id: After which event the stream is resumed; without line ends and NUL.
+        event: Its type, without line ends; clients take `message` when it is left out.
+        retry: Milliseconds after which a client shall reconnect.
+    """
+    head = "" if event is None else f"event: {event}\n"
+    if id is not None:
+        head += f"id: {id}\n"
+    if retry is not None:
+        head += f"retry: {retry}\n"
+    if data is None:
+        return head.encode() + b"\n"
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return b"%bdata: %b\n\n" % (head.encode(), data.replace(b"\n", b"\ndata: "))
 
 
 class EventStream:
