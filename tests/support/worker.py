@@ -86,7 +86,7 @@ class Tools:
                 "sessions": len(sessions._registry._open),
                 "streams": sessions._budget.free,
                 "requests": served._busy,
-                "listeners": sum(len(audience(server)) for server in served._servers),
+                "listeners": sum(len(audience(server)) for server in served.servers),
                 "memory": tracemalloc.get_traced_memory()[0],
             }
         )

@@ -1334,7 +1334,7 @@ class Reader:
 
 @pytest.mark.parametrize("count", [1, 7, 60])
 def test_a_server_that_is_killed(tmp_path: Path, count: int) -> None:
-    """What was sent before the kill is there after it: once, in order, and follpending by one clear error."""
+    """What was sent before the kill is there after it: once, in order, and followed by one clear error."""
     call = {"name": "count", "arguments": {"to": 100_000, "pause": 0.001}}
     headers = {"accept": BOTH, "mcp-protocol-version": NEWEST}
     running, over = Reader(), Reader()

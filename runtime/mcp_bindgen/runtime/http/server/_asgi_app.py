@@ -6,6 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from starlette.types import Receive, Scope, Send
 
@@ -18,6 +19,11 @@ log = logging.getLogger("mcp_bindgen")
 _MOST_HEADERS = 64 * 1024  # bytes
 
 
+def no_principal(scope: Scope) -> str | None:
+    """Name nobody as who sends a request."""
+
+
+@dataclass(eq=False)
 class AsgiApp(ABC):
     """Serve HTTP: validate headers, handle calls, and turn errors into responses.
 
@@ -30,13 +36,9 @@ class AsgiApp(ABC):
         principal: Tells who sends a request.
     """
 
-    def __init__(
-        self,
-        servers: Sequence[Server],
-        policy: OriginPolicy,
-        principal: Callable[[Scope], str | None] = lambda scope: None,
-    ) -> None:
-        self._servers, self._policy, self._principal = servers, policy, principal
+    servers: Sequence[Server]
+    policy: OriginPolicy
+    principal: Callable[[Scope], str | None] = no_principal
 
     @abstractmethod
     async def handle(self, call: Call) -> None:
@@ -52,7 +54,7 @@ class AsgiApp(ABC):
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; when it ends, so does everything that is still open."""
-        async with lifespans(self._servers):
+        async with lifespans(self.servers):
             try:
                 yield
             finally:
@@ -66,10 +68,10 @@ class AsgiApp(ABC):
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1000})
             return
-        call = Call(scope, receive, send, {}, self._principal(scope))
+        call = Call(scope, receive, send, {}, self.principal(scope))
         try:
             call.headers = _headers(scope["headers"])
-            self._policy.check(scope["headers"])
+            self.policy.check(scope["headers"])
             await self.handle(call)
         except HttpError as error:
             await call.refuse(error)

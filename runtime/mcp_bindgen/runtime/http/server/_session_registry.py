@@ -187,14 +187,13 @@ class SessionRegistry:
         """Store what the session needs in another process, if that has changed."""
         session.seen = time.monotonic()
         known = session.snapshot() if self._store is not None and not session.ending else None
-        if self._store is None or known is None:
-            return
-        self._note_polling(session, known)
-        record = to_json({"principal": session.principal, "memory": known})
-        if record != session.saved:
-            await self._store.save(session.key, record)
-            session.saved = record
-            await session.transport.standing.keep()
+        if self._store is not None and known is not None:
+            self._note_polling(session, known)
+            record = to_json({"principal": session.principal, "memory": known})
+            if record != session.saved:
+                await self._store.save(session.key, record)
+                session.saved = record
+                await session.transport.standing.keep()
 
     def _note_polling(self, session: OpenSession, known: dict[str, Any]) -> None:
         revision = self._service.dispatchers[known["revision"]].revision

@@ -6,6 +6,7 @@ Here are the rules of HTTP. `_session_registry` has the sessions, each of which 
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 
 import anyio
 
@@ -23,6 +24,7 @@ SESSION = b"mcp-session-id"
 VERSION = b"mcp-protocol-version"
 
 
+@dataclass(eq=False)
 class HttpSessions:
     """The sessions of an endpoint.
 
@@ -39,25 +41,22 @@ class HttpSessions:
         patience: Seconds that a client may take to read what it is sent.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        *,
-        store: EventStore | None = None,
-        max_sessions: int = 1000,
-        max_streams: int = 10_000,
-        idle: float = 1800.0,
-        keep_alive: float = 15.0,
-        limit: int = MAX_MESSAGE,
-        quick: float = 0.05,
-        retry: int = 1000,
-        patience: float = 30.0,
-    ) -> None:
-        self._revisions = list(service.dispatchers)
-        self._store = store
-        self._keep_alive, self._quick, self._retry, self._patience = keep_alive, quick, retry, patience
-        self._budget = StreamBudget(max_streams)
-        self._registry = SessionRegistry(service, store, max_sessions, self._budget, limit, idle)
+    service: Service
+    store: EventStore | None = None
+    max_sessions: int = 1000
+    max_streams: int = 10_000
+    idle: float = 1800.0
+    keep_alive: float = 15.0
+    limit: int = MAX_MESSAGE
+    quick: float = 0.05
+    retry: int = 1000
+    patience: float = 30.0
+
+    def __post_init__(self) -> None:
+        self._budget = StreamBudget(self.max_streams)
+        self._registry = SessionRegistry(
+            self.service, self.store, self.max_sessions, self._budget, self.limit, self.idle
+        )
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Let sessions live while a block runs; it may be left out, then they end one by one.
@@ -76,10 +75,10 @@ class HttpSessions:
     # --- requests ---------------------------------------------------------------------------------------------
 
     def _check_version(self, call: Call) -> None:
-        revision = call.header(VERSION)
-        if revision is not None and revision not in self._revisions:
-            reason = f"MCP-Protocol-Version: this revision is not served; supported are {', '.join(self._revisions)}"
-            raise HttpError(400, ProtocolError(INVALID_REQUEST, reason, {"supported": self._revisions}))
+        revision, supported = call.header(VERSION), list(self.service.dispatchers)
+        if revision is not None and revision not in supported:
+            reason = f"MCP-Protocol-Version: this revision is not served; supported are {', '.join(supported)}"
+            raise HttpError(400, ProtocolError(INVALID_REQUEST, reason, {"supported": supported}))
 
     async def _find(self, call: Call) -> OpenSession:
         id_ = call.header(SESSION)
@@ -137,12 +136,12 @@ class HttpSessions:
                 await session.transport.settle(said.ids)
                 raise
             await session.transport.settle(said.cancelled)
-            with anyio.move_on_after(self._quick):
+            with anyio.move_on_after(self.quick):
                 await stream.first()
             answer = stream.sole_answer()
             if answer is not None:
                 introduced = not new or session.snapshot() is not None
-                with anyio.move_on_after(self._patience):
+                with anyio.move_on_after(self.patience):
                     await call.respond(200, answer, headers=headers if introduced else ())
             else:
                 await stream.keep()
@@ -152,8 +151,8 @@ class HttpSessions:
             await finish(call)
 
     async def _pour(self, call: Call, session: OpenSession, stream: Stream, after: int) -> None:
-        retry = self._retry if stream.kept and session.transport.supports_stream_polling else None
-        await pour(call, stream, after, retry=retry, keep_alive=self._keep_alive, patience=self._patience)
+        retry = self.retry if stream.kept and session.transport.supports_stream_polling else None
+        await pour(call, stream, after, retry=retry, keep_alive=self.keep_alive, patience=self.patience)
 
     # --- GET --------------------------------------------------------------------------------------------------
 
@@ -191,10 +190,10 @@ class HttpSessions:
         if span is None or not span[0] - 1 <= number <= span[1]:
             raise _refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")
         stream = standing if name == STANDING else session.transport.streams.get(name)
-        return stream or Stream(session.key, name, (), self._store, last=span[1], over=True, kept=True), number
+        return stream or Stream(session.key, name, (), self.store, last=span[1], over=True, kept=True), number
 
     async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
-        return None if self._store is None else await self._store.span(session.key, stream)
+        return None if self.store is None else await self.store.span(session.key, stream)
 
 
 def _refused(status: int, reason: str) -> HttpError:

@@ -100,8 +100,8 @@ class Stream:
             resumable = self.kept if self.name != STANDING else self.last - self.given < _MANY and not self.is_full
             reachable = message is not None and (self._reader is not None or resumable)
             events = [Event(self.last + 1, message)] if message is not None and reachable else []
-            if self.kept and (events or over):
-                await self._write(events, left, over)
+            if self._store is not None and self.kept and (events or over):
+                await self._write(self._store, events, left, over)
             self.last += len(events)
             if self._reader is not None or not self.kept:
                 self._ahead.extend(events)
@@ -123,17 +123,16 @@ class Stream:
     async def keep(self) -> None:
         """Have it kept by the store, if there is one, from now on, and with all that was not read yet."""
         if self._store is not None and not self.kept:
-            await self._finish(self._keep())
+            await self._finish(self._keep(self._store))
 
-    async def _keep(self) -> None:
+    async def _keep(self, store: EventStore) -> None:
         async with self._turn:
             if not self.kept:
-                await self._write(self._ahead, self.pending, self.over)
+                await self._write(store, list(self._ahead), self.pending, self.over)
                 self.kept = True
 
-    async def _write(self, events: Collection[Event], pending: Collection[RequestId], over: bool) -> None:
-        assert self._store is not None
-        await self._store.write(self._session, self.name, list(events), None if over else to_json(list(pending)))
+    async def _write(self, store: EventStore, events: list[Event], pending: set[RequestId], over: bool) -> None:
+        await store.write(self._session, self.name, events, None if over else to_json(list(pending)))
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Finish even if the caller is cancelled, in whichever way, so that no event is written by half."""

@@ -84,20 +84,13 @@ class HttpApp(AsgiApp):
         self._most, self._busy = max_requests, 0
         self._sessions: HttpSessions | None = None
         if len(self._stateless) < len(revisions):
-            self._sessions = HttpSessions(
-                service,
-                store=store or MemoryEventStore(),
-                max_sessions=max_sessions,
-                max_streams=max_streams,
-                idle=idle,
-                keep_alive=keep_alive,
-                limit=limit,
-            )
+            store = store or MemoryEventStore()
+            self._sessions = HttpSessions(service, store, max_sessions, max_streams, idle, keep_alive, limit)
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; when it ends, so does everything that is still open."""
-        async with lifespans(self._servers), self._sessions.running() if self._sessions else nullcontext():
+        async with lifespans(self.servers), self._sessions.running() if self._sessions else nullcontext():
             try:
                 yield
             finally:
@@ -107,7 +100,7 @@ class HttpApp(AsgiApp):
         """End sessions and subscriptions in good order; call it when the process is about to stop."""
         if self._sessions is not None:
             self._sessions.leave()
-        for server in self._servers:
+        for server in self.servers:
             for link in audience(server):
                 if isinstance(link, Subscription):
                     link.end()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, quote
 
@@ -16,7 +17,7 @@ from ...core.errors import ConnectionClosed
 from ...core.transport import MAX_MESSAGE
 from ...endpoint.server import Server, Service
 from ..event_stream import encode
-from ._asgi_app import AsgiApp
+from ._asgi_app import AsgiApp, no_principal
 from ._call import TEXT, Call, HttpError
 from ._origin_policy import OriginPolicy
 from ._streams import STANDING, Stream, finish, pour
@@ -87,22 +88,18 @@ def _is_unasked(message: Any) -> bool:
     return getattr(message, "method", None) is not None and message.related is None
 
 
+@dataclass(eq=False)
 class SseApp(AsgiApp):
-    """An ASGI application that serves HTTP with server-sent events; `sse_app` makes one."""
+    """An ASGI application that serves HTTP with server-sent events; `sse_app` makes one, and explains its options."""
 
-    def __init__(
-        self,
-        servers: Sequence[Server],
-        policy: OriginPolicy,
-        paths: tuple[str, str],
-        limit: int,
-        keep_alive: float,
-        max_sessions: int,
-    ) -> None:
-        super().__init__(servers, policy)
-        self._service = Service(servers)
-        self._path, self._messages = paths
-        self._limit, self._keep_alive, self._most = limit, keep_alive, max_sessions
+    path: str = "/sse"
+    messages: str = "/messages"
+    limit: int = MAX_MESSAGE
+    keep_alive: float = 15.0
+    max_sessions: int = 1000
+
+    def __post_init__(self) -> None:
+        self._service = Service(self.servers)
         self._open: dict[str, SseServerTransport] = {}
 
     def leave(self) -> None:
@@ -113,18 +110,18 @@ class SseApp(AsgiApp):
     async def handle(self, call: Call) -> None:
         """Open a stream, or take a message. Raises `HttpError`."""
         method, path = call.scope["method"], call.path
-        if path == self._path and method in ("GET", "HEAD"):
-            if len(self._open) >= self._most:
+        if path == self.path and method in ("GET", "HEAD"):
+            if len(self._open) >= self.max_sessions:
                 raise HttpError(503, "too many sessions")
             if method == "GET":
                 await self._serve(call)
             else:
                 await call.open_stream()
                 await finish(call)
-        elif path == self._messages and method == "POST":
+        elif path == self.messages and method == "POST":
             await self._post(call)
-        elif path in (self._path, self._messages):
-            allowed = b"POST" if path == self._messages else b"GET, HEAD"
+        elif path in (self.path, self.messages):
+            allowed = b"POST" if path == self.messages else b"GET, HEAD"
             raise HttpError(405, f"use {allowed.decode()}", (b"allow", allowed))
         else:
             raise HttpError(404, "nothing is served here")
@@ -135,7 +132,7 @@ class SseApp(AsgiApp):
         transport = self._open[id_] = SseServerTransport()
         stream = transport.stream
         prefix = quote(call.scope.get("root_path", "").rstrip("/"))
-        endpoint = f"{prefix}{self._messages}?session_id={id_}"
+        endpoint = f"{prefix}{self.messages}?session_id={id_}"
 
         async def run() -> None:
             await self._service.run(self._service.session(transport))
@@ -149,7 +146,7 @@ class SseApp(AsgiApp):
                 await call.write(encode(endpoint.encode(), event="endpoint"))
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(run)
-                    await pour(call, stream, 0, keep_alive=self._keep_alive, patience=_PATIENCE)
+                    await pour(call, stream, 0, keep_alive=self.keep_alive, patience=_PATIENCE)
                     tasks.cancel_scope.cancel()
             await finish(call)
         finally:
@@ -166,7 +163,7 @@ class SseApp(AsgiApp):
         if transport.turn.statistics().tasks_waiting >= _POSTS:
             raise HttpError(503, "too many messages at once")
         async with transport.turn:
-            if not await transport.arrive(await call.body(self._limit)):
+            if not await transport.arrive(await call.body(self.limit)):
                 raise HttpError(404, "the session is over")
         await call.respond(202, b"accepted", TEXT)
 
@@ -198,4 +195,4 @@ def sse_app(
         messages: Where messages are posted to.
     """
     policy = OriginPolicy(allowed_hosts, allowed_origins)
-    return SseApp(servers, policy, (path, messages), limit, keep_alive, max_sessions)
+    return SseApp(servers, policy, no_principal, path, messages, limit, keep_alive, max_sessions)

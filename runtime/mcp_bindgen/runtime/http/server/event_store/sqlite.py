@@ -141,14 +141,9 @@ class SqliteEventStore:
 
     def _commit(self, jobs: Sequence[tuple[_Job, Future[Any]]]) -> None:
         db = self._db
-        try:
-            db.execute("begin immediate")
+        db.execute("begin immediate")
+        with db:  # commits, or rolls back
             results = [job(db) for job, _ in jobs]
-            db.execute("commit")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("rollback")
-            raise
         for (_, future), result in zip(jobs, results, strict=True):
             future.set_result(result)
 
