@@ -212,7 +212,9 @@ def test_the_runtime_names_no_revision_and_no_method(path: Path) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_bindings_import_only_the_runtime_and_themselves(revision: str) -> None:
     for path in (GENERATED / revision).glob("*.py"):
-        assert [name for name in imports(path) if not within(name, {"runtime.abi", revision}) and name != "runtime"] == [], path.name
+        assert [
+            name for name in imports(path) if not within(name, {"runtime.abi", revision}) and name != "runtime"
+        ] == [], path.name
 
 
 @pytest.mark.parametrize("root", [GENERATOR, RUNTIME, GENERATED], ids=lambda root: root.parent.name)

@@ -7,7 +7,8 @@ from ..core.lazy import lazy
 if TYPE_CHECKING:
     from .client.transport import http
     from .server.app import HttpApp
-    from .server.event_store.base import EventStore, MemoryEventStore
+    from .server.event_store.base import EventStore
+    from .server.event_store.memory import MemoryEventStore
     from .server.event_store.sqlite import SqliteEventStore
 
 __all__ = ["EventStore", "HttpApp", "MemoryEventStore", "SqliteEventStore", "http"]
@@ -17,7 +18,7 @@ __getattr__ = lazy(
     {
         "EventStore": "server.event_store.base",
         "HttpApp": "server.app",
-        "MemoryEventStore": "server.event_store.base",
+        "MemoryEventStore": "server.event_store.memory",
         "SqliteEventStore": "server.event_store.sqlite",
         "http": "client.transport",
     },
