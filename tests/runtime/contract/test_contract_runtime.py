@@ -27,6 +27,7 @@ from pydantic import TypeAdapter
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Context as AnyContext
 from mcp_bindgen.runtime import Integer, Nullable, ProtocolError, contract, serve
+from mcp_bindgen.runtime.contract import _extra
 from mcp_bindgen.runtime.contract import validation as checks
 from mcp_bindgen.runtime.endpoint.server import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
@@ -688,10 +689,11 @@ async def test_one_connection_serves_both_eras() -> None:
 
 
 def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
-    show = "import sys; print([name for name in ('jsonschema_rs', 'pydantic', 'anyio') if name in sys.modules])"
+    heavy = ("jsonschema_rs", "uritemplate", "pydantic", "anyio")
+    show = f"import sys; print([name for name in {heavy} if name in sys.modules])"
     assert python(f"from mcp_bindgen.runtime import contract; {show}", tmp_path) == "[]\n"
     client = "from mcp_bindgen.runtime.contract import ContractClient, arguments, structured, Model"
-    assert "jsonschema_rs" not in python(f"{client}; {show}", tmp_path)
+    assert python(f"{client}; {show}", tmp_path) == "['pydantic', 'anyio']\n"
 
 
 def test_no_export_is_named_like_a_module() -> None:
@@ -699,10 +701,12 @@ def test_no_export_is_named_like_a_module() -> None:
     assert modules & set(contract.__all__) == set()
 
 
-def test_a_missing_validator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'mcp-bindgen\[contract\]'"):
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_extra, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"jsonschema_rs: pip install 'mcp-bindgen\[contract\]'"):
         Keeping().servers()
+    with pytest.raises(ImportError, match=r"uritemplate: pip install 'mcp-bindgen\[contract\]'"):
+        contract.UriTemplate("note://{id}")
 
 
 def test_a_catalog_can_be_in_an_archive(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
 from pydantic_core import to_json
 
+from ._extra import require
 from .errors import BrokenPromise
 
 MOST = 10
@@ -26,14 +26,9 @@ _CHOICES = ("anyOf", "oneOf")
 _LARGE = 1 << 14  # bytes of JSON
 
 
-class NotInstalled(ImportError):
-    """A contract with tools is to be served, and there is no validator."""
-
-
 def require_validator() -> None:
-    """Raises `NotInstalled` when there is no validator; nothing is imported yet."""
-    if find_spec("jsonschema_rs") is None:
-        raise NotInstalled("serving the tools of a contract needs jsonschema-rs: pip install 'mcp-bindgen[contract]'")
+    """Check that there is a validator; raise `NotInstalled` if there is none."""
+    require("jsonschema_rs", "serving the tools of a contract")
 
 
 class Check:
