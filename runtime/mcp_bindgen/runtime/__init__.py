@@ -2,112 +2,68 @@
 
 from typing import TYPE_CHECKING
 
-from .core.lazy import lazy
+from .core.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from .core.errors import (
-        CapabilityMissing,
-        ConnectionClosed,
-        InvalidParams,
-        MethodNotFound,
-        ProtocolError,
-        RequestTimeout,
-        UnexpectedAnswer,
-        UnsupportedRevision,
+        CapabilityMissing as CapabilityMissing,
+        ConnectionClosed as ConnectionClosed,
+        InvalidParams as InvalidParams,
+        MethodNotFound as MethodNotFound,
+        ProtocolError as ProtocolError,
+        RequestTimeout as RequestTimeout,
+        UnexpectedAnswer as UnexpectedAnswer,
+        UnsupportedRevision as UnsupportedRevision,
     )
-    from .core.methods import Method, Notification, Request
-    from .core.model import Model
-    from .core.routing import Dispatcher, handles
-    from .core.scalars import Boolean, Integer, Json, Nullable, Number
-    from .core.transport import Transport
-    from .endpoint.caller import Link, Returns
-    from .endpoint.client import Client
-    from .endpoint.context import Context
-    from .endpoint.result_cache import ResultCache
-    from .endpoint.server import Server, serve
-    from .endpoint.session import Options
-    from .entrypoints.connect import NoConnection, connect
-    from .entrypoints.host import BadConfig, Host, NotRouted, Offer
-    from .entrypoints.run import run
-    from .eras.stateless.request_state import StateSeal
+    from .core.methods import Method as Method, Notification as Notification, Request as Request
+    from .core.model import Model as Model
+    from .core.routing import Dispatcher as Dispatcher, handles as handles
+    from .core.scalars import (
+        Boolean as Boolean,
+        Integer as Integer,
+        Json as Json,
+        Nullable as Nullable,
+        Number as Number,
+    )
+    from .core.transport import Transport as Transport
+    from .endpoint.caller import Link as Link, Returns as Returns
+    from .endpoint.client import Client as Client
+    from .endpoint.context import Context as Context
+    from .endpoint.result_cache import ResultCache as ResultCache
+    from .endpoint.server import Server as Server, serve as serve
+    from .endpoint.session import Options as Options
+    from .entrypoints.connect import NoConnection as NoConnection, connect as connect
+    from .entrypoints.host import BadConfig as BadConfig, Host as Host, NotRouted as NotRouted, Offer as Offer
+    from .entrypoints.run import run as run
+    from .eras.stateless.request_state import StateSeal as StateSeal
 
-__all__ = [
-    "BadConfig",
-    "Boolean",
-    "CapabilityMissing",
-    "Client",
-    "ConnectionClosed",
-    "Context",
-    "Dispatcher",
-    "Host",
-    "Integer",
-    "InvalidParams",
-    "Json",
-    "Link",
-    "Method",
-    "MethodNotFound",
-    "Model",
-    "NoConnection",
-    "NotRouted",
-    "Notification",
-    "Nullable",
-    "Number",
-    "Offer",
-    "Options",
-    "ProtocolError",
-    "Request",
-    "RequestTimeout",
-    "ResultCache",
-    "Returns",
-    "Server",
-    "StateSeal",
-    "Transport",
-    "UnexpectedAnswer",
-    "UnsupportedRevision",
-    "connect",
-    "handles",
-    "run",
-    "serve",
-]
-
-__getattr__ = lazy(
+__getattr__ = lazy_modules(
     __name__,
     {
-        "BadConfig": "entrypoints.host",
-        "Boolean": "core.scalars",
-        "CapabilityMissing": "core.errors",
-        "Client": "endpoint.client",
-        "ConnectionClosed": "core.errors",
-        "Context": "endpoint.context",
-        "Dispatcher": "core.routing",
-        "Host": "entrypoints.host",
-        "Integer": "core.scalars",
-        "InvalidParams": "core.errors",
-        "Json": "core.scalars",
-        "Link": "endpoint.caller",
-        "Method": "core.methods",
-        "MethodNotFound": "core.errors",
-        "Model": "core.model",
-        "NoConnection": "entrypoints.connect",
-        "NotRouted": "entrypoints.host",
-        "Notification": "core.methods",
-        "Nullable": "core.scalars",
-        "Number": "core.scalars",
-        "Offer": "entrypoints.host",
-        "Options": "endpoint.session",
-        "ProtocolError": "core.errors",
-        "Request": "core.methods",
-        "RequestTimeout": "core.errors",
-        "ResultCache": "endpoint.result_cache",
-        "Returns": "endpoint.caller",
-        "Server": "endpoint.server",
-        "StateSeal": "eras.stateless.request_state",
-        "Transport": "core.transport",
-        "UnexpectedAnswer": "core.errors",
-        "UnsupportedRevision": "core.errors",
-        "connect": "entrypoints.connect",
-        "handles": "core.routing",
-        "run": "entrypoints.run",
-        "serve": "endpoint.server",
+        "core.errors": [
+            "CapabilityMissing",
+            "ConnectionClosed",
+            "InvalidParams",
+            "MethodNotFound",
+            "ProtocolError",
+            "RequestTimeout",
+            "UnexpectedAnswer",
+            "UnsupportedRevision",
+        ],
+        "core.methods": ["Method", "Notification", "Request"],
+        "core.model": ["Model"],
+        "core.routing": ["Dispatcher", "handles"],
+        "core.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
+        "core.transport": ["Transport"],
+        "endpoint.caller": ["Link", "Returns"],
+        "endpoint.client": ["Client"],
+        "endpoint.context": ["Context"],
+        "endpoint.result_cache": ["ResultCache"],
+        "endpoint.server": ["Server", "serve"],
+        "endpoint.session": ["Options"],
+        "entrypoints.connect": ["NoConnection", "connect"],
+        "entrypoints.host": ["BadConfig", "Host", "NotRouted", "Offer"],
+        "entrypoints.run": ["run"],
+        "eras.stateless.request_state": ["StateSeal"],
     },
 )

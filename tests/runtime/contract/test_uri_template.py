@@ -88,7 +88,8 @@ def test_what_is_encoded_in_part_is_encoded_in_whole() -> None:
 
 
 def test_members_keep_their_order() -> None:
-    assert UriTemplate("{?a*}{&b}").expand({"a": {"y": "1", "x": "2"}, "b": {"d": "1", "c": "2"}}) == "?y=1&x=2&b=d,1,c,2"
+    values = {"a": {"y": "1", "x": "2"}, "b": {"d": "1", "c": "2"}}
+    assert UriTemplate("{?a*}{&b}").expand(values) == "?y=1&x=2&b=d,1,c,2"
 
 
 def test_numbers_are_texts() -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import to_json
 
 from ..core.routing import problems
 from ..endpoint.client import Client
+from ._results import adapter, structured_content
 from .call_arguments import ABSENT
 from .errors import ToolError, UnexpectedResult
-from .results import structured_content, text
 
 if TYPE_CHECKING:
     from ..entrypoints.target import Target
@@ -25,7 +24,7 @@ T = TypeVar("T")
 
 
 class ContractClient(Generic[C]):
-    """A client of one server, with a method for each of its tools, prompts and resource templates.
+    """The base of typed clients of one server, with a method for each of its tools, prompts and resource templates.
 
     A generated class says which revision's client is behind it: `class Weather(ContractClient[v2025_11_25.Client])`.
 
@@ -51,7 +50,7 @@ class ContractClient(Generic[C]):
     @classmethod
     @asynccontextmanager
     async def connect(cls, target: Target, *, headers: Mapping[str, str] | None = None) -> AsyncGenerator[Self]:
-        """A new client, connected for as long as the `async with` block lasts.
+        """Connect a new client for as long as the `async with` block lasts.
 
         Args:
             target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
@@ -63,13 +62,14 @@ class ContractClient(Generic[C]):
 
 
 def succeeded(result: R) -> R:
-    """The result of a tool.
+    """Return the result of a tool, unless it failed.
 
     Raises:
         ToolError: The tool says that it failed.
     """
     if getattr(result, "is_error", None):
-        raise ToolError(text(result) or "the tool failed without a word", result)
+        text = "\n".join(block.text for block in getattr(result, "content", ()) if block.type == "text")
+        raise ToolError(text or "the tool failed without a word", result)
     return result
 
 
@@ -82,7 +82,7 @@ def structured(result: object, kind: Any) -> Any: ...
 
 
 def structured(result: object, kind: Any) -> Any:
-    """The structured content of a tool's result.
+    """Return the structured content of a tool's result in its type.
 
     Args:
         result: The result.
@@ -97,12 +97,7 @@ def structured(result: object, kind: Any) -> Any:
         raise UnexpectedResult("the tool gave no structured content")
     data = to_json(content)
     try:
-        return _reader(kind).validate_json(data)
+        return adapter(kind).validate_json(data)
     except ValidationError as error:
         first = problems(error, "structuredContent", data)[0]
         raise UnexpectedResult(f"{first['path']}: {first['problem']}") from None
-
-
-@cache
-def _reader(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from ._extra import require
-
-if TYPE_CHECKING:
-    from uritemplate.variable import URIVariable
 
 Value: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
 """The value of a variable in an expansion; `None` and empty lists and objects are undefined (RFC 6570, 2.3)."""
@@ -29,6 +26,7 @@ _TEMPLATE = re.compile(rf"(?:[^{{}}\x00-\x20\x7f]|{_EXPRESSION})*", re.ASCII)
 _BRACES = re.compile(r"\{[^{}]*\}")
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 _SAFE = ":/?#[]@!$&'()*+,;=-._~"
+_OUTSIDE = {"+": "", "#": "", "?": "#", "&": "#"}  # sign -> characters that no expression has
 _LONGEST = 1 << 16  # characters of a URI that is matched
 
 
@@ -89,8 +87,9 @@ class UriTemplate:
 
     def expand(self, values: Mapping[str, Value]) -> str:
         """Return the URI for some values; variables without one are left out."""
-        plain = {name: _plain(value) for name, value in values.items()}
-        return _encoded(self._template.expand({name: value for name, value in plain.items() if value not in (None, [])}))
+        plain: dict[str, Any] = {name: _plain(value) for name, value in values.items()}
+        defined = {name: value for name, value in plain.items() if value not in (None, [])}
+        return _encoded(self._template.expand(defined))
 
     def match(self, uri: str) -> dict[str, Found] | None:
         """Return the decoded values of the variables in a URI, or `None` if the URI does not match.
@@ -114,69 +113,63 @@ class UriTemplate:
         return found
 
     def _split(self, uri: str) -> list[str]:
-        """Return the text of each expression in a URI; raise `ValueError` if there is no way to its end.
+        """Return the text of each expression in a URI; raise `ValueError` if the URI does not match.
 
-        The way forward collects where each expression may begin, the way back chooses: the last expressions are as
-        short as they can be, but not empty. Backtracking would take forever on hostile URIs.
+        Part by part, it notes for every place that a part may end at where the part begins. There is no backtracking,
+        which would take forever on hostile URIs. The last expressions are as short as they can be, but not empty.
         """
         first, *others = self._literals
-        begins = [_behind(uri, first, {0})]
+        ends = _behind(uri, first, {0})
+        steps: list[tuple[dict[int, int], str]] = []
         for expression, literal in zip(self._expressions, others, strict=True):
-            begins.append(_behind(uri, literal, expression.ends(uri, begins[-1])))
+            steps.append((expression.begins(uri, ends), literal))
+            ends = _behind(uri, literal, steps[-1][0])
         end = len(uri)
-        if end not in begins.pop():
+        if end not in ends:
             raise ValueError(uri)
         texts: list[str] = []
-        for expression, literal, starts in reversed(list(zip(self._expressions, others, begins, strict=True))):
+        for begins, literal in reversed(steps):
             end -= len(literal)
-            begin = expression.begin(uri, starts, end)
-            texts.append(uri[begin:end])
-            end = begin
+            texts.append(uri[begins[end] : end])
+            end = begins[end]
         return texts[::-1]
 
 
 class _Expression:
     """What stands in braces: an operator and variables."""
 
-    def __init__(self, parsed: URIVariable) -> None:
+    def __init__(self, parsed: Any) -> None:
         sign = parsed.operator.value
-        self.prefix = parsed.operator.variable_prefix()
-        self.separator = parsed.operator.expansion_separator()
+        self.prefix: str = parsed.operator.variable_prefix()
+        self.separator: str = parsed.operator.expansion_separator()
         self.named = sign in tuple(";?&")
         self.variables = [
             Variable(name, options["explode"], options["prefix"], sign not in ("", "+"), self.named)
             for name, options in parsed.variables
         ]
-        self.single = len(self.variables) == 1 and not self.variables[0].explode
-        outside = {"+": "", "#": "", "?": "#", "&": "#", "/": "/?#" if self.single else "?#"}.get(sign, "/?#")
-        self.body = re.compile(f"[^{outside}]*" if outside else ".*", re.DOTALL)
+        self.whole = not self.named and len(self.variables) == 1 and not self.variables[0].explode
+        self.outside = _OUTSIDE.get(sign, "?#" if sign == "/" and not self.whole else "/?#")
 
-    def ends(self, uri: str, starts: set[int]) -> set[int]:
-        """Return where the expression may end: where it starts, or anywhere in the characters that it may have."""
-        ends, last = set(starts), -1
-        for start in sorted(starts):
-            body = start + len(self.prefix)
-            found = self.body.match(uri, body) if body > last and uri.startswith(self.prefix, start) else None
-            if found is not None:
-                last = found.end()
-                ends.update(range(body, last + 1))
-        return ends
-
-    def begin(self, uri: str, starts: set[int], end: int) -> int:
-        """Return the last of `starts` from which the expression reaches `end` with some text; else `end`."""
-        start = max((start for start in starts if start < end and uri.startswith(self.prefix, start)), default=end)
-        return start if self.body.fullmatch(uri, start + len(self.prefix), end) else end
+    def begins(self, uri: str, starts: Collection[int]) -> dict[int, int]:
+        """Return end -> begin for the places that the expression may end at, if it begins at one of `starts`."""
+        begins = {start: start for start in starts}
+        begin = None
+        for end, char in enumerate(uri, 1):
+            if end - 1 in starts and (char == self.prefix or (not self.prefix and char not in self.outside)):
+                begin = end - 1
+            elif char in self.outside:
+                begin = None
+            if begin is not None:
+                begins[end] = begin
+        return begins
 
     def read(self, text: str) -> dict[str, Found]:
-        """Return the variables in the text of the expression; raise `ValueError` if it is not what is expanded."""
-        body = text[len(self.prefix) :]
+        """Return the variables in the text of the expression; raise `ValueError` if they cannot be told."""
         if not text:
             return {}
-        if self.named:
-            return self._read_named(body.split(self.separator))
-        if self.single:
-            return {self.variables[0].name: _decoded(body)}
-        return self._read_places([_decoded(part) for part in body.split(self.separator)])
+        body = text[len(self.prefix) :]
+        parts = [body] if self.whole else body.split(self.separator)
+        return self._read_named(parts) if self.named else self._read_places([_decoded(part) for part in parts])
 
     def _read_places(self, values: list[str]) -> dict[str, Found]:
         found: dict[str, Found] = {}
@@ -197,25 +190,23 @@ class _Expression:
         found: dict[str, Found] = {}
         for variable in self.variables:
             values = given.pop(variable.name, [])
-            if len(values) > 1 and not variable.explode:
-                raise ValueError(variable.name)
-            if values:
-                found[variable.name] = values if variable.explode else values[0]
+            if variable.explode and values:
+                found[variable.name] = values
+            elif values:
+                [found[variable.name]] = values  # raises `ValueError` if there are several
         if given:
-            others = next((variable.name for variable in self.variables if variable.explode), None)
-            if others is None or others in found:
-                raise ValueError(given)
+            others, *_ = (one.name for one in self.variables if one.explode and one.name not in found)  # or none
             found[others] = {_decoded(name): values[-1] for name, values in given.items()}
         return found
 
 
-def _behind(uri: str, literal: str, starts: set[int]) -> set[int]:
-    """Return the ends of a literal that starts at one of `starts`."""
+def _behind(uri: str, literal: str, starts: Iterable[int]) -> set[int]:
+    """Return where a literal ends that begins at one of `starts`."""
     return {start + len(literal) for start in starts if uri.startswith(literal, start)}
 
 
 def _plain(value: Value) -> str | list[Any] | None:
-    """Return a value as `uritemplate` takes it: numbers as text, objects as pairs, because it sorts the names of dicts."""
+    """Return a value as `uritemplate` takes it: numbers as text, objects as pairs, because it would sort a dict."""
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, int | float):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 
 def lazy(package: str, exports: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of `package`: each name of `exports` comes from the submodule beside it, or is one itself."""
+    """Return the `__getattr__` of `package`: each name of `exports` comes from the submodule beside it, or is one."""
 
     def get(name: str) -> object:
         if name not in exports:
@@ -19,3 +19,13 @@ def lazy(package: str, exports: Mapping[str, str]) -> Callable[[str], object]:
         return value
 
     return get
+
+
+def lazy_modules(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+    """Return the `__getattr__` of `package`, given the names of each submodule, and set its `__all__` to all of them.
+
+    For type checkers, the package imports the same names under `if TYPE_CHECKING`, each `as` itself: a re-export.
+    """
+    exports = {name: module for module, names in modules.items() for name in names}
+    vars(sys.modules[package])["__all__"] = sorted(exports)
+    return lazy(package, exports)
