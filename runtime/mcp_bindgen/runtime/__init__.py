@@ -5,26 +5,15 @@ from typing import TYPE_CHECKING
 from .core.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .core.errors import (
-        CapabilityMissing as CapabilityMissing,
-        ConnectionClosed as ConnectionClosed,
-        InvalidParams as InvalidParams,
-        MethodNotFound as MethodNotFound,
-        ProtocolError as ProtocolError,
-        RequestTimeout as RequestTimeout,
-        UnexpectedAnswer as UnexpectedAnswer,
-        UnsupportedRevision as UnsupportedRevision,
-    )
+    from .core.errors import CapabilityMissing as CapabilityMissing, ConnectionClosed as ConnectionClosed
+    from .core.errors import InvalidParams as InvalidParams, MethodNotFound as MethodNotFound
+    from .core.errors import ProtocolError as ProtocolError, RequestTimeout as RequestTimeout
+    from .core.errors import UnexpectedAnswer as UnexpectedAnswer, UnsupportedRevision as UnsupportedRevision
     from .core.methods import Method as Method, Notification as Notification, Request as Request
     from .core.model import Model as Model
     from .core.routing import Dispatcher as Dispatcher, handles as handles
-    from .core.scalars import (
-        Boolean as Boolean,
-        Integer as Integer,
-        Json as Json,
-        Nullable as Nullable,
-        Number as Number,
-    )
+    from .core.scalars import Boolean as Boolean, Integer as Integer, Json as Json, Nullable as Nullable
+    from .core.scalars import Number as Number
     from .core.transport import Transport as Transport
     from .endpoint.caller import Link as Link, Returns as Returns
     from .endpoint.client import Client as Client
@@ -37,33 +26,32 @@ if TYPE_CHECKING:
     from .entrypoints.run import run as run
     from .eras.stateless.request_state import StateSeal as StateSeal
 
-__getattr__ = lazy_modules(
-    __name__,
-    {
-        "core.errors": [
-            "CapabilityMissing",
-            "ConnectionClosed",
-            "InvalidParams",
-            "MethodNotFound",
-            "ProtocolError",
-            "RequestTimeout",
-            "UnexpectedAnswer",
-            "UnsupportedRevision",
-        ],
-        "core.methods": ["Method", "Notification", "Request"],
-        "core.model": ["Model"],
-        "core.routing": ["Dispatcher", "handles"],
-        "core.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
-        "core.transport": ["Transport"],
-        "endpoint.caller": ["Link", "Returns"],
-        "endpoint.client": ["Client"],
-        "endpoint.context": ["Context"],
-        "endpoint.result_cache": ["ResultCache"],
-        "endpoint.server": ["Server", "serve"],
-        "endpoint.session": ["Options"],
-        "entrypoints.connect": ["NoConnection", "connect"],
-        "entrypoints.host": ["BadConfig", "Host", "NotRouted", "Offer"],
-        "entrypoints.run": ["run"],
-        "eras.stateless.request_state": ["StateSeal"],
-    },
-)
+_MODULES = {
+    "core.errors": [
+        "CapabilityMissing",
+        "ConnectionClosed",
+        "InvalidParams",
+        "MethodNotFound",
+        "ProtocolError",
+        "RequestTimeout",
+        "UnexpectedAnswer",
+        "UnsupportedRevision",
+    ],
+    "core.methods": ["Method", "Notification", "Request"],
+    "core.model": ["Model"],
+    "core.routing": ["Dispatcher", "handles"],
+    "core.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
+    "core.transport": ["Transport"],
+    "endpoint.caller": ["Link", "Returns"],
+    "endpoint.client": ["Client"],
+    "endpoint.context": ["Context"],
+    "endpoint.result_cache": ["ResultCache"],
+    "endpoint.server": ["Server", "serve"],
+    "endpoint.session": ["Options"],
+    "entrypoints.connect": ["NoConnection", "connect"],
+    "entrypoints.host": ["BadConfig", "Host", "NotRouted", "Offer"],
+    "entrypoints.run": ["run"],
+    "eras.stateless.request_state": ["StateSeal"],
+}
+
+__getattr__ = lazy_modules(__name__, _MODULES)

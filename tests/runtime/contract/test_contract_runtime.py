@@ -27,7 +27,7 @@ from pydantic import TypeAdapter
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Context as AnyContext
 from mcp_bindgen.runtime import Integer, Nullable, ProtocolError, contract, serve
-from mcp_bindgen.runtime.contract import _extra, _validation
+from mcp_bindgen.runtime.contract import _validation, errors
 from mcp_bindgen.runtime.endpoint.server import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.helpers import python
@@ -701,7 +701,7 @@ def test_no_export_is_named_like_a_module() -> None:
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_extra, "find_spec", lambda name: None)
+    monkeypatch.setattr(errors, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"jsonschema_rs: pip install 'mcp-bindgen\[contract\]'"):
         Keeping().servers()
     with pytest.raises(ImportError, match=r"uritemplate: pip install 'mcp-bindgen\[contract\]'"):

@@ -226,9 +226,9 @@ def test_the_more_a_template_says_the_more_specific_it_is() -> None:
     ],
 )
 def test_hostile_uris_take_no_time(template: str, uri: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     UriTemplate(template).match(uri)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_endless_uris_are_not_looked_at() -> None:

@@ -10,38 +10,28 @@ from ..core.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from .base import Contract as Contract
-    from .call_arguments import (
-        ABSENT as ABSENT,
-        Absent as Absent,
-        arguments as arguments,
-        texts as texts,
-        whole as whole,
-    )
+    from .call_arguments import ABSENT as ABSENT, Absent as Absent, arguments as arguments, texts as texts
+    from .call_arguments import whole as whole
     from .catalog import Catalog as Catalog
     from .client import ContractClient as ContractClient, structured as structured, succeeded as succeeded
     from .completions import Completion as Completion
-    from .errors import (
-        InvalidArguments as InvalidArguments,
-        InvalidResult as InvalidResult,
-        ResourceNotFound as ResourceNotFound,
-        ToolError as ToolError,
-        UnexpectedResult as UnexpectedResult,
-    )
+    from .errors import InvalidArguments as InvalidArguments, InvalidResult as InvalidResult
+    from .errors import ResourceNotFound as ResourceNotFound, ToolError as ToolError
+    from .errors import UnexpectedResult as UnexpectedResult
     from .handlers import prompt as prompt, resource as resource, template as template, tool as tool
     from .model import Model as Model
     from .uri_template import UriTemplate as UriTemplate, Variable as Variable
 
-__getattr__ = lazy_modules(
-    __name__,
-    {
-        "base": ["Contract"],
-        "call_arguments": ["ABSENT", "Absent", "arguments", "texts", "whole"],
-        "catalog": ["Catalog"],
-        "client": ["ContractClient", "structured", "succeeded"],
-        "completions": ["Completion"],
-        "errors": ["InvalidArguments", "InvalidResult", "ResourceNotFound", "ToolError", "UnexpectedResult"],
-        "handlers": ["prompt", "resource", "template", "tool"],
-        "model": ["Model"],
-        "uri_template": ["UriTemplate", "Variable"],
-    },
-)
+_MODULES = {
+    "base": ["Contract"],
+    "call_arguments": ["ABSENT", "Absent", "arguments", "texts", "whole"],
+    "catalog": ["Catalog"],
+    "client": ["ContractClient", "structured", "succeeded"],
+    "completions": ["Completion"],
+    "errors": ["InvalidArguments", "InvalidResult", "ResourceNotFound", "ToolError", "UnexpectedResult"],
+    "handlers": ["prompt", "resource", "template", "tool"],
+    "model": ["Model"],
+    "uri_template": ["UriTemplate", "Variable"],
+}
+
+__getattr__ = lazy_modules(__name__, _MODULES)

@@ -13,8 +13,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from ._extra import require
-from .errors import InvalidResult
+from .errors import InvalidResult, require
 
 MOST = 10
 """How many problems are reported."""
@@ -24,26 +23,24 @@ _LONGEST_STEP = 60  # characters of a member's name in a path
 _LARGE = 1 << 14  # bytes of JSON
 
 
-def require_validator() -> None:
-    """Check that the validator is installed; raise `NotInstalled` if it is not."""
-    require("jsonschema_rs", "serving the tools of a contract")
-
-
 class Validator:
     """A schema that is compiled on first use.
 
     Args:
         schema: The schema, verbatim.
         place: Where it is in the contract, for messages.
+
+    Raises:
+        ImportError: The validator is not installed.
     """
 
     def __init__(self, schema: Any, place: str) -> None:
+        require("jsonschema_rs", "serving the tools of a contract")
         self._schema = schema
         self._place = place
 
     @cached_property
     def _compiled(self) -> Any:
-        require_validator()
         import jsonschema_rs
 
         try:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar, TypeAlias
 
 from ..endpoint.context import Context
 from ..endpoint.server import Server
-from ._feature import Feature
-from ._prompts import Prompts
-from ._resources import Resources
-from ._tools import Tools
+from ._features import ArgumentErrors, Feature, Prompts, Resources, Tools
 from .catalog import Catalog
 from .completions import Completion, Completions, from_enum
-from .handlers import ArgumentErrors, BoundContract
+from .handlers import BoundContract
 
 Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -66,13 +63,16 @@ class Contract(ABC):
             ImportError: There are tools or templates, and `mcp-bindgen[contract]` is not installed.
         """
         complete = None if type(self).complete is Contract.complete else self.complete
-        contract = BoundContract(self, self.catalog, self.revisions, self.argument_errors, complete)
+        contract = BoundContract(self, self.catalog, complete)
         features = tuple(feature for feature in _FEATURES if feature.is_in(contract))
-        info = self.info or self.catalog.info or {"name": type(self).__name__, "version": "0"}
+        document = self.catalog.document
+        info = self.info or document.get("serverInfo") or {"name": type(self).__name__, "version": "0"}
         shared = {
             "contract": contract,
+            "revisions": self.revisions,
+            "argument_errors": self.argument_errors,
             "lifespan": _shared(self.lifespan),
-            "instructions": self.catalog.instructions if self.instructions is None else self.instructions,
+            "instructions": document.get("instructions") if self.instructions is None else self.instructions,
         }
         servers: list[Server] = []
         for package in self.revisions:
@@ -95,14 +95,11 @@ def _shared(lifespan: Lifespan) -> Lifespan:
     @asynccontextmanager
     async def enter() -> AsyncGenerator[None]:
         nonlocal entered
-        if entered:
-            yield
-            return
-        entered = True
+        first, entered = not entered, True
         try:
-            async with lifespan():
+            async with lifespan() if first else nullcontext():
                 yield
         finally:
-            entered = False
+            entered = not first and entered
 
     return enter

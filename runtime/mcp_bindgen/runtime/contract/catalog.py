@@ -55,16 +55,6 @@ class Catalog:
         return document
 
     @property
-    def info(self) -> Mapping[str, Any] | None:
-        """How the server introduces itself, an `Implementation` in wire form."""
-        return self.document.get("serverInfo")
-
-    @property
-    def instructions(self) -> str | None:
-        """How a model should use the server."""
-        return self.document.get("instructions")
-
-    @property
     def tools(self) -> dict[str, Entry]:
         """Name -> entry of `tools/list`."""
         return self._entries("tools", "name")
@@ -84,16 +74,8 @@ class Catalog:
         """URI template -> entry of `resources/templates/list`."""
         return self._entries("resourceTemplates", "uriTemplate")
 
-    def has(self, *members: str) -> bool:
-        """Return whether one of the lists is there, be it empty."""
-        return any(member in self.document for member in members)
-
-    def entries(self, member: str) -> list[Any]:
-        """Return the entries of a list in their order; none if it is missing."""
-        return list(self.document.get(member, ()))
-
     def _entries(self, member: str, key: str) -> dict[str, Entry]:
-        return {entry[key]: entry for entry in self.entries(member)}
+        return {entry[key]: entry for entry in self.document.get(member, ())}
 
 
 def _text(path: Path) -> str:

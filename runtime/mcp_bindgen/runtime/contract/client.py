@@ -6,12 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
 
-from pydantic import ValidationError
-from pydantic_core import to_json
-
-from ..core.routing import problems
 from ..endpoint.client import Client
-from ._results import adapter, structured_content
+from ._types import structured_content, typed
 from .call_arguments import ABSENT
 from .errors import ToolError, UnexpectedResult
 
@@ -35,7 +31,7 @@ class ContractClient(Generic[C]):
         client: The client, for everything else.
     """
 
-    _client_class: ClassVar[type[Client]]
+    _client_class: ClassVar[type[Any]]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -56,9 +52,8 @@ class ContractClient(Generic[C]):
             target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
             headers: HTTP headers to send with each request.
         """
-        client: Any = cls._client_class()
-        async with client.connected(target, headers=headers) as connected:
-            yield cls(connected)
+        async with cls._client_class.connect(target, headers=headers) as client:
+            yield cls(client)
 
 
 def succeeded(result: R) -> R:
@@ -95,9 +90,6 @@ def structured(result: object, kind: Any) -> Any:
     content = structured_content(succeeded(result))
     if content is ABSENT:
         raise UnexpectedResult("the tool gave no structured content")
-    data = to_json(content)
-    try:
-        return adapter(kind).validate_json(data)
-    except ValidationError as error:
-        first = problems(error, "structuredContent", data)[0]
-        raise UnexpectedResult(f"{first['path']}: {first['problem']}") from None
+    return typed(
+        kind, content, "structuredContent", lambda found: UnexpectedResult("{path}: {problem}".format(**found[0]))
+    )

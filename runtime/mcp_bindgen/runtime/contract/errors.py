@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from ..core.errors import INVALID_PARAMS, ProtocolError
@@ -53,3 +54,13 @@ class InvalidResult(Exception):
 
 class UnexpectedResult(Exception):
     """A tool succeeded, but its structured result is missing or of another type."""
+
+
+class NotInstalled(ImportError):
+    """A package of the extra `mcp-bindgen[contract]` is needed and missing."""
+
+
+def require(package: str, purpose: str) -> None:
+    """Check that a package of the extra is installed, without importing it; raise `NotInstalled` if it is not."""
+    if find_spec(package) is None:
+        raise NotInstalled(f"{purpose} needs {package}: pip install 'mcp-bindgen[contract]'")

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import ValidationError
-from pydantic_core import to_json
-
-from ..core.routing import problems
 from ..endpoint.coroutines import in_thread
-from ._results import adapter
-from ._validation import MOST, Validator, require_validator
+from ._types import typed
+from ._validation import MOST, Validator
 from .catalog import Catalog, Entry
 from .errors import InvalidArguments, InvalidResult
 from .uri_template import UriTemplate
@@ -22,8 +17,6 @@ from .uri_template import UriTemplate
 F = TypeVar("F", bound=Callable[..., Any])
 
 Kind = Literal["tool", "prompt", "resource", "template"]
-
-ArgumentErrors: TypeAlias = Literal["protocol", "result"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +91,7 @@ class BoundHandler:
         method: The bound method.
 
     Attributes:
-        input: Validates the arguments of a tool.
+        input: Validates the arguments of a tool that has an input schema.
         output: Validates the structured content of a tool that has an output schema.
     """
 
@@ -106,19 +99,20 @@ class BoundHandler:
         self.spec = spec
         self.entry = entry
         self._method = asynchronous(method)
-        self.input = Validator(entry.get("inputSchema", True), f"the inputSchema of {spec.name!r}")
-        output = entry.get("outputSchema")
-        self.output = None if output is None else Validator(output, f"the outputSchema of {spec.name!r}")
+        schemas = entry if spec.kind == "tool" else {}
+        self.input, self.output = (
+            Validator(schemas[member], f"the {member} of {spec.name!r}") if member in schemas else None
+            for member in ("inputSchema", "outputSchema")
+        )
 
     def read(self, arguments: Any, root: str) -> Any:
         """Return arguments in the type of the handler; raise `InvalidArguments` with paths that begin at `root`."""
+        wrong = self.input.problems(arguments, root) if self.input is not None else []
+        if wrong:
+            raise InvalidArguments(self.spec.name, wrong)
         if self.spec.input is None:
             return None
-        data = to_json(arguments)
-        try:
-            return adapter(self.spec.input).validate_json(data)
-        except ValidationError as error:
-            raise InvalidArguments(self.spec.name, problems(error, root, data)[:MOST]) from None
+        return typed(self.spec.input, arguments, root, lambda found: InvalidArguments(self.spec.name, found[:MOST]))
 
     async def call(self, arguments: Any, ctx: Any) -> Any:
         """Call the method with typed arguments."""
@@ -140,8 +134,6 @@ class BoundContract:
     Args:
         owner: The object whose methods are the handlers.
         catalog: What the contract says.
-        revisions: The bindings of the revisions that it is served in.
-        argument_errors: What becomes of a call whose arguments do not fit.
         complete: Completes values that no `enum` lists, if there is such a method.
 
     Attributes:
@@ -153,17 +145,8 @@ class BoundContract:
         ImportError: There are tools or templates, and `mcp-bindgen[contract]` is not installed.
     """
 
-    def __init__(
-        self,
-        owner: object,
-        catalog: Catalog,
-        revisions: Sequence[ModuleType],
-        argument_errors: ArgumentErrors,
-        complete: Callable[..., Any] | None,
-    ) -> None:
+    def __init__(self, owner: object, catalog: Catalog, complete: Callable[..., Any] | None) -> None:
         self.catalog = catalog
-        self.revisions = revisions
-        self.argument_errors = argument_errors
         self.complete = None if complete is None else asynchronous(complete)
         entries: dict[Kind, dict[str, Entry]] = {
             "tool": catalog.tools,
@@ -183,5 +166,3 @@ class BoundContract:
                 raise ValueError(f"{class_name} has no method for the {kind} {name!r} of its contract")
         pairs = [(UriTemplate(text), handler) for text, handler in self.handlers["template"].items()]
         self.templates = sorted(pairs, key=lambda pair: pair[0].specificity, reverse=True)
-        if self.handlers["tool"]:
-            require_validator()

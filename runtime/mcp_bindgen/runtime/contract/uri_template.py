@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
-from ._extra import require
+from .errors import require
 
 Value: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
 """The value of a variable in an expansion; `None` and empty lists and objects are undefined (RFC 6570, 2.3)."""
@@ -87,9 +87,7 @@ class UriTemplate:
 
     def expand(self, values: Mapping[str, Value]) -> str:
         """Return the URI for some values; variables without one are left out."""
-        plain: dict[str, Any] = {name: _plain(value) for name, value in values.items()}
-        defined = {name: value for name, value in plain.items() if value not in (None, [])}
-        return _encoded(self._template.expand(defined))
+        return _encoded(self._template.expand({name: _plain(value) for name, value in values.items()}))
 
     def match(self, uri: str) -> dict[str, Found] | None:
         """Return the decoded values of the variables in a URI, or `None` if the URI does not match.
@@ -100,39 +98,36 @@ class UriTemplate:
 
         Time grows linearly with the length of the URI.
         """
-        if len(uri) > _LONGEST:
-            return None
-        found: dict[str, Found] = {}
         try:
-            for expression, text in zip(self._expressions, self._split(_encoded(uri)), strict=True):
-                for name, value in expression.read(text).items():
-                    if found.setdefault(name, value) != value:
-                        return None
+            return self._match(_encoded(uri)) if len(uri) <= _LONGEST else None
         except ValueError:  # of ours, or no UTF-8 behind the percent signs
             return None
-        return found
 
-    def _split(self, uri: str) -> list[str]:
-        """Return the text of each expression in a URI; raise `ValueError` if the URI does not match.
+    def _match(self, uri: str) -> dict[str, Found]:
+        """Return the variables in a URI; raise `ValueError` if the URI does not match.
 
-        Part by part, it notes for every place that a part may end at where the part begins. There is no backtracking,
-        which would take forever on hostile URIs. The last expressions are as short as they can be, but not empty.
+        The way forward notes where an expression begins for each place that it may end at; the way back reads what is
+        between. So time is linear, where backtracking takes forever on hostile URIs. The last expressions are as short
+        as they can be, but not empty.
         """
         first, *others = self._literals
         ends = _behind(uri, first, {0})
-        steps: list[tuple[dict[int, int], str]] = []
+        steps: list[tuple[_Expression, dict[int, int], str]] = []
         for expression, literal in zip(self._expressions, others, strict=True):
-            steps.append((expression.begins(uri, ends), literal))
-            ends = _behind(uri, literal, steps[-1][0])
+            begins = expression.begins(uri, ends)
+            ends = _behind(uri, literal, begins)
+            steps.append((expression, begins, literal))
         end = len(uri)
         if end not in ends:
             raise ValueError(uri)
-        texts: list[str] = []
-        for begins, literal in reversed(steps):
+        found: dict[str, Found] = {}
+        for expression, begins, literal in reversed(steps):
             end -= len(literal)
-            texts.append(uri[begins[end] : end])
+            for name, value in expression.read(uri[begins[end] : end]).items():
+                if found.setdefault(name, value) != value:
+                    raise ValueError(name)
             end = begins[end]
-        return texts[::-1]
+        return found
 
 
 class _Expression:
@@ -195,7 +190,8 @@ class _Expression:
             elif values:
                 [found[variable.name]] = values  # raises `ValueError` if there are several
         if given:
-            others, *_ = (one.name for one in self.variables if one.explode and one.name not in found)  # or none
+            free = [variable.name for variable in self.variables if variable.explode and variable.name not in found]
+            others, *_ = free  # raises `ValueError` if there is none
             found[others] = {_decoded(name): values[-1] for name, values in given.items()}
         return found
 
@@ -205,13 +201,13 @@ def _behind(uri: str, literal: str, starts: Iterable[int]) -> set[int]:
     return {start + len(literal) for start in starts if uri.startswith(literal, start)}
 
 
-def _plain(value: Value) -> str | list[Any] | None:
-    """Return a value as `uritemplate` takes it: numbers as text, objects as pairs, because it would sort a dict."""
+def _plain(value: Value) -> Any:
+    """Return a value as `uritemplate` takes it: objects as pairs, because it would sort them; `None` if undefined."""
     if isinstance(value, Mapping):
-        return list(value.items())
+        return list(value.items()) or None
     if isinstance(value, int | float):
         return json.dumps(value)
-    return value if value is None or isinstance(value, str) else list(value)
+    return value if value is None or isinstance(value, str) else list(value) or None
 
 
 def _encoded(text: str) -> str:

@@ -10,12 +10,11 @@ if TYPE_CHECKING:
     from .server.event_store.base import EventStore as EventStore, MemoryEventStore as MemoryEventStore
     from .server.event_store.sqlite import SqliteEventStore as SqliteEventStore
 
-__getattr__ = lazy_modules(
-    __name__,
-    {
-        "client.transport": ["http"],
-        "server.app": ["HttpApp"],
-        "server.event_store.base": ["EventStore", "MemoryEventStore"],
-        "server.event_store.sqlite": ["SqliteEventStore"],
-    },
-)
+_MODULES = {
+    "client.transport": ["http"],
+    "server.app": ["HttpApp"],
+    "server.event_store.base": ["EventStore", "MemoryEventStore"],
+    "server.event_store.sqlite": ["SqliteEventStore"],
+}
+
+__getattr__ = lazy_modules(__name__, _MODULES)
