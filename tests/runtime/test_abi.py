@@ -16,7 +16,7 @@ REVISIONS = sorted(path.name for path in GENERATED.iterdir() if path.name.starts
 
 
 def test_every_name_of_the_abi_is_there() -> None:
-    assert all(hasattr(abi, name) for name in abi.__all__)
+    assert all(hasattr(abi, name) for name in vars(abi)["__all__"])
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -25,7 +25,7 @@ def test_generated_code_imports_names_that_the_abi_has(revision: str) -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("mcp_bindgen.runtime."):
                 assert node.module == "mcp_bindgen.runtime.abi"
-                assert {alias.name for alias in node.names} <= set(abi.__all__), path.name
+                assert all(hasattr(abi, alias.name) for alias in node.names), path.name
 
 
 @pytest.mark.parametrize("generation", [abi.GENERATION - 1, abi.GENERATION + 1])

@@ -14,7 +14,7 @@ import jsonschema_rs
 from mcp_bindgen.contract.instances import Instances
 from mcp_bindgen.emit.environment import docstring, quoted
 from mcp_bindgen.protocol.model import Ref
-from mcp_bindgen.runtime.contract.uri_template import UriTemplate
+from mcp_bindgen.runtime.contract import UriTemplate
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .expressions import Unfit, example, expression
