@@ -16,8 +16,8 @@ from mcp_bindgen.runtime.core.errors import INVALID_PARAMS, CapabilityMissing
 from mcp_bindgen.runtime.http import HttpApp, http
 from mcp_bindgen.runtime.http.client.legacy_sse import sse
 from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.runtime.transports import _pipes
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.runtime.transports.stdio import Pipes
 from tests.runtime.http.test_legacy_sse import running as hosted
 from tests.support.checked_connections import STATELESS, bindings, running
 
@@ -73,7 +73,7 @@ TABLE: Mapping[str, tuple[int, str, Any]] = {
 
 def failing(revision: str) -> Any:
     """A server whose only tool fails."""
-    package = bindings(revision)
+    package: Any = bindings(revision)
 
     class Failing(package.Server):  # type: ignore[misc]
         info = package.types.Implementation(name="failing", version="1")
@@ -95,7 +95,7 @@ async def in_memory(revision: str) -> AsyncIterator[Any]:
 async def over_pipes(revision: str) -> AsyncIterator[Any]:
     """The transport of stdio, in one process."""
     (theirs, ours), (mine, yours) = os.pipe(), os.pipe()
-    left, right = Pipes(mine, ours), Pipes(theirs, yours)
+    left, right = _pipes.Pipes(mine, ours), _pipes.Pipes(theirs, yours)
     async with running(serve(right, failing(revision))), connect(left, bindings(revision).Client) as client:
         yield client
 

@@ -400,8 +400,8 @@ async def until(condition: Callable[[], object], seconds: float = 10) -> None:
 
 def takes(revision: str, role: Role, target: type | None = None) -> Dispatcher:
     """What a side of a revision takes."""
-    package = bindings(revision)
-    kind = target or (package.Server if role == "server" else package.Client)
+    package: Any = bindings(revision)
+    kind: Any = target or (package.Server if role == "server" else package.Client)
     dispatcher: Dispatcher = kind.dispatcher
     return dispatcher.extended(kind)
 

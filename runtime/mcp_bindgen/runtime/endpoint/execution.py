@@ -43,7 +43,7 @@ async def execute(
     id_ = event.id if isinstance(event, Requested) else None
     method = event.route.method
     try:
-        answer = find(event.dispatcher, event.route)(link, id_, event.params)
+        answer: Any = find(event.dispatcher, event.route)(link, id_, event.params)
         if type(answer) is CoroutineType or inspect.isawaitable(answer):  # the first is quicker to find out
             answer = await answer
         if id_ is None:
