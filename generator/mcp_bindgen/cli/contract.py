@@ -13,10 +13,11 @@ import typer
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.spec.transaction import save
 
 from .diff import FailOn
 from .live import Env, Revision, Timeout, Verbose, offers
-from .output import MARKUP, PAGE, console, page, save
+from .output import MARKUP, PAGE, console, page
 
 contract = typer.Typer(
     help="Contracts: what a server offers, as a document.", no_args_is_help=True, rich_markup_mode=MARKUP
@@ -154,7 +155,7 @@ def _print(comparison: ContractComparison, format: Form, output: Path | None, *,
     if output is None:
         sys.stdout.write(text)
     else:
-        save(output, text)
+        save(output, text, "give another --output")
 
 
 @contract.command("from-module")

@@ -18,9 +18,10 @@ from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.source import load
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
+from mcp_bindgen.spec.transaction import save
 
 from .options import names
-from .output import console, print_json, save
+from .output import console, print_json
 
 
 class Role(StrEnum):
@@ -114,7 +115,7 @@ def diff(
     report = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     text = render(report, format, _style(output, witness))
     if output is not None:
-        save(output, text)
+        save(output, text, "give another --output")
     else:
         sys.stdout.write(text)
     _warn(report)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
-
-from mcp_bindgen.spec import BadInput
 
 PAGE = 80
 """The columns of text that is not for a terminal."""
@@ -57,19 +53,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     widths = [max(len(line[index]) for line in [columns, *rows]) for index in range(len(columns))]
     for line in [columns, *rows]:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def save(path: Path, text: str) -> None:
-    """Writes a file: all of it, or nothing; raises `BadInput` where that is not possible."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            fresh.write_text(text, "utf-8", newline="\n")
-            fresh.replace(path)
-        finally:
-            fresh.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadInput(f"cannot be written ({error.strerror})", file=path, fix="give another --output") from None
 
 
 def print_json(value: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcp_bindgen.scaffold.files import refuse_occupied, rehearse, tree, write_new
+from mcp_bindgen.scaffold.files import refuse_occupied, tree, write_new
 from mcp_bindgen.scaffold.layout import layout
 from mcp_bindgen.scaffold.names import names_of
 from mcp_bindgen.scaffold.plan import Plan, plan
@@ -147,16 +147,10 @@ def _start(
     )
     folder = out / name
     refuse_occupied(folder)
-    owned = layout(planned)
-
-    def finish(place: Path) -> None:
-        if planned.contract is not None:
-            from mcp_bindgen.scaffold import generate_contract
-
-            generate_contract(place)
-
-    found = rehearse(owned, finish) if dry_run else write_new(folder, owned, finish)
-    typer.echo("\n".join(tree(str(folder), found)))
+    files = layout(planned)
+    if not dry_run:
+        write_new(folder, files)
+    typer.echo("\n".join(tree(str(folder), files)))
     if not dry_run:
         typer.echo(_next(planned, folder, server))
 

@@ -16,9 +16,9 @@ from mcp_bindgen.protocol import naming
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.scaffold.upgrade.engine import Upgrade, remaining, replaced
 from mcp_bindgen.scaffold.upgrade.engine import upgrade as prepare
-from mcp_bindgen.scaffold.upgrade.placing import unified
-from mcp_bindgen.scaffold.upgrade.trial import Interpreter
+from mcp_bindgen.scaffold.upgrade.import_check import Interpreter
 from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.transaction import unified_diff
 
 from .output import page
 
@@ -68,7 +68,7 @@ def upgrade(
         return
     found = prepare(project, old, to, interpreter=Interpreter(python), force=force, store=store)
     if dry_run:
-        typer.echo(unified(found.changes), nl=False)
+        typer.echo(unified_diff(found.changes), nl=False)
     else:
         found.carry_out()
     width, colour = page()

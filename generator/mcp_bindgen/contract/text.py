@@ -16,6 +16,7 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_array, is_object, parse
 from mcp_bindgen.spec.pointer import join, split
+from mcp_bindgen.spec.transaction import save
 
 _YAML = (".yaml", ".yml")
 _FIX = "give a document of JSON, as in the result of tools/list"
@@ -64,10 +65,7 @@ def write(document: Any, path: Path | None = None) -> str:
     else:
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     if path is not None:
-        try:
-            path.write_text(text, "utf-8", newline="\n")
-        except OSError as error:
-            raise BadInput(f"cannot be written ({error.strerror})", file=path, fix="choose another file") from None
+        save(path, text, "choose another file")
     return text
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator, Registry
 
+from mcp_bindgen.protocol.examples import Examples, Unfit
 from mcp_bindgen.protocol.model import Carrier, Map, Object, Protocol, Ref, Type, Union
 from mcp_bindgen.protocol.schema import document_of, schema_of
 
 from .finding import Finding, Impact, Message, Witness
 from .messages import MessageChange
 from .rules import RULES
-from .samples import Endless, Samples
 from .spots import Change, Spot
 
 _GONE: Any = object()
@@ -47,7 +47,7 @@ class Witnesses:
 
     def __init__(self, old: Protocol, new: Protocol) -> None:
         self.protocols = old, new
-        self.samples = Samples(old), Samples(new)
+        self.examples = Examples(old), Examples(new)
         self._registry = Registry([(_urn(side), document_of(self.protocols[side])) for side in _SIDES])
         self._validators: dict[tuple[int, str], Draft202012Validator] = {}
         self._roles: dict[tuple[int, str, str, str], Draft202012Validator | None] = {}
@@ -58,7 +58,7 @@ class Witnesses:
             return replace(finding, unwitnessed="any error response may carry any code, so no schema tells them apart")
         try:
             return self._message(finding, change) if isinstance(change, MessageChange) else self._type(finding, change)
-        except Endless:
+        except Unfit:
             return replace(finding, unwitnessed="it has no finite instance")
 
     # --- messages -----------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Witnesses:
         method = change.new_method if side else change.old_method
         assert method is not None
         envelope = _ENVELOPE[method.kind] if method.carrier == "message" else {}
-        instance = {**self.samples[side].minimal(Ref(method.definition)), **envelope}
+        instance = {**self.examples[side].one(Ref(method.definition)), **envelope}
         judges = [self._role(side, change.message, method.carrier) for side in _SIDES]
         old, new = (judge is not None and judge.is_valid(instance) for judge in judges)
         verdicts = old, new
@@ -118,11 +118,11 @@ class Witnesses:
         for side in (1, 0):
             type = types[side]
             if type is not None:
-                yield self.samples[side].minimal(type)
+                yield self.examples[side].one(type)
         for side in (1, 0):
             type = types[side]
             if type is not None:
-                yield from self.samples[side].variants(type)
+                yield from self.examples[side].several(type)
 
     def _embedded(self, spot: Spot, value: Any, first: int) -> Any:
         """`value` in its place within a value of the unit; `first` is the side that decides where both have a say."""
@@ -147,7 +147,7 @@ class Witnesses:
         for side in (1 - first, first):
             type = self._object(spot.new if side else spot.old, side)
             if type is not None:
-                found |= deepcopy(self.samples[side].minimal(type))
+                found |= deepcopy(self.examples[side].one(type))
         return found
 
     def _object(self, type: Type, side: int) -> Object | Map | None:

@@ -14,9 +14,10 @@ from mcp_bindgen.emit.annotations import annotation
 from mcp_bindgen.emit.environment import WIDTH, docstring
 from mcp_bindgen.protocol import Protocol, naming
 from mcp_bindgen.protocol.calls import call_arguments, call_name, handler_name, may_omit, positional
+from mcp_bindgen.protocol.examples import Code, Unfit, example
 from mcp_bindgen.protocol.model import Field, Method, Object, Ref, Sender
 
-from .expressions import Code, Unfit, example, example_class, expression
+from .expressions import example_class, expression
 from .features import Feature
 from .rendering import macros
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from mcp_bindgen.contract.instances import Instances
+from mcp_bindgen.contract.candidates import candidates
 from mcp_bindgen.emit.environment import docstring, quoted
+from mcp_bindgen.protocol.examples import Unfit, example
 from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.runtime.contract.uri_template import UriTemplate
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .expressions import Unfit, example, expression
+from .expressions import expression
 from .generated.contract_package import contract_class
 from .plan import Plan
 from .rendering import module, render
@@ -174,7 +175,7 @@ def _guesses(contract: Contract, name: str, schema: Any) -> Iterator[Any]:
         except Unfit:
             continue
     yield {}
-    yield from itertools.islice(Instances(schema, schema).all(), _MOST_GUESSES)
+    yield from itertools.islice(candidates(schema), _MOST_GUESSES)
 
 
 def _uri(contract: Contract, template: Template) -> str | None:

@@ -9,6 +9,7 @@ from mcp_bindgen.spec import Store
 
 from .client import client_project, shown, typed
 from .contracted import contracted_files
+from .generated.regeneration import generated_files
 from .plan import Plan
 from .project import Project
 from .rendering import module, render
@@ -22,7 +23,7 @@ def project_of(plan: Plan, folder: Path) -> Project:
 
 
 def layout(plan: Plan) -> dict[str, str]:
-    """Path -> text for all files of a project that its user owns."""
+    """Return path -> text for all files of a project, those that are generated included."""
     values = _values(plan)
     source = f"src/{plan.names.package}"
     files = {
@@ -35,6 +36,10 @@ def layout(plan: Plan) -> dict[str, str]:
     if plan.file is not None and plan.text is not None:
         files[plan.file] = plan.text
     more = _server(plan, values) if plan.kind == "server" else _client(plan, values)
+    if plan.contract is not None:
+        project = project_of(plan, Path())
+        generated = generated_files(project, plan.contract)
+        more |= {(project.generated / name).as_posix(): text for name, text in generated.items()}
     return dict(sorted({**files, **more}.items()))
 
 

@@ -20,6 +20,7 @@ from .patches import Patch
 from .revisions import Pin
 from .semantics import read_semantics
 from .toml import read_toml
+from .transaction import Change, put, read
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,9 @@ class Store:
         )
         table = self.root / "revisions.toml"
         revised = revisions.revised(table, pin)
-        folder = self.root / revision
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "schema.json").write_text(canonical.dumps(canonical.canonical(upstream)), "utf-8")
-        table.write_text(revised, "utf-8")
+        structure = canonical.dumps(canonical.canonical(upstream))
+        texts = {f"{revision}/schema.json": structure, table.name: revised}
+        put(self.root, {name: Change(read(self.root / name), text.encode()) for name, text in texts.items()})
         return pin
 
     def verify(self, revision: str, file: Path) -> tuple[bool, list[str]]:

@@ -12,7 +12,7 @@ import jsonschema_rs
 
 from mcp_bindgen.spec.json import is_array, is_object
 
-from ..instances import Instances
+from ..candidates import candidates
 
 _MOST = 2000
 """How many values are tried."""
@@ -64,7 +64,7 @@ def included(sender: Any, receiver: Any) -> Inclusion:
     accepts, refuses = _validator(sender), _validator(receiver)
     if accepts is None or refuses is None:
         return Inclusion(Answer.UNKNOWN)
-    for value in itertools.islice(Instances(sender, receiver).all(), _MOST):
+    for value in itertools.islice(candidates(sender, receiver), _MOST):
         if not refuses.is_valid(value) and accepts.is_valid(value):
             error = next(refuses.iter_errors(value))
             return Inclusion(Answer.NO, [value], list(error.instance_path), error.message)

@@ -33,7 +33,11 @@ def project_files(project: Project, store: Store | None = None) -> dict[str, str
             file=project.file,
             fix='name one there, as in contract = "contract.yaml"',
         )
-    contract = read_contract(project.contract)
+    return generated_files(project, read_contract(project.contract), store)
+
+
+def generated_files(project: Project, contract: Contract, store: Store | None = None) -> dict[str, str]:
+    """Return the files of `project_files` for a contract that was read already."""
     source = source_name(project)
     store = store or Store()
     if project.kind == "server":

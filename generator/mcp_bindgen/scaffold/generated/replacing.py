@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_bindgen.emit.writer import save
-from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec import BadInput, transaction
+from mcp_bindgen.spec.transaction import Change
 
 from .ownership import state
 
@@ -77,12 +75,12 @@ def replace_generated(
     """
     report = _plan(folder, files, force, sweep)
     if not dry_run and (report.written or report.removed or report.moved):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _replace(folder, files, report)
-        except OSError as error:
-            reason = error.strerror or error
-            raise BadInput(f"cannot be written ({reason})", file=folder, fix="nothing was changed there") from None
+        changes = {aside: Change(None, transaction.read(folder / name)) for name, aside in report.moved}
+        for name in (*report.removed, *(name for name, _ in report.moved)):
+            changes[name] = Change(transaction.read(folder / name), None)
+        for name in report.written:
+            changes[name] = Change(transaction.read(folder / name), files[name].encode())
+        transaction.put(folder, changes)
     return report
 
 
@@ -120,26 +118,3 @@ def _aside(path: Path) -> Path:
     """A free name for an edited file."""
     names = (path.with_name(f"{path.name}{ASIDE}{number}") for number in ("", *(f".{n}" for n in range(2, 1000))))
     return next(place for place in names if not place.exists() and not place.is_symlink())
-
-
-def _replace(folder: Path, files: Mapping[str, str], report: Report) -> None:
-    """Carries out a plan; what was done is undone in case of an error."""
-    with tempfile.TemporaryDirectory(prefix=".mcp-bindgen.", dir=folder) as scratch, ExitStack() as undo:
-        new, old = Path(scratch, "new"), Path(scratch, "old")
-        new.mkdir()
-        old.mkdir()
-        for name in report.written:  # a full disk shows here, before anything is changed
-            save(new / name, files[name])
-        for name, aside in report.moved:
-            _move(folder / name, folder / aside, undo)
-        for name in (*report.removed, *report.written):
-            if (folder / name).exists():
-                _move(folder / name, old / name, undo)
-        for name in report.written:
-            _move(new / name, folder / name, undo)
-        undo.pop_all()
-
-
-def _move(path: Path, target: Path, undo: ExitStack) -> None:
-    path.rename(target)
-    undo.callback(target.rename, path)

@@ -10,14 +10,14 @@ from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.migration import Migration, migrate
 from mcp_bindgen.protocol import build, naming
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.transaction import Changes, put
 
 from ..generated.replacing import Report
 from ..project import Project
 from .copying import copied, is_generated, python_files
-from .moving import move
-from .placing import Changes, place
+from .import_check import Failure, Interpreter
 from .rehearsal import Left, Rehearsal
-from .trial import Failure, Interpreter
+from .rewrite_imports import rewrite_imports
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Upgrade:
 
     def carry_out(self) -> None:
         """Puts the changes in place, all or none; raises `BadInput` where that is not possible."""
-        place(self.project.folder, self.changes)
+        put(self.project.folder, self.changes, follow_links=True)
 
 
 def upgrade(
@@ -141,6 +141,6 @@ def remaining(project: Project, store: Store) -> dict[str, str]:
     for path in python_files(project.folder):
         raw = path.read_bytes()
         for revision in sorted(store.pins.keys() - {*project.revisions}):
-            if not is_generated(raw) and move(raw, naming.package(revision), "another").lines:
+            if not is_generated(raw) and rewrite_imports(raw, naming.package(revision), "another").lines:
                 found[path.relative_to(project.folder).as_posix()] = revision
     return found

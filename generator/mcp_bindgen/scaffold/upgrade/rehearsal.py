@@ -10,13 +10,13 @@ from pathlib import Path
 
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.transaction import Change, read
 
 from ..generated.replacing import Report
 from ..project import FILE, TABLE, Project
 from .copying import files, is_generated, python_files
-from .moving import move
-from .placing import Change
-from .trial import Failure, Interpreter, failures
+from .import_check import Failure, Interpreter, failures
+from .rewrite_imports import rewrite_imports
 
 _TEXT = 1_000_000
 """The bytes of a file up to which it is looked through for mentions."""
@@ -109,7 +109,7 @@ class Rehearsal:
             name, raw = path.relative_to(self.copy).as_posix(), path.read_bytes()
             if path.is_symlink() or path in ours:
                 continue
-            found = move(raw, naming.package(self.old), naming.package(self.new), own)
+            found = rewrite_imports(raw, naming.package(self.old), naming.package(self.new), own)
             if is_generated(raw):
                 if found.lines:
                     how = raw.decode(errors="replace").split("\n")[1].strip("# \r")
@@ -159,7 +159,7 @@ class Rehearsal:
         """What has changed. What the project says of itself comes last, so that a second run can finish a first one."""
         found: dict[str, Change] = {}
         for name in [*self._regenerated(), *self.moved, FILE]:
-            before, after = self.originals.get(name), _read(self.copy / name)
+            before, after = self.originals.get(name), read(self.copy / name)
             if before != after:
                 found[name] = Change(before, after)
         return found
@@ -182,10 +182,6 @@ class Rehearsal:
             for number, line in enumerate(path.read_text("utf-8", errors="ignore").split("\n"), 1):
                 if name.search(line):
                     yield f"{_name(path, self.copy)}:{number}"
-
-
-def _read(path: Path) -> bytes | None:
-    return path.read_bytes() if path.exists() else None
 
 
 def _name(path: Path, root: Path) -> str:
