@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.scaffold.generated.ownership import STAMP, Origin, stamp, stamp_json, stamped, state
-from mcp_bindgen.scaffold.generated.replacing import Report, replace_generated
+from mcp_bindgen.scaffold.generated.replacement import Report, replace_generated
 from mcp_bindgen.spec import BadInput
 
 from .helpers import snapshot

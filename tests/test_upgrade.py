@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.scaffold.upgrade.engine import upgrade
 from mcp_bindgen.scaffold.upgrade.import_check import Interpreter, failures
+from mcp_bindgen.scaffold.upgrade.project_upgrade import upgrade
 from mcp_bindgen.scaffold.upgrade.rewrite_imports import rewrite_imports
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change, put

@@ -15,8 +15,9 @@ from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.report import text
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.protocol import build
-from mcp_bindgen.scaffold import client_class, client_files, replace_generated
 from mcp_bindgen.scaffold.check.client_module import ClientModule
+from mcp_bindgen.scaffold.generated.replacement import replace_generated
+from mcp_bindgen.scaffold.generated.typed_client import client_class, client_files
 from mcp_bindgen.scaffold.plan import default_revision
 from mcp_bindgen.scaffold.project import is_module
 from mcp_bindgen.spec import BadInput, Store

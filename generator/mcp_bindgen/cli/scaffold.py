@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mcp_bindgen.scaffold.files import refuse_occupied, tree, write_new
-from mcp_bindgen.scaffold.layout import layout
+from mcp_bindgen.scaffold.layout import calls, layout
 from mcp_bindgen.scaffold.names import names_of
 from mcp_bindgen.scaffold.plan import Plan, plan
 from mcp_bindgen.scaffold.project import Kind
-from mcp_bindgen.scaffold.server import calls
 from mcp_bindgen.spec import BadInput
 
 from . import live

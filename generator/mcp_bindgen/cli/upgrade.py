@@ -14,9 +14,9 @@ import typer
 from mcp_bindgen.diff.migration.report import text
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.scaffold.project import Project
-from mcp_bindgen.scaffold.upgrade.engine import Upgrade, remaining, replaced
-from mcp_bindgen.scaffold.upgrade.engine import upgrade as prepare
 from mcp_bindgen.scaffold.upgrade.import_check import Interpreter
+from mcp_bindgen.scaffold.upgrade.project_upgrade import Upgrade, remaining, replaced
+from mcp_bindgen.scaffold.upgrade.project_upgrade import upgrade as prepare
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.transaction import unified_diff
 

@@ -25,7 +25,7 @@ from mcp_bindgen.spec.json import is_object, listed
 
 from .references import resolve
 
-_KINDS = ("object", "string", "integer", "number", "boolean", "array", "null")
+_KINDS = ["object", "string", "integer", "number", "boolean", "array", "null"]
 _MEMBERS = ("anyOf", "oneOf", "allOf")
 _CONDITIONS = ("not", "if", "then", "else")
 _EVERYWHERE = (
@@ -91,9 +91,9 @@ class _Types:
             found.append(self._referred(reference))
         found += [self._type(member) for keyword in _MEMBERS for member in schema.get(keyword, ())]
         found += [self._type(schema[keyword]) for keyword in _CONDITIONS if keyword in schema]
-        plain = () if schema.keys() & {"$ref", "anyOf"} else _KINDS
+        plain = [] if schema.keys() & {"$ref", "anyOf"} else _KINDS
         kinds = schema.get("type", "object" if "properties" in schema else plain)
-        found += [self._of_kind(kind, schema) for kind in (kinds if isinstance(kinds, tuple) else listed(kinds))]
+        found += [self._of_kind(kind, schema) for kind in listed(kinds)]
         return found[0] if len(found) == 1 else Union(tuple(found))
 
     def _referred(self, reference: str) -> Ref:

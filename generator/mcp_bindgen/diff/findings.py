@@ -10,13 +10,13 @@ from mcp_bindgen.protocol.model import Protocol, Sender
 from .compare import Comparer
 from .documentation import documentation_changes
 from .finding import Finding, Impact, Message, Plane
+from .location import Change, Unit
 from .match import match
 from .messages import MessageChange, is_asked_for, message_changes
 from .moves import with_moves
 from .reach import Reach
 from .replacements import replacements
 from .rules import RULES, Impacts, impacts
-from .spots import Change, Unit
 
 Found = tuple[Finding, Change | MessageChange | None]
 """A finding, and the change that a witness can be made of."""
@@ -101,9 +101,9 @@ class Findings:
 
     def of_type(self, change: Change) -> Finding:
         """A finding about the structure of a definition, or of what answers a request."""
-        rule, unit = RULES[change.rule], change.spot.unit
+        rule, unit = RULES[change.rule], change.location.unit
         known, meets = self.sent(unit)
-        on_wire = unit.wire and change.spot.wire and rule.plane is Plane.WIRE
+        on_wire = unit.wire and change.location.wire and rule.plane is Plane.WIRE
         sent: Mapping[Sender, set[Message]] = known if on_wire else {}
         levels: Impacts = impacts(change.parts or [change.rule], sent)
         gate = self.gate(change)
@@ -127,7 +127,7 @@ class Findings:
 
     def gate(self, change: Change) -> str:
         """What has to be asked for before it is sent."""
-        method = change.spot.unit.answers
+        method = change.location.unit.answers
         protocol, form = (
             (self.old, change.old_type) if change.rule == "union-member-removed" else (self.new, change.new_type)
         )
@@ -187,8 +187,8 @@ class Findings:
 
     def words(self, protocol: Protocol, name: str) -> str:
         """What a definition is, in a few words."""
-        shapes = self.comparer.olds if protocol is self.old else self.comparer.news
-        return shapes.words(protocol.definitions[name].type)
+        normalizer = self.comparer.olds if protocol is self.old else self.comparer.news
+        return normalizer.words(protocol.definitions[name].type)
 
     def reaching(self, finding: Finding) -> Finding:
         """`finding` with the messages that its definitions reach."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mcp_bindgen.protocol.model import Array, Const, Map, Object, Protocol, Ref, Type, Union, references
 
-from .shape import Shapes, category
+from .normalize import Normalizer, category
 
 SIMILAR = 0.5
 """How much of a structure must be the same for a rename to which the references have moved."""
@@ -142,9 +142,9 @@ class _Matcher:
 
     def structures(self) -> None:
         """Pairs what is left where the same structure, and not a trivial one, is found once on either side."""
-        shapes = Shapes(self.old, lambda name: self.pairs.get(name, name)), Shapes(self.new)
+        normalizer = Normalizer(self.old, lambda name: self.pairs.get(name, name)), Normalizer(self.new)
         found: list[dict[Hashable, list[str]]] = []
-        for shape, free in zip(shapes, (self.free_old, self.free_new), strict=True):
+        for shape, free in zip(normalizer, (self.free_old, self.free_new), strict=True):
             by_key: dict[Hashable, list[str]] = defaultdict(list)
             for name in free:
                 type = shape.protocol.definitions[name].type

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from mcp_bindgen.protocol.model import Field
 from mcp_bindgen.protocol.naming import words
 
-from .shape import Shapes
+from .normalize import Normalizer
 
 
-def renamed_fields(gone: Sequence[Field], come: Sequence[Field], old: Shapes, new: Shapes) -> list[tuple[Field, Field]]:
+def renamed_fields(
+    gone: Sequence[Field], come: Sequence[Field], old: Normalizer, new: Normalizer
+) -> list[tuple[Field, Field]]:
     """Pairs of members of which one is gone and the other has come, where no other pair would do as well."""
     close = [
         (before, after)

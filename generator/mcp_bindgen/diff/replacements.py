@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from mcp_bindgen.protocol.model import Method, Object, Protocol, Ref, references
 from mcp_bindgen.protocol.naming import words
 
+from .location import Change
 from .match import Matches
 from .messages import MessageChange
 from .reach import answers
-from .spots import Change
 
 _SHORTEST = 6
 """How long a common beginning of two words must be: `subscribe` and `subscriptions` share eight letters."""
@@ -103,7 +103,7 @@ def _carried(
             if other.rule.startswith(f"field-{how}-") and _is_same(field.type, other, matches, how)
         ]
         if same:
-            other = max(same, key=lambda other: _shared(field.wire, other.spot.step[1]))
+            other = max(same, key=lambda other: _shared(field.wire, other.location.step[1]))
             yield f"Its `{field.wire}` {'is' if how == 'added' else 'was'} `{other.subject}`."
 
 
@@ -114,6 +114,6 @@ def _shared(one: str, other: str) -> int:
 
 def _is_same(type: Ref, change: Change, matches: Matches, how: str) -> bool:
     other = change.new_type if how == "added" else change.old_type
-    if not isinstance(other, Ref) or change.spot.step[1] == "_meta":
+    if not isinstance(other, Ref) or change.location.step[1] == "_meta":
         return False
     return matches.same(type.name, other.name) if how == "added" else matches.same(other.name, type.name)

@@ -20,9 +20,9 @@ from mcp_bindgen.protocol.model import Carrier, Map, Object, Protocol, Ref, Type
 from mcp_bindgen.protocol.schema import document_of, schema_of
 
 from .finding import Finding, Impact, Message, Witness
+from .location import Change, Location
 from .messages import MessageChange
 from .rules import RULES
-from .spots import Change, Spot
 
 _GONE: Any = object()
 """Stands for a member that is left out."""
@@ -81,7 +81,7 @@ class Witnesses:
     # --- types --------------------------------------------------------------------------------------------------
 
     def _type(self, finding: Finding, change: Change) -> Finding:
-        unit = change.spot.unit
+        unit = change.location.unit
         wanted = _wanted(change)
         seen: dict[Verdicts, Any] = {}
         for instance in self._instances(change):
@@ -99,7 +99,7 @@ class Witnesses:
         tried: set[str] = set()
         for value in self._leaves(change):
             for first in (1, 0):
-                instance = self._embedded(change.spot, value, first)
+                instance = self._embedded(change.location, value, first)
                 text = json.dumps(instance, sort_keys=True)
                 if text not in tried:
                     tried.add(text)
@@ -111,7 +111,7 @@ class Witnesses:
         """What to put into the place that changed."""
         rule, types = change.rule, (change.old_type, change.new_type)
         if rule.startswith("additional-properties-"):
-            yield {**self._merged(change.spot, 1), "other": True}
+            yield {**self._merged(change.location, 1), "other": True}
             return
         if rule in ("field-became-required", "field-became-optional") or rule.endswith("-required"):
             yield _GONE
@@ -124,28 +124,31 @@ class Witnesses:
             if type is not None:
                 yield from self.examples[side].several(type)
 
-    def _embedded(self, spot: Spot, value: Any, first: int) -> Any:
+    def _embedded(self, location: Location, value: Any, first: int) -> Any:
         """`value` in its place within a value of the unit; `first` is the side that decides where both have a say."""
-        while spot.above is not None:
-            kind, name = spot.step
+        while location.above is not None:
+            kind, name = location.step
             if kind == "field":
-                holder = self._merged(spot.above, first)
+                holder = self._merged(location.above, first)
                 holder.pop(name, None)
                 value = holder if value is _GONE else {**holder, name: value}
             elif kind == "values":
-                value = {**self._merged(spot.above, first), "key": value}
+                value = {**self._merged(location.above, first), "key": value}
             elif kind == "items":
                 value = [value]
-            spot = spot.above
-        if spot.unit.hidden:
-            value = {**value, **_ENVELOPE["notification" if spot.unit.label.endswith("Notification") else "request"]}
+            location = location.above
+        if location.unit.hidden:
+            value = {
+                **value,
+                **_ENVELOPE["notification" if location.unit.label.endswith("Notification") else "request"],
+            }
         return value
 
-    def _merged(self, spot: Spot, first: int) -> dict[str, Any]:
+    def _merged(self, location: Location, first: int) -> dict[str, Any]:
         """What an object in a place needs according to either revision."""
         found: dict[str, Any] = {}
         for side in (1 - first, first):
-            type = self._object(spot.new if side else spot.old, side)
+            type = self._object(location.new if side else location.old, side)
             if type is not None:
                 found |= deepcopy(self.examples[side].one(type))
         return found

@@ -8,12 +8,12 @@ from mcp_bindgen.emit.environment import quoted
 from mcp_bindgen.spec import Store
 
 from .client import client_project, shown, typed
-from .contracted import contracted_files
+from .contract_server import contract_calls, contracted_files
 from .generated.regeneration import generated_files
 from .plan import Plan
 from .project import Project
 from .rendering import module, render
-from .server import calls, introduced, server_files, start
+from .server import first_calls, server_files, start
 
 
 def project_of(plan: Plan, folder: Path) -> Project:
@@ -43,6 +43,11 @@ def layout(plan: Plan) -> dict[str, str]:
     return dict(sorted({**files, **more}.items()))
 
 
+def calls(plan: Plan) -> list[str]:
+    """Return what to say to `mcp-bindgen call` after the server, to see first answers."""
+    return first_calls(plan) if plan.contract is None else contract_calls(plan.contract)
+
+
 def _values(plan: Plan) -> dict[str, object]:
     """What the templates know."""
     begin = start(plan)
@@ -55,9 +60,9 @@ def _values(plan: Plan) -> dict[str, object]:
         "stdio": "stdio" in plan.transports,
         "http": plan.http,
         "contract": plan.file,
-        "packages": [speech.package for speech in plan.speeches],
+        "packages": [revision_plan.package for revision_plan in plan.revision_plans],
         "sse": plan.revisions[0] < Store().semantics["transports"]["streamable-http"],
-        "introduced": quoted(introduced(plan)),
+        "introduced": quoted(plan.introduced),
         "place": begin.place,
         "imported": begin.imported,
         "classes": begin.classes,

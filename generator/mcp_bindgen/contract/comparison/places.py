@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bindgen.diff.spots import suffix
+from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.spec.json import is_array, is_object
 
 from ..references import resolve

@@ -15,9 +15,9 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.diff.finding import Finding, Impact
+from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.rules import RULES, impacts
-from mcp_bindgen.diff.spots import suffix
-from mcp_bindgen.diff.values import scalar_differences
+from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.protocol.model import Protocol, Scalar
 from mcp_bindgen.spec.keywords import CONSTRAINTS
 

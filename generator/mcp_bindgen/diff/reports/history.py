@@ -114,7 +114,7 @@ def record(history: History) -> dict[str, Any]:
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "rule": finding.rule,
-        "subject": finding.subject,
+        "selector": finding.subject,
         "plane": finding.plane.value,
         "oldClient": IMPACTS[finding.old_client],
         "newClient": IMPACTS[finding.new_client],

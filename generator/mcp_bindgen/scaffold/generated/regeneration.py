@@ -13,7 +13,7 @@ from mcp_bindgen.spec import BadInput, Store
 
 from ..project import Project
 from .contract_package import contract_files
-from .replacing import Report, replace_generated
+from .replacement import Report, replace_generated
 from .typed_client import client_class, client_package
 
 

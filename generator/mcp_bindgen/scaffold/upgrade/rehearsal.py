@@ -12,7 +12,7 @@ from mcp_bindgen.protocol import naming
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change, read
 
-from ..generated.replacing import Report
+from ..generated.replacement import Report
 from ..project import FILE, TABLE, Project
 from .copying import files, is_generated, python_files
 from .import_check import Failure, Interpreter, failures

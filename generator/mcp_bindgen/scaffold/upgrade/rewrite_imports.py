@@ -106,7 +106,7 @@ class _Renaming(cst.CSTTransformer):
 
     def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.ImportFrom:
         if not updated_node.relative and self._is_package(dotted(updated_node.module)):
-            return updated_node.with_changes(module=self._name(updated_node.module))
+            return updated_node.with_changes(module=updated_node.module and self._name(updated_node.module))
         if self.references.may_offer(updated_node) and imported(updated_node):
             renamed = [self._alias(a) if dotted(a.name) == self.old else a for a in imported(updated_node)]
             return updated_node.with_changes(names=renamed)
@@ -121,7 +121,7 @@ class _Renaming(cst.CSTTransformer):
         asname = alias.asname and alias.asname.with_changes(name=self._name(alias.asname.name))
         return alias.with_changes(name=self._name(alias.name), asname=asname)
 
-    def _name(self, node: Node | None) -> Node | None:
+    def _name(self, node: Node) -> Node:
         """Rename the parts of a dotted name that are the package."""
         if isinstance(node, cst.Attribute):
             return node.with_changes(value=self._name(node.value), attr=self._name(node.attr))

@@ -22,7 +22,6 @@ from .expressions import expression
 from .generated.contract_package import contract_class
 from .plan import Plan
 from .rendering import module, render
-from .server import introduced
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract, Template, Tool
@@ -81,12 +80,12 @@ def contracted_files(plan: Plan) -> dict[str, str]:
         "base": contract_class(plan.names.package),
         "answers": answers,
         "info": None if contract.info else repr({"name": plan.names.project, "version": "0.1.0"}),
-        "introduced": quoted(introduced(plan)),
+        "introduced": quoted(plan.introduced),
     }
     text = render("project/contracted.py.jinja", **values)
     test = render(
         "project/tests/test_contracted.py.jinja",
-        package=plan.speeches[-1].package,
+        package=plan.revision_plans[-1].package,
         known=examples(contract),
         offered=[name for name in ("tools", "prompts", "resources") if getattr(contract, name)],
         literal=repr,

@@ -12,7 +12,7 @@ from mcp_bindgen.protocol import build, naming
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.transaction import Changes, put
 
-from ..generated.replacing import Report
+from ..generated.replacement import Report
 from ..project import Project
 from .copying import copied, is_generated, python_files
 from .import_check import Failure, Interpreter

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterator
 
 from mcp_bindgen.protocol.model import Ref, Type
 
-from .spots import Change, Spot, Unit
-
-if TYPE_CHECKING:
-    from .compare import Comparer
+from .location import Change, Location, Unit
+from .sides import Sides
 
 _NAMED = 4
 """How many places a finding names."""
 
-_Place = tuple[Type, Type, Spot]
+_Place = tuple[Type, Type, Location]
 
 
-class Boundaries:
+class Inlining:
     """Collects the places where one revision has a definition of its own and the other an inline type.
 
     Equal inline types are compared with the definition once. What most places had is compared under the name of the
     definition; where a place had something else, that goes by the place.
 
     Args:
-        comparer: What compares them.
+        sides: Both revisions.
     """
 
-    def __init__(self, comparer: Comparer) -> None:
-        self._comparer = comparer
+    def __init__(self, sides: Sides) -> None:
+        self._sides = sides
         self._open: dict[tuple[str, str], dict[Hashable, list[_Place]]] = {}
         self._units: dict[tuple[str, str], dict[Hashable, Unit]] = {}
-        self._places: dict[tuple[str, str], list[Spot]] = {}
+        self._places: dict[tuple[str, str], list[Location]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -42,24 +39,28 @@ class Boundaries:
         """The definitions."""
         return frozenset(name for _, name in self._places)
 
-    def add(self, rule: str, name: str, old: Type, new: Type, spot: Spot) -> None:
+    def add(self, rule: str, name: str, old: Type, new: Type, location: Location) -> None:
         """Notes that the definition `name` of one revision stands where the other has an inline type."""
-        key = self._comparer.olds.key(old) if rule == "ref-extracted" else self._comparer.news.key(new)
-        self._open.setdefault((rule, name), {}).setdefault(key, []).append((old, new, spot))
-        self._places.setdefault((rule, name), []).append(spot)
+        key = self._sides.olds.key(old) if rule == "ref-extracted" else self._sides.news.key(new)
+        self._open.setdefault((rule, name), {}).setdefault(key, []).append((old, new, location))
+        self._places.setdefault((rule, name), []).append(location)
 
-    def settle(self) -> None:
-        """Compares what was noted; that may lead to more."""
+    def settle(self) -> list[_Place]:
+        """Return what is left to compare of what was noted; that may lead to more."""
+        found: list[_Place] = []
         waiting, self._open = self._open, {}
         for (rule, name), places in waiting.items():
             units = self._units.setdefault((rule, name), {})
             for key in sorted(places, key=lambda key: (-len(places[key]), places[key][0][2].subject)):
-                self._settle(rule, name, key, places[key], units)
+                found += self._settle(rule, name, key, places[key], units)
+        return found
 
-    def _settle(self, rule: str, name: str, key: Hashable, places: list[_Place], units: dict[Hashable, Unit]) -> None:
-        old, new, spot = places[0]
+    def _settle(
+        self, rule: str, name: str, key: Hashable, places: list[_Place], units: dict[Hashable, Unit]
+    ) -> Iterator[_Place]:
+        old, new, location = places[0]
         known = units.get(key)
-        unit = known or Unit(spot.subject if units else self._label(rule, name), old, new, wire=False)
+        unit = known or Unit(location.subject if units else self._label(rule, name), old, new, wire=False)
         units[key] = unit
         for before, after, place in places:
             for type, names, within in ((before, unit.olds, unit.within_old), (after, unit.news, unit.within_new)):
@@ -69,19 +70,18 @@ class Boundaries:
                     within.append(place.unit)
             unit.wire = unit.wire or place.wire
         if known is None:
-            comparer = self._comparer
-            top = Spot(unit, unit.label, comparer.old.resolve(old), comparer.new.resolve(new))
-            comparer.compare(old, new, top)
+            sides = self._sides
+            yield old, new, Location(unit, unit.label, sides.old.resolve(old), sides.new.resolve(new))
 
     def _label(self, rule: str, name: str) -> str:
-        labels = self._comparer.labels
+        labels = self._sides.labels
         return labels.new(name) if rule == "ref-extracted" else labels.old(name)
 
     def report(self) -> None:
         """One change for each definition."""
-        for (rule, name), spots in self._places.items():
-            subjects = sorted({spot.subject for spot in spots})
+        for (rule, name), locations in self._places.items():
+            subjects = sorted({location.subject for location in locations})
             more = f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
             inline = f"inline at {', '.join(subjects[:_NAMED])}{more}"
             before, after = (inline, name) if rule == "ref-extracted" else (name, inline)
-            self._comparer.changes.append(Change(rule, name, before, after, spots[0]))
+            self._sides.changes.append(Change(rule, name, before, after, locations[0]))

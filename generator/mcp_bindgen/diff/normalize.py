@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Iterator
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 
 
-class Shapes:
-    """The shapes of one revision's types.
+class Normalizer:
+    """The normalizer of one revision's types.
 
     Args:
         protocol: The revision.
@@ -36,7 +36,7 @@ class Shapes:
         return type
 
     def key(self, type: Type) -> Hashable:
-        """A value that is equal for equal shapes: hoisted definitions are looked into, others go by their name."""
+        """A value that is equal for equal normalizer: hoisted definitions are looked into, others go by their name."""
         match type:
             case Ref(name):
                 if not self.protocol.definitions[name].hoisted:
@@ -138,6 +138,14 @@ def category(type: Type) -> str:
             return "union"
         case Ref():
             raise TypeError("follow the reference first")
+
+
+def as_object(type: Type) -> Object:
+    """Return an object type; a dictionary is an object without members of its own."""
+    if isinstance(type, Map):
+        return Object((), type.values)
+    assert isinstance(type, Object)
+    return type
 
 
 def is_value(scalar: Scalar, value: object) -> bool:
