@@ -68,9 +68,8 @@ def imports(path: Path) -> set[str]:
             base = ".".join([*above, *([node.module] if node.module else [])])
             found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("import_module", "lazy"):
-            strings = [
-                one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)
-            ]
+            given = [value for one in node.args for value in (one.values if isinstance(one, ast.Dict) else [one])]
+            strings = [one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)]
             own = ".".join([NAMESPACE, *package])
             found |= {*strings, *(f"{own}.{one.lstrip('.')}" for one in strings)}
     return {name.removeprefix(f"{NAMESPACE}.") for name in found if name.startswith(f"{NAMESPACE}.")}

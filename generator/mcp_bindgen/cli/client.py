@@ -1,4 +1,4 @@
-"""`mcp-bindgen client`: a typed client of one server."""
+"""`mcp-bindgen client`: write a typed client of one server."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def client(
 def _check(
     module: ClientModule, server: str, revision: str | None, env: Sequence[str], timeout: float, verbose: bool
 ) -> None:
-    """Says what is wrong with a module and its server; exits with 1 if that breaks the client."""
+    """Say what is wrong with a module and its server; exits with 1 if that breaks the client."""
     problems = list(module.problems())
     for problem in problems:
         print(problem)
@@ -103,13 +103,13 @@ def _check(
 
 
 def _source(contract: Contract, server: str) -> str:
-    """What a contract was read from, in a few words: a server's name and version, or else how it was named."""
+    """Return what a contract was read from: the server's name and version, or else how it was named."""
     info = contract.info or {}
     return " ".join(str(info[key]) for key in ("name", "version") if info.get(key)) or _portable(server)
 
 
 def _portable(word: str) -> str:
-    """A word of the command line as it may stand in a file that others read.
+    """Return a word of the command line as it may stand in a file that others read.
 
     A path as it can be given on another machine too, and a URL without what may be secret: passwords and queries.
     """

@@ -1,4 +1,4 @@
-"""`mcp-bindgen contract`: what servers offer, as a document to export, compare, derive from functions and keep to."""
+"""`mcp-bindgen contract`: export, compare, derive, generate and check contracts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def contract_at(
     env: Sequence[str] = (),
     verbose: bool = False,
 ) -> Contract:
-    """The contract in a file, or that of a live server.
+    """Return the contract in a file, or that of a live server.
 
     Args:
         source: A file, a command line, a URL, or `FILE.json#name`.
@@ -68,7 +68,7 @@ def contract_at(
 
 
 def is_document(source: str) -> bool:
-    """Whether words name the file of a contract, and no server."""
+    """Return whether words name the file of a contract, and no server."""
     path = Path(source)
     return path.suffix in _DOCUMENTS and (path.exists() or " " not in source) and "://" not in source
 
@@ -80,7 +80,7 @@ def _write(document: Mapping[str, Any], out: Path | None) -> None:
 
 
 def _reassure(words: str) -> None:
-    """Says on a terminal that nothing had to be said; in a pipe, silence does."""
+    """Say on a terminal that nothing had to be said; in a pipe, silence does."""
     if console().is_terminal:
         print(words)
 

@@ -1,4 +1,4 @@
-"""`mcp-bindgen diff`: what changed between revisions, what breaks, for whom, and what to do."""
+"""`mcp-bindgen diff`: report what changed between revisions, what breaks, for whom, and what to do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.transaction import save
 
 from .options import names
-from .output import console, print_json
+from .output import PAGE, page, print_json
 
 
 class Role(StrEnum):
@@ -124,9 +124,8 @@ def diff(
 
 
 def _style(output: Path | None, witness: bool) -> Style:
-    if output is None and sys.stdout.isatty():
-        return Style(console().width, colour=console().color_system is not None, witness=witness)
-    return Style(witness=witness)
+    width, colour = page() if output is None else (PAGE, False)
+    return Style(width, colour=colour, witness=witness)
 
 
 def _warn(report: Accepted) -> None:

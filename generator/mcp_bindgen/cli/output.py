@@ -1,4 +1,4 @@
-"""How commands print: colour and tables on a terminal, plain lines in a pipe."""
+"""Print for people and programs: colour and tables on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console for stdout or stderr; in a pipe lines are plain and never folded. `NO_COLOR` is honoured.
+    """Return a console for stdout or stderr; in a pipe lines are plain and never folded. `NO_COLOR` is honoured.
 
     Where a pipe is asked to look like a terminal, with `FORCE_COLOR`, it still is one: programs read it.
     """
@@ -31,7 +31,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def page() -> tuple[int, bool]:
-    """How wide text may be on stdout, and whether it may have colour; a pipe is as wide as a page."""
+    """Return how wide text on stdout may be, and whether it may have colour; a pipe is as wide as a page."""
     target = console()
     if not target.is_terminal:
         return PAGE, False
@@ -39,7 +39,7 @@ def page() -> tuple[int, bool]:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Prints a table: folded to the terminal, or one aligned line per row in a pipe."""
+    """Print a table: folded to the terminal, or one aligned line per row in a pipe."""
     target = console()
     rows = list(rows)
     if target.is_terminal:
@@ -56,5 +56,5 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Prints `value` for machines."""
+    """Print `value` for machines."""
     print(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""`mcp-bindgen scaffold`: starts a project that its user owns."""
+"""`mcp-bindgen scaffold`: start a project that its user owns."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def client(
 
 
 def _read(file: Path | None) -> tuple[Contract, str] | None:
-    """A contract, and the file as it is."""
+    """Return a contract, and the file as it is."""
     if file is None:
         return None
     from mcp_bindgen.contract.document import read_contract
@@ -113,7 +113,7 @@ def _read(file: Path | None) -> tuple[Contract, str] | None:
 
 
 def _export(server: str, env: list[str]) -> tuple[Contract, str]:
-    """The contract of a live server, and the file that says it."""
+    """Return the contract of a live server, and the file that says it."""
     from mcp_bindgen.contract.document import contract_of
 
     document = live.offers(server, env=env)
@@ -132,7 +132,7 @@ def _start(
     dry_run: bool,
     server: str = _EVERYTHING,
 ) -> None:
-    """Plans the project, writes it, and says what to do next."""
+    """Plan the project, writes it, and says what to do next."""
     contract, text = known or (None, None)
     planned = plan(
         names_of(name),
@@ -155,7 +155,7 @@ def _start(
 
 
 def _next(planned: Plan, folder: Path, server: str) -> str:
-    """The commands to go on with; `server` is what a client may look at."""
+    """Return the commands to go on with; `server` is what a client may look at."""
     source, package = shlex.quote(str(folder / "src")), planned.names.package
     if planned.kind == "server":
         said = next(iter(calls(planned)), "--list")

@@ -1,4 +1,4 @@
-"""`mcp-bindgen upgrade`: a project of ours speaks another revision."""
+"""`mcp-bindgen upgrade`: take a scaffolded project to another revision."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from mcp_bindgen.scaffold.upgrade.import_check import Interpreter
 from mcp_bindgen.scaffold.upgrade.project_upgrade import Upgrade, remaining, replaced
 from mcp_bindgen.scaffold.upgrade.project_upgrade import upgrade as prepare
 from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.transaction import unified_diff
 
 from .output import page
@@ -74,7 +75,7 @@ def upgrade(
     width, colour = page()
     lines = [*_done(found, python, dry_run), "", *textwrap.wrap(_era(found, store), width), ""]
     report = text(replace(found.migration, imports=()), width=width, colour=colour)
-    typer.echo("".join(f"{_printable(line)}\n" for line in lines) + report, nl=False, err=dry_run)
+    typer.echo("".join(f"{printable(line)}\n" for line in lines) + report, nl=False, err=dry_run)
     if not found.is_complete:
         raise typer.Exit(1)
 
@@ -82,13 +83,11 @@ def upgrade(
 def _nothing_to_do(project: Project, revision: str, store: Store) -> None:
     print(f"{project.name} speaks MCP {revision} already")
     for file, other in remaining(project, store).items():
-        print(
-            f"{_printable(str(project.folder / file))} still imports {naming.package(other)}; --from {other} moves it"
-        )
+        print(f"{printable(str(project.folder / file))} still imports {naming.package(other)}; --from {other} moves it")
 
 
 def _done(found: Upgrade, python: Path, dry_run: bool) -> Iterator[str]:
-    """What was done, a line for each file."""
+    """Report what was done, a line for each file."""
     here = found.project.folder
     yield f"{found.project.name}: MCP {found.old} -> {found.new}{' (nothing is written)' if dry_run else ''}"
     for file, lines in found.moved.items():
@@ -116,7 +115,7 @@ def _several(places: Iterator[str]) -> str:
 
 
 def _era(found: Upgrade, store: Store) -> str:
-    """What becomes of the handshake and the transports."""
+    """Report what becomes of the handshake and the transports."""
     new = found.new
     match store.pin(found.old).era, store.pin(new).era:
         case "stateful", "stateless":
@@ -131,8 +130,3 @@ def _era(found: Upgrade, store: Store) -> str:
             )
         case _:
             return "The handshake and the transports stay as they are."
-
-
-def _printable(words: str) -> str:
-    """`words` without what a terminal would obey: files and errors come from anywhere."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in words)

@@ -1,4 +1,4 @@
-"""From a document to a contract: the entries get names in Python, their schemas become types."""
+"""Read a contract from a document: entries get names in Python, and their schemas become types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ write = text.write
 
 
 def read_contract(path: Path) -> Contract:
-    """The contract in a file, JSON or YAML.
+    """Return the contract in a file, JSON or YAML.
 
     Raises:
         BadInput: The file cannot be read, or what it says is no contract; with the pointer to the place.
@@ -33,7 +33,7 @@ def read_contract(path: Path) -> Contract:
 
 
 def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contract:
-    """The contract that a document describes; a bare result of `tools/list` is one too.
+    """Return the contract that a document describes; a bare result of `tools/list` is one too.
 
     Args:
         document: The document.
@@ -104,7 +104,7 @@ class _Builder:
         ]
 
     def contract(self, members: Mapping[str, Any]) -> Contract:
-        """The contract with the types of all entries."""
+        """Return the contract with the types of all entries."""
         for index, tool in enumerate(self.tools):
             here = f"/tools/{index}"
             self._read(
@@ -149,13 +149,13 @@ class _Builder:
 
 
 def _described(raw: Mapping[str, Any]) -> str:
-    """The words for an entry: its description, else its title; one that nobody can see is none."""
+    """Return the words for an entry: its description, else its title; one that nobody can see is none."""
     texts = [raw.get("description", ""), raw.get("title", "")]
     return next(filter(is_visible, texts), "")
 
 
 def _arguments(entries: list[dict[str, Any]], pointer: str) -> Iterator[Field]:
-    """The fields for the arguments of a prompt, which are texts."""
+    """Return the fields for the arguments of a prompt, which are texts."""
     python = names.fields(_distinct(entries, pointer))
     for index, entry in enumerate(entries):
         type = _enumerated(entry, join(pointer, index)) or Scalar("string")
@@ -164,7 +164,7 @@ def _arguments(entries: list[dict[str, Any]], pointer: str) -> Iterator[Field]:
 
 
 def _variables(raw: Mapping[str, Any], pointer: str) -> Iterator[Field]:
-    """The fields for the variables of a resource template."""
+    """Return the fields for the variables of a resource template."""
     try:
         found = {variable.name: variable for variable in reversed(UriTemplate(raw["uriTemplate"]).variables)}
     except ValueError as error:
@@ -190,7 +190,7 @@ def _variables(raw: Mapping[str, Any], pointer: str) -> Iterator[Field]:
 
 
 def _several(type: Type, variable: Variable) -> Type:
-    """The type of a variable whose values have `type`."""
+    """Return the type of a variable whose values have `type`."""
     if not variable.explode:
         return type
     return Union((Array(type), Map(type))) if variable.named else Array(type)
@@ -206,7 +206,7 @@ def _enumerated(entry: Mapping[str, Any], pointer: str) -> Const | None:
 
 
 def _distinct(entries: list[dict[str, Any]], pointer: str) -> list[str]:
-    """The names of `entries`, each of which may be there once."""
+    """Return the names of `entries`, each of which may be there once."""
     found: list[str] = []
     for index, entry in enumerate(entries):
         if entry["name"] in found:

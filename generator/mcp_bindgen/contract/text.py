@@ -1,4 +1,4 @@
-"""Contracts as text: strict JSON, or YAML 1.2 that says nothing but JSON."""
+"""Read and write contracts as text: strict JSON, or YAML 1.2 that says nothing but JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST = 1_000_000  # values; in YAML a few lines of aliases can stand for more t
 
 
 def read(path: Path) -> Any:
-    """The document in a file; its name says whether it is YAML.
+    """Return the document in a file; its name says whether it is YAML.
 
     Raises:
         BadInput: The file cannot be read, or does not hold a JSON document.
@@ -41,7 +41,7 @@ def read(path: Path) -> Any:
 
 
 def write(document: Any, path: Path | None = None) -> str:
-    """`document` as text: YAML where the file's name says so, else JSON; members keep their order.
+    """Return `document` as text: YAML where the file's name says so, else JSON; members keep their order.
 
     Returns:
         The text, which is also written to `path`, if there is one.
@@ -70,7 +70,7 @@ def write(document: Any, path: Path | None = None) -> str:
 
 
 def check(document: Any) -> None:
-    """Refuses what is no JSON: dates, numbers that are not finite, halves of characters, depths without end.
+    """Refuse what is no JSON: dates, numbers that are not finite, halves of characters, depths without end.
 
     Raises:
         BadInput: With the pointer to the first such place.
@@ -88,7 +88,7 @@ def check(document: Any) -> None:
 
 
 def _checked(place: str, node: Any) -> list[tuple[str, Any]]:
-    """What is inside of `node`, which is checked itself."""
+    """Check `node`, and return what is inside of it."""
     if is_object(node):
         members: dict[Any, Any] = node
         for name in members:

@@ -1,4 +1,4 @@
-"""Compares matched definitions by structure: references are followed, so how a schema is cut is no change.
+"""Compare matched definitions by structure: references are followed, so how a schema is cut is no change.
 
 Each definition is compared once, and so is each inline type with the definition that was made of it. What is found is
 a list of changes; what they mean for whom is decided later, when all places are known that they reach.
@@ -45,7 +45,7 @@ class Comparer(Sides):
         self._inlining = Inlining(self)
 
     def run(self) -> list[Change]:
-        """Everything that differs between matched definitions and matched methods."""
+        """Return everything that differs between matched definitions and matched methods."""
         for name_old, name_new in sorted(self.matches.new.items(), key=lambda pair: pair[1]):
             self.definition(name_old, name_new)
         news = {method.name: method for method in self.new.methods}
@@ -68,7 +68,7 @@ class Comparer(Sides):
     # --- where comparisons begin --------------------------------------------------------------------------------
 
     def definition(self, old: str, new: str) -> None:
-        """Compares a definition of both revisions."""
+        """Compare a definition of both revisions."""
         types = self.old.definitions[old].type, self.new.definitions[new].type
         unit = Unit(self.labels.both(old, new), Ref(old), Ref(new), {old}, {new})
         if _is_role(types[0], self.messages[0]) and _is_role(types[1], self.messages[1]):
@@ -81,7 +81,7 @@ class Comparer(Sides):
         self.compare(*types, Location(unit, unit.label, *types))
 
     def envelope(self, unit: Unit, old: Type, new: Type) -> None:
-        """Notes that a message says, or no longer says, that it is a JSON-RPC message."""
+        """Note that a message says, or no longer says, that it is a JSON-RPC message."""
         before, after = ({field.wire for field in _fields(type)} & ENVELOPE_MEMBERS for type in (old, new))
         if before != after:
             rule = "envelope-inlined" if after > before else "envelope-extracted"
@@ -89,7 +89,7 @@ class Comparer(Sides):
             self.changes.append(Change(rule, unit.label, ", ".join(sorted(before)), ", ".join(sorted(after)), location))
 
     def results(self, old: Method, new: Method) -> None:
-        """Compares what answers a request of both revisions."""
+        """Compare what answers a request of both revisions."""
         senders: list[Sender] = [sender for sender in old.senders if sender in new.senders]
         types = [answers(old)[0] if len(answers(old)) == 1 else Union(tuple(answers(old)))]
         types += [answers(new)[0] if len(answers(new)) == 1 else Union(tuple(answers(new)))]
@@ -103,7 +103,7 @@ class Comparer(Sides):
     # --- types --------------------------------------------------------------------------------------------------
 
     def place(self, old: Type, new: Type, location: Location) -> None:
-        """Compares what stands in a place."""
+        """Compare what stands in a place."""
         before, after = self.olds.named(old), self.news.named(new)
         if before and after:
             if not self.matches.same(before, after) and (before, after) not in self._seen:
@@ -120,14 +120,14 @@ class Comparer(Sides):
             self.compare(old, new, location)
 
     def is_recut(self, old: Type, new: Type) -> bool:
-        """Whether an inline type and a definition may be the same thing; a union with the definition in it is not."""
+        """Return whether an inline type and a definition may be the same thing; a union of the definition is not."""
         if category(self.old.resolve(old)) != category(self.new.resolve(new)):
             return False
         ours, theirs = set(map(self.olds.key, self.olds.alternatives(old))), self.news.key(new)
         return theirs not in ours and self.olds.key(old) not in map(self.news.key, self.news.alternatives(new))
 
     def compare(self, old: Type, new: Type, location: Location) -> None:
-        """Compares two types by what a value of them may be."""
+        """Compare two types by what a value of them may be."""
         if self.olds.key(old) == self.news.key(new):
             return
         olds, news, common = self.cancelled(list(self.olds.alternatives(old)), list(self.news.alternatives(new)))
@@ -147,7 +147,7 @@ class Comparer(Sides):
                 self.place(*pair)
 
     def cancelled(self, olds: list[Type], news: list[Type]) -> tuple[list[Type], list[Type], list[Type]]:
-        """What only the old type has, what only the new one has, and what both have."""
+        """Return the variants that only the old type has, those that only the new one has, and those that both have."""
         before = {self.olds.key(form): form for form in olds}
         after = {self.news.key(form): form for form in news}
         return (
@@ -159,7 +159,7 @@ class Comparer(Sides):
     # --- objects ------------------------------------------------------------------------------------------------
 
     def objects(self, old: Type, new: Type, location: Location) -> None:
-        """Compares two objects, member by member; a dictionary is an object without members of its own."""
+        """Compare two objects, member by member; a dictionary is an object without members of its own."""
         if isinstance(old, Map) and isinstance(new, Map):
             self.place(old.values, new.values, location.below("values", "", old.values, new.values))
             return
@@ -195,7 +195,7 @@ class Comparer(Sides):
         self.extras(one.extra, other.extra, location)
 
     def member(self, change: str, field: Field, location: Location, others: Type | None, *, wire: bool) -> None:
-        """Notes a member that is gone or has come; `others` is what the side without it has for members like it."""
+        """Note a member that is gone or has come; `others` is what the side without it has for members like it."""
         below = location.below("field", field.wire, field.type, field.type, wire=wire)
         removed = change == "removed"
         normalizer, capabilities = (self.olds, self.capabilities[0]) if removed else (self.news, self.capabilities[1])
@@ -212,7 +212,7 @@ class Comparer(Sides):
         self.changes.append(Change(rule, below.subject, old, new, below, types[0], types[1], parts))
 
     def extras(self, old: Type | None, new: Type | None, location: Location) -> None:
-        """Compares what other members an object may have."""
+        """Compare what other members an object may have."""
         if old is not None and new is not None:
             self.place(old, new, location.below("values", "", old, new))
         elif new is not None:
@@ -230,13 +230,13 @@ def _fields(type: Type) -> tuple[Field, ...]:
 
 
 def _is_role(type: Type, messages: Set[str]) -> bool:
-    """Whether a definition lists messages: then the methods say what changed."""
+    """Return whether a definition lists messages: then the methods say what changed."""
     members = type.members if isinstance(type, Union) else (type,)
     return all(isinstance(member, Ref) and member.name in messages for member in members)
 
 
 def _capabilities(protocol: Protocol) -> frozenset[str]:
-    """The subjects that are capabilities."""
+    """Return the subjects that are capabilities."""
     return frozenset(
         f"{capability.owner.capitalize()}Capabilities"
         + "".join(suffix("field", name) for name in capability.path.split("."))
@@ -245,6 +245,6 @@ def _capabilities(protocol: Protocol) -> frozenset[str]:
 
 
 def _are_message_like(old: Type, new: Type) -> bool:
-    """Whether both name a method and one repeats the envelope, as the bases of messages do."""
+    """Return whether both name a method and one repeats the envelope, as the bases of messages do."""
     names = [{field.wire for field in _fields(type)} for type in (old, new)]
     return all("method" in known for known in names) and any("jsonrpc" in known for known in names)

@@ -1,4 +1,4 @@
-"""Compares words: descriptions, and what is deprecated."""
+"""Compare words: descriptions, and what is deprecated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DocumentationChange:
 def documentation_changes(
     old: Protocol, new: Protocol, matches: Matches, labels: Labels
 ) -> Iterator[DocumentationChange]:
-    """What differs in the words about definitions, and members, that both revisions have."""
+    """Find changed descriptions of definitions, and of members, that both revisions have."""
     olds, news = Normalizer(old), Normalizer(new)
     for a, b in sorted(matches.new.items(), key=lambda pair: pair[1]):
         was, now = old.definitions[a], new.definitions[b]
@@ -52,7 +52,7 @@ def documentation_changes(
 
 
 def _members(old: Type, new: Type, label: str, olds: Normalizer, news: Normalizer) -> Iterator[tuple[str, str, str]]:
-    """Subject, old and new words of members; inline objects are looked into."""
+    """Return subject, old and new description of members; inline objects are looked into."""
     one, other = olds.inline(old), news.inline(new)
     if not isinstance(one, Object) or not isinstance(other, Object):
         return

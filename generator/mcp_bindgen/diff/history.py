@@ -1,4 +1,4 @@
-"""The history of one thing over all revisions: since when it is there, what changed, and when it went."""
+"""Follow one thing through all revisions: since when it is there, what changed, and when it went."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class History:
 
 
 def timeline(store: Store, files: Iterable[Path], semantics: Mapping[str, Any]) -> list[Protocol]:
-    """All revisions of ours, oldest first, and then those of schema files; `semantics` are the facts about these.
+    """Return all revisions of ours, oldest first, then those of schema files; `semantics` are the facts about these.
 
     Raises:
         BadInput: A file is not a usable schema.
@@ -79,7 +79,7 @@ def timeline(store: Store, files: Iterable[Path], semantics: Mapping[str, Any]) 
 
 
 def history(words: str, protocols: Sequence[Protocol]) -> History:
-    """The history of what `words` name, followed through its renames from the newest revision that has that name.
+    """Return the history of what `words` name, followed through its renames from the newest revision that has it.
 
     Args:
         words: A method, a definition, a member such as `Tool.annotations`, or an error code or its name.
@@ -137,11 +137,11 @@ class Step:
         self.findings = [finding for finding in self.comparison.findings if finding.rule != _WORDS]
 
     def before(self, selector: Selector | None) -> Selector | None:
-        """What a selector of the new revision was in the old one."""
+        """Return what a selector of the new revision was in the old one."""
         return self._other(selector, self.old, back=True)
 
     def after(self, selector: Selector | None) -> Selector | None:
-        """What a selector of the old revision is in the new one."""
+        """Return what a selector of the old revision is in the new one."""
         return self._other(selector, self.new, back=False)
 
     def _other(self, selector: Selector | None, other: Protocol, *, back: bool) -> Selector | None:
@@ -164,7 +164,7 @@ class Step:
         return renamed if locate(other, renamed) is not None else None
 
     def _renamed(self, selector: Selector, *, back: bool) -> tuple[tuple[str, str], ...]:
-        """The way to a member whose own name changed."""
+        """Return the way to a member whose own name changed."""
         kind, wire = selector.steps[-1]
         places = self._places(None if back else selector, selector if back else None)
         stems = {place.removesuffix(suffix(kind, wire)) for place in places}
@@ -176,7 +176,7 @@ class Step:
         return selector.steps
 
     def about(self, old: Selector | None, new: Selector | None) -> Iterator[Finding]:
-        """The findings about a selector, or about something inside of it."""
+        """Return the findings about a selector, or about something inside of it."""
         selector = new or old
         if selector is None:
             return
@@ -194,7 +194,7 @@ class Step:
                     yield finding
 
     def _places(self, old: Selector | None, new: Selector | None) -> set[str]:
-        """The subjects under which a definition or a member is reported."""
+        """Return the subjects under which a definition or a member is reported."""
         found: set[str] = set()
         for selector, protocol in ((old, self.old), (new, self.new)):
             target = locate(protocol, selector) if selector is not None else None
@@ -212,7 +212,7 @@ class Step:
         return {self.labels.both(*pair), pair[1]}
 
     def _messages(self, old: Selector | None, new: Selector | None) -> set[str]:
-        """The messages, as subjects, whose definition a selector is."""
+        """Return the messages, as subjects, whose definition a selector is."""
         return {
             str(Message(method.name, method.kind, sender))
             for selector, protocol in ((old, self.old), (new, self.new))
@@ -224,7 +224,7 @@ class Step:
 
 
 def _described(protocol: Protocol, selector: Selector) -> str:
-    """What a selector is, in a few words."""
+    """Describe what a selector names, in a few words."""
     match selector.kind:
         case "method":
             return _method(next(method for method in protocol.methods if method.name == selector.name))

@@ -1,4 +1,4 @@
-"""Inline types of which a definition was made, and definitions that became inline types."""
+"""Compare inline types with the definitions that were made of them, and the other way round."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Inlining:
         return frozenset(name for _, name in self._places)
 
     def add(self, rule: str, name: str, old: Type, new: Type, location: Location) -> None:
-        """Notes that the definition `name` of one revision stands where the other has an inline type."""
+        """Note that the definition `name` of one revision stands where the other has an inline type."""
         key = self._sides.olds.key(old) if rule == "ref-extracted" else self._sides.news.key(new)
         self._open.setdefault((rule, name), {}).setdefault(key, []).append((old, new, location))
         self._places.setdefault((rule, name), []).append(location)
@@ -78,7 +78,7 @@ class Inlining:
         return labels.new(name) if rule == "ref-extracted" else labels.old(name)
 
     def report(self) -> None:
-        """One change for each definition."""
+        """Return one change for each definition."""
         for (rule, name), locations in self._places.items():
             subjects = sorted({location.subject for location in locations})
             more = f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""

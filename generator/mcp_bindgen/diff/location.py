@@ -1,4 +1,4 @@
-"""Where something differs: units that are compared once, places inside of them, and changes."""
+"""Locate differences: units that are compared once, places inside of them, and changes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Location:
     wire: bool = True
 
     def below(self, kind: str, name: str, old: Type, new: Type, *, wire: bool = True) -> Location:
-        """A place one step further down."""
+        """Return a place one step further down."""
         return Location(self.unit, self.subject + suffix(kind, name), old, new, self, (kind, name), self.wire and wire)
 
 
@@ -97,7 +97,7 @@ class Change:
 
 
 def suffix(kind: str, name: str) -> str:
-    """How a step is written in a subject."""
+    """Write a step as subjects have it."""
     match kind:
         case "field":
             return f".{name}" if name.isidentifier() else f'["{name}"]'

@@ -1,4 +1,4 @@
-"""Recognises a member that moved to another place: gone once, come once, with the same name and the same type."""
+"""Recognise a member that moved to another place: gone once, come once, with the same name and the same type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .normalize import Normalizer
 
 
 def with_moves(changes: Sequence[Change], old: Normalizer, new: Normalizer) -> list[Change]:
-    """`changes`, in which a removal and an addition that are one move are one change."""
+    """Return `changes`, in which a removal and an addition that are one move are one change."""
     gone: dict[str, list[Change]] = defaultdict(list)
     come: dict[str, list[Change]] = defaultdict(list)
     for change in changes:
@@ -45,7 +45,7 @@ def _key(type: Type | None, normalizer: Normalizer) -> object:
 
 
 def _root(change: Change) -> str:
-    """The definition that a subject begins with."""
+    """Return the definition that a subject begins with."""
     name = change.subject
     for mark in ".[{|":
         name = name.partition(mark)[0]

@@ -1,8 +1,7 @@
-"""What a user may name: a method, a definition, a member of one, an error code."""
+"""Resolve selectors: the method, definition, member or error code that a user names."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Literal
 
 from mcp_bindgen.protocol.model import Array, Field, Map, Object, Protocol, Ref, Type, Union
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import suggestion
 
 from .location import suffix
 
@@ -60,7 +60,7 @@ class Target:
 
 
 def find(protocol: Protocol, words: str) -> Selector | None:
-    """What `words` name in a revision."""
+    """Return what `words` name in a revision."""
     if any(method.name == words for method in protocol.methods):
         return Selector("method", words)
     for error in protocol.errors:
@@ -77,7 +77,7 @@ def find(protocol: Protocol, words: str) -> Selector | None:
 
 
 def _steps(text: str) -> tuple[Step, ...] | None:
-    """The steps that a text consists of; `None` where it is something else."""
+    """Return the steps that a text consists of; `None` where it is something else."""
     found: list[Step] = []
     end = 0
     while end < len(text):
@@ -93,7 +93,7 @@ def _steps(text: str) -> tuple[Step, ...] | None:
 
 
 def locate(protocol: Protocol, selector: Selector) -> Target | None:
-    """Where the place is to which a selector's steps lead; `None` where they lead nowhere."""
+    """Return the place to which a selector's steps lead; `None` where they lead nowhere."""
     definition = protocol.definitions.get(selector.name)
     if definition is None:
         return None
@@ -133,16 +133,15 @@ def _below(protocol: Protocol, target: Target, step: Step) -> Target | None:
 
 
 def is_about(selector: str, place: str) -> bool:
-    """Whether a finding's selector is a place, or something inside of it."""
+    """Return whether a finding's selector is a place, or something inside of it."""
     return selector == place or (selector.startswith(place) and selector[len(place)] in _MARKS)
 
 
 def unknown(words: str, protocols: Sequence[Protocol]) -> BadInput:
-    """The error for something that no revision has, with the nearest names."""
+    """Return the error for something that no revision has, with the nearest names."""
     names = dict.fromkeys(name for protocol in protocols for name in _names(protocol, words))
-    near = difflib.get_close_matches(words, names, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else "name a method, a definition, a member or an error code"
-    return BadInput(f"no revision has {words!r}", fix=hint)
+    otherwise = "name a method, a definition, a member or an error code"
+    return BadInput(f"no revision has {words!r}", fix=suggestion(words, names, otherwise, most=3))
 
 
 def _names(protocol: Protocol, words: str) -> Iterable[str]:

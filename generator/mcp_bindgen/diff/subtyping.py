@@ -1,4 +1,4 @@
-"""Whether one type takes every value of another, as far as their structure tells."""
+"""Decide whether one type accepts every value of another, as far as their structure tells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Subtyping:
         self.wide, self.narrow = wide, narrow
 
     def covers(self, wide: Type, narrow: Type, above: frozenset[_Pair] = frozenset()) -> bool:
-        """Whether `wide` certainly accepts every value of `narrow`; what contains itself does if the rest does."""
+        """Return whether `wide` certainly accepts every value of `narrow`; recursion counts as yes."""
         if isinstance(wide, Ref) and isinstance(narrow, Ref):
             pair = wide.name, narrow.name
             if pair in above:

@@ -1,4 +1,4 @@
-"""Compares what a value may be: pairs the forms of two types that correspond, and says what is left."""
+"""Compare what a value may be: pairs the forms of two types that correspond, and says what is left."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class UnionVariants:
         self.shared = bool(common)
 
     def compare(self) -> None:
-        """Notes every difference."""
+        """Note every difference."""
         if any(isinstance(form, Free) for form in self.common):
             return
         if any(isinstance(form, Free) for form in (*self.olds, *self.news)):
@@ -67,14 +67,14 @@ class UnionVariants:
         self.rest()
 
     def whole(self, rule: str) -> None:
-        """Notes a change of the type as a whole."""
+        """Note a change of the type as a whole."""
         words = self.sides.olds.words(self.old), self.sides.news.words(self.new)
         self.sides.note(rule, self.location, *words, self.old, self.new)
 
     # --- null and constants ---------------------------------------------------------------------------------------
 
     def null(self) -> None:
-        """Null is a property of a type rather than a form of its own."""
+        """Compare nullability: null is a property of a type rather than a variant of its own."""
         for forms, others, rule in (
             (self.olds, [*self.news, *self.common], "became-non-nullable"),
             (self.news, [*self.olds, *self.common], "became-nullable"),
@@ -86,7 +86,7 @@ class UnionVariants:
                 self.shared = True
 
     def constants(self) -> None:
-        """Compares constants: with each other, or with the scalar that takes their place."""
+        """Compare constants: with each other, or with the scalar that takes their place."""
         olds = [form for form in self.olds if isinstance(form, Const)]
         news = [form for form in self.news if isinstance(form, Const)]
         common = [form for form in self.common if isinstance(form, Const)]
@@ -106,7 +106,7 @@ class UnionVariants:
                 self.sides.note("enum-value-added", self.location, "", _text(form), None, form)
 
     def scalar_for(self, constants: list[Const], mine: list[Type], others: list[Type], one: str, several: str) -> None:
-        """Notes that a scalar and some of its values take each other's place."""
+        """Note that a scalar and some of its values take each other's place."""
         for form in others:
             if isinstance(form, Scalar) and not form.constraints and all(is_value(form, *c.values) for c in constants):
                 others.remove(form)
@@ -118,7 +118,7 @@ class UnionVariants:
     # --- scalars, arrays, objects -----------------------------------------------------------------------------------
 
     def scalars(self) -> None:
-        """Compares scalars of the same JSON type."""
+        """Compare scalars of the same JSON type."""
         for old in [form for form in self.olds if isinstance(form, Scalar)]:
             for new in [form for form in self.news if isinstance(form, Scalar)]:
                 if category(old) == category(new) and old in self.olds:
@@ -127,7 +127,7 @@ class UnionVariants:
                         self.sides.note(rule, self.location, before, after, old, new)
 
     def arrays(self) -> None:
-        """Compares arrays, in their order."""
+        """Compare arrays, in their order."""
         olds = [form for form in self.olds if isinstance(form, Array)]
         news = [form for form in self.news if isinstance(form, Array)]
         for old, new in zip(olds, news, strict=False):
@@ -138,7 +138,7 @@ class UnionVariants:
             self.places.append((old.items, new.items, location.below("items", "", old.items, new.items)))
 
     def pair_objects(self) -> None:
-        """Compares objects: the only ones on both sides, or those that look alike."""
+        """Compare objects: the only ones on both sides, or those that look alike."""
         olds = [form for form in self.olds if self.is_object(form, old=True)]
         news = [form for form in self.news if self.is_object(form, old=False)]
         if len(olds) == len(news) == 1 and not self.common:
@@ -160,7 +160,7 @@ class UnionVariants:
             scores = {pair: score for pair, score in scores.items() if pair[0] != i and pair[1] != j}
 
     def rest(self) -> None:
-        """Notes the forms that have no counterpart."""
+        """Note the forms that have no counterpart."""
         if self.olds and self.news and not self.shared:
             self.whole("type-changed")
             return
@@ -175,7 +175,7 @@ class UnionVariants:
             self.whole("type-narrowed" if self.olds else "type-widened")
 
     def member(self, form: Type, name: str, *, old: bool) -> None:
-        """Notes a form of a union that is gone or has come; it breaks nothing where another form takes its values."""
+        """Note a form of a union that is gone or has come; it breaks nothing where another form takes its values."""
         sides = self.sides
         rule = "union-member-removed" if old else "union-member-added"
         location = self.location.below("form", name, form, form)
@@ -190,17 +190,17 @@ class UnionVariants:
     # --- helpers ----------------------------------------------------------------------------------------------------
 
     def take(self, olds: Sequence[Type], news: Sequence[Type]) -> None:
-        """Removes paired forms from those that are left."""
+        """Remove paired forms from those that are left."""
         self.olds = _without(self.olds, olds)
         self.news = _without(self.news, news)
         self.shared = self.shared or bool(olds and news)
 
     def is_object(self, form: Type, *, old: bool) -> bool:
-        """Whether a form is an object of any kind."""
+        """Return whether a form is an object of any kind."""
         return isinstance((self.sides.old if old else self.sides.new).resolve(form), Object | Map)
 
     def form_name(self, form: Type, *, old: bool) -> str:
-        """What tells a form from others: the name of its definition, or of that of its items; empty for plain types."""
+        """Name a variant: by its definition, or by that of its items; empty for plain types."""
         normalizer = self.sides.olds if old else self.sides.news
         if isinstance(form, Ref):
             return form.name
@@ -210,7 +210,7 @@ class UnionVariants:
         return "object" if isinstance(form, Object) else ""
 
     def similarity(self, old: Type, new: Type) -> float:
-        """How much two objects have in common, from 0 to 1; nothing where a constant tells them apart.
+        """Return how much two objects have in common, from 0 to 1; nothing where a constant tells them apart.
 
         Two definitions that were not matched are the same here only if a constant says so.
         """
@@ -234,7 +234,7 @@ def _is_tag(type: Type) -> bool:
 
 
 def _without(forms: Sequence[Type], taken: Sequence[Type]) -> list[Type]:
-    """`forms` without some of them; to Python, the constants 1 and true are equal, so it must be the same object."""
+    """Return `forms` without some of them; by identity, as to Python the constants 1 and true are equal."""
     return [form for form in forms if not any(form is other for other in taken)]
 
 

@@ -1,4 +1,4 @@
-"""Evidence: for each finding on the wire a small value, held against both revisions by a JSON Schema validator.
+"""Prove findings: for each on the wire a small value, held against both revisions by a JSON Schema validator.
 
 A value is built around the place that changed, from what both revisions need besides, so that nothing else decides
 whether it is accepted. It takes the closed form, without members that nobody declares; the schemas it is held against
@@ -53,7 +53,7 @@ class Witnesses:
         self._roles: dict[tuple[int, str, str, str], Draft202012Validator | None] = {}
 
     def witnessed(self, finding: Finding, change: Change | MessageChange) -> Finding:
-        """`finding` with a witness, or with the reason why it has none."""
+        """Return `finding` with a witness, or with the reason why it has none."""
         if isinstance(change, MessageChange) and change.message is None:
             return replace(finding, unwitnessed="any error response may carry any code, so no schema tells them apart")
         try:
@@ -95,7 +95,7 @@ class Witnesses:
         return replace(finding, witness=Witness(seen[found], _name(unit.old), _name(unit.new), *found))
 
     def _instances(self, change: Change) -> Iterator[Any]:
-        """Values of the unit in which the place that changed holds different things; the simplest first."""
+        """Make values of the unit in which the place that changed holds different things; the simplest first."""
         tried: set[str] = set()
         for value in self._leaves(change):
             for first in (1, 0):
@@ -108,7 +108,7 @@ class Witnesses:
                     return
 
     def _leaves(self, change: Change) -> Iterator[Any]:
-        """What to put into the place that changed."""
+        """Make values to put into the place that changed."""
         rule, types = change.rule, (change.old_type, change.new_type)
         if rule.startswith("additional-properties-"):
             yield {**self._merged(change.location, 1), "other": True}
@@ -125,7 +125,7 @@ class Witnesses:
                 yield from self.examples[side].several(type)
 
     def _embedded(self, location: Location, value: Any, first: int) -> Any:
-        """`value` in its place within a value of the unit; `first` is the side that decides where both have a say."""
+        """Return `value` in its place within a value of the unit; the side `first` decides where both have a say."""
         while location.above is not None:
             kind, name = location.step
             if kind == "field":
@@ -145,7 +145,7 @@ class Witnesses:
         return value
 
     def _merged(self, location: Location, first: int) -> dict[str, Any]:
-        """What an object in a place needs according to either revision."""
+        """Return the members that an object in a place needs according to either revision."""
         found: dict[str, Any] = {}
         for side in (1 - first, first):
             type = self._object(location.new if side else location.old, side)
@@ -161,7 +161,7 @@ class Witnesses:
         return type if isinstance(type, Object | Map) else None
 
     def accepts(self, side: int, type: Type, instance: Any) -> bool:
-        """Whether a revision accepts a value of `type`."""
+        """Return whether a revision accepts a value of `type`."""
         key = side, repr(type)  # to Python, the constants 1 and true are equal
         if key not in self._validators:
             self._validators[key] = self._validator(side, type)
@@ -171,7 +171,7 @@ class Witnesses:
         return Draft202012Validator(schema_of(type, _urn(side)), registry=self._registry)
 
     def _role(self, side: int, message: Message, carrier: Carrier) -> Draft202012Validator | None:
-        """Judges everything of the same kind that the sender of a message may send in the same way, if anything."""
+        """Judge everything of the same kind that the sender of a message may send in the same way, if anything."""
         key = side, message.kind, message.sender, carrier
         if key not in self._roles:
             members = tuple(
@@ -192,7 +192,7 @@ def _name(type: Type) -> str:
 
 
 def _wanted(change: Change) -> list[Verdicts]:
-    """What would show a change, the best first."""
+    """Return the verdicts that would show a change, the best first."""
     rules = [RULES[rule] for rule in (change.parts or (change.rule,))]
     narrowed = any(rule.client[0] is Impact.BREAKS for rule in rules)
     widened = any(rule.client[1] is Impact.BREAKS for rule in rules)

@@ -1,4 +1,4 @@
-"""From a protocol model to the files of its package."""
+"""Emit the files of a revision's package from its protocol model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EMITTERS: dict[str, Callable[[Protocol, str], str]] = {
 
 
 def emit(protocol: Protocol, package_name: str, command: str) -> dict[str, str]:
-    """The bindings of one revision.
+    """Return the bindings of one revision.
 
     Args:
         protocol: The revision.

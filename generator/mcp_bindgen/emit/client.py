@@ -1,4 +1,4 @@
-"""Emits `client.py`: the calls that a client makes, and the stubs for what servers ask of it."""
+"""Emit `client.py`: the calls that a client makes, and the stubs for what servers ask of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .stubs import calls, handlers
 
 
 def emit(protocol: Protocol, header: str) -> str:
-    """The text of `client.py`."""
+    """Return the text of `client.py`."""
     return render(
         "client.py.jinja",
         header=header,

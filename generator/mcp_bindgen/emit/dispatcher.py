@@ -1,4 +1,4 @@
-"""Emits `dispatcher.py`: one route for each message that a side takes."""
+"""Emit `dispatcher.py`: one route for each message that a side takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .stubs import handlers
 
 
 def emit(protocol: Protocol, header: str) -> str:
-    """The text of `dispatcher.py`."""
+    """Return the text of `dispatcher.py`."""
     sides = [
         ("SERVER", "Server", list(handlers(protocol, "server"))),
         ("CLIENT", "Client", list(handlers(protocol, "client"))),

@@ -1,4 +1,4 @@
-"""Emits `errors.py`: the error codes."""
+"""Emit `errors.py`: the error codes."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from .environment import render
 
 
 def emit(protocol: Protocol, header: str) -> str:
-    """The text of `errors.py`."""
+    """Return the text of `errors.py`."""
     return render("errors.py.jinja", header=header, protocol=protocol, constant=naming.constant)

@@ -1,4 +1,4 @@
-"""Emits `methods.py`: the table of methods."""
+"""Emit `methods.py`: the table of methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .stubs import answers, constant, params_annotation
 
 
 def emit(protocol: Protocol, header: str) -> str:
-    """The text of `methods.py`."""
+    """Return the text of `methods.py`."""
     kinds = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
     return render(
         "methods.py.jinja",

@@ -1,4 +1,4 @@
-"""Emits `__init__.py`: the names of the package, imported on first use."""
+"""Emit `__init__.py`: the names of the package, imported on first use."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from .environment import render
 
 
 def emit(protocol: Protocol, header: str, package: str) -> str:
-    """The text of `__init__.py`."""
+    """Return the text of `__init__.py`."""
     return render("__init__.py.jinja", header=header, protocol=protocol, package=package)

@@ -1,4 +1,4 @@
-"""Emits `server.py`: the stubs that a server overrides, and the calls that its handlers may make."""
+"""Emit `server.py`: the stubs that a server overrides, and the calls that its handlers may make."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .stubs import calls, handlers, questions
 
 
 def emit(protocol: Protocol, header: str) -> str:
-    """The text of `server.py`."""
+    """Return the text of `server.py`."""
     return render(
         "server.py.jinja",
         header=header,

@@ -71,7 +71,7 @@ def example(protocol: Protocol, type: Type, *, full: bool = False) -> Any:
 
 
 def fits(protocol: Protocol, type: Type, value: Any) -> bool:
-    """Whether `type` accepts `value`; what a constructor fills in may be missing, and code fits everywhere."""
+    """Return whether `type` accepts `value`; what a constructor fills in may be missing, and code fits everywhere."""
     if isinstance(value, Code):
         return True
     match type:

@@ -78,7 +78,7 @@ class Object:
     extra: Type | None = Free()
 
     def field(self, wire: str) -> Field | None:
-        """The field with the wire name `wire`, if there is one."""
+        """Return the field with the wire name `wire`, if there is one."""
         return next((member for member in self.fields if member.wire == wire), None)
 
 
@@ -174,7 +174,7 @@ class Method:
         return self.senders[0] if len(self.senders) == 1 else "both"
 
     def capability(self, sender: Sender) -> str | None:
-        """The capability that must be declared before `sender` may send it."""
+        """Return the capability that must be declared before `sender` may send it."""
         return dict(self.capabilities).get(sender)
 
 
@@ -228,13 +228,13 @@ class Protocol:
     capabilities: tuple[Capability, ...] = ()
 
     def resolve(self, type: Type) -> Type:
-        """`type` with references to other definitions followed, until it is something else."""
+        """Return `type` with references to other definitions followed, until it is something else."""
         while isinstance(type, Ref):
             type = self.definitions[type.name].type
         return type
 
     def accepts_null(self, type: Type) -> bool:
-        """Whether `null` is a value of `type`."""
+        """Return whether `null` is a value of `type`."""
         match self.resolve(type):
             case Free():
                 return True

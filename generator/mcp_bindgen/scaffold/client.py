@@ -1,4 +1,4 @@
-"""The files of a client's project that depend on what it offers, and on what it can ask."""
+"""Write the files of a client's project that depend on what it offers, and on what it can ask."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def client_project(plan: Plan) -> dict[str, str]:
 
 
 def typed(plan: Plan) -> str | None:
-    """The class of the typed client, which there is for the newest revision of a project with a contract."""
+    """Return the class of the typed client, which there is for the newest revision of a project with a contract."""
     if plan.contract is None:
         return None
     from .generated.typed_client import client_class
@@ -68,7 +68,7 @@ def typed(plan: Plan) -> str | None:
 
 
 def _curious(revision_plan: RevisionPlan) -> dict[str, str]:
-    """What a server says in the tests of a client, as expressions."""
+    """Return the expressions that a server uses in the tests of a client."""
 
     def new(name: str, value: object) -> str:
         return expression(revision_plan.protocol, Ref(name), value, PREFIX)
@@ -84,7 +84,7 @@ def _curious(revision_plan: RevisionPlan) -> dict[str, str]:
 
 
 def shown(plan: Plan) -> list[Shown]:
-    """The lists that all of a client's revisions have, and whose items have names."""
+    """Return the lists that all of a client's revisions have, and whose items have names."""
     known = [_lists(revision_plan) for revision_plan in plan.revision_plans]
     return [one for one in known[-1] if all(one in others for others in known)]
 

@@ -1,4 +1,4 @@
-"""The files of a server with a contract that its user owns: the subclass with first answers, and their tests."""
+"""Write the files of a server with a contract that its user owns: the subclass with first answers, and its tests."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Examples:
 
 
 def contracted_files(plan: Plan) -> dict[str, str]:
-    """Path -> text of the subclass and its tests; the generated package beside them is `generate_contract`'s."""
+    """Return path -> text of the subclass and its tests; the generated package beside them is `generated_files`'s."""
     contract = plan.contract
     assert contract is not None
     answers = list(_answers(contract))
@@ -95,7 +95,7 @@ def contracted_files(plan: Plan) -> dict[str, str]:
 
 
 def contract_calls(contract: Contract) -> list[str]:
-    """What to say to `mcp-bindgen call` after the server, to see a first answer."""
+    """Return what to say to `mcp-bindgen call` after the server, to see a first answer."""
     known = examples(contract)
     lines = [_line("tools/call", name, value) for name, value in known.tools.items() if name not in known.unwritten]
     lines += [_line("prompts/get", name, value) for name, value in known.prompts.items()]
@@ -104,7 +104,7 @@ def contract_calls(contract: Contract) -> list[str]:
 
 
 def examples(contract: Contract) -> Examples:
-    """Examples for everything that a contract has, each of them held against its schema."""
+    """Make examples for everything that a contract has, each of them held against its schema."""
     found = Examples()
     for tool in contract.tools:
         arguments = _valid(contract, tool.input, tool.raw["inputSchema"])
@@ -147,7 +147,7 @@ def _answers(contract: Contract) -> Iterator[Answer]:
 
 
 def _output(contract: Contract, tool: Tool) -> str | None:
-    """The expression of an output that a tool may have, if one can be found."""
+    """Return the expression of an output that a tool may have, if one can be found."""
     assert tool.output is not None
     value = _valid(contract, tool.output, tool.raw["outputSchema"])
     try:
@@ -157,7 +157,7 @@ def _output(contract: Contract, tool: Tool) -> str | None:
 
 
 def _valid(contract: Contract, name: str, schema: Any) -> Any:
-    """A value of a definition that its schema accepts as well, if one can be found."""
+    """Return a value of a definition that its schema accepts as well, if one can be found."""
     try:
         validator = jsonschema_rs.validator_for(schema, offline=True)
     except ValueError:
@@ -178,7 +178,7 @@ def _guesses(contract: Contract, name: str, schema: Any) -> Iterator[Any]:
 
 
 def _uri(contract: Contract, template: Template) -> str | None:
-    """A URI that a template matches, if one can be found."""
+    """Return a URI that a template matches, if one can be found."""
     uri_template = UriTemplate(template.uri_template)
     try:
         uri = uri_template.expand(example(contract.types, Ref(template.variables), full=True))

@@ -12,7 +12,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 
 
 def example_class(protocol: Protocol, type: Type) -> str | None:
-    """The name of the class that `type` is, `None` where it is none."""
+    """Return the name of the class that `type` is, `None` where it is none."""
     while isinstance(type, Ref):
         if isinstance(protocol.definitions[type.name].type, Object):
             return type.name
@@ -21,7 +21,7 @@ def example_class(protocol: Protocol, type: Type) -> str | None:
 
 
 def expression(protocol: Protocol, type: Type, value: Any, prefix: str = "mcp.") -> str:
-    """The Python expression for `value`, where `type` is expected; not formatted.
+    """Return the Python expression for `value`, where `type` is expected; not formatted.
 
     Args:
         protocol: Where the definitions are.
@@ -57,7 +57,7 @@ def expression(protocol: Protocol, type: Type, value: Any, prefix: str = "mcp.")
 
 
 def _construct(protocol: Protocol, name: str, value: Mapping[str, Any], prefix: str) -> str:
-    """A call of a class; members that it does not name have no keyword, so they are read as they come on the wire."""
+    """Return a call of a class; members without a keyword are read as they come on the wire."""
     type = protocol.resolve(Ref(name))
     assert isinstance(type, Object)
     if any(type.field(wire) is None for wire in value):

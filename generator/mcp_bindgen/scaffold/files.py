@@ -16,7 +16,7 @@ def write_new(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def refuse_occupied(folder: Path) -> None:
-    """Raises `BadInput` where a new project cannot be."""
+    """Raise `BadInput` where a new project cannot be."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise BadInput("is no folder", file=folder, fix="choose another name, or another --out")
     if folder.is_dir() and any(folder.iterdir()):
@@ -24,7 +24,7 @@ def refuse_occupied(folder: Path) -> None:
 
 
 def tree(root: str, paths: Iterable[str]) -> Iterator[str]:
-    """`paths` below `root` as a tree, line by line."""
+    """Return `paths` below `root` as a tree, line by line."""
     yield f"{root}/"
     yield from _branches([tuple(path.split("/")) for path in paths], "")
 

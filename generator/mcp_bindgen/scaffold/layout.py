@@ -1,4 +1,4 @@
-"""All files of a new project, as text."""
+"""Lay out all files of a new project, as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .server import first_calls, server_files, start
 
 
 def project_of(plan: Plan, folder: Path) -> Project:
-    """What the project says of itself once it is in `folder`."""
+    """Return what the project says of itself once it is in `folder`."""
     contract = folder / plan.file if plan.file is not None else None
     return Project(folder, plan.kind, plan.names.package, plan.revisions, contract, plan.transports)
 
@@ -49,7 +49,7 @@ def calls(plan: Plan) -> list[str]:
 
 
 def _values(plan: Plan) -> dict[str, object]:
-    """What the templates know."""
+    """Return the values that the templates use."""
     begin = start(plan)
     return {
         "names": plan.names,
@@ -71,7 +71,7 @@ def _values(plan: Plan) -> dict[str, object]:
 
 
 def _server(plan: Plan, values: dict[str, object]) -> dict[str, str]:
-    """The files that only servers have."""
+    """Return the files that only servers have."""
     source = f"src/{plan.names.package}"
     files = {
         "Dockerfile": render("project/Dockerfile.jinja", **values),
@@ -86,7 +86,7 @@ def _server(plan: Plan, values: dict[str, object]) -> dict[str, str]:
 
 
 def _client(plan: Plan, values: dict[str, object]) -> dict[str, str]:
-    """The files that only clients have."""
+    """Return the files that only clients have."""
     main = module(render("project/main_client.py.jinja", shown=shown(plan), **values))
     readme = render("project/README.client.md.jinja", typed=typed(plan), **values)
     return {"README.md": readme, f"src/{plan.names.package}/__main__.py": main, **client_project(plan)}

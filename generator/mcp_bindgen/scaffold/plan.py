@@ -1,4 +1,4 @@
-"""What is to become a project: names, revisions, and what it offers."""
+"""Plan a project: names, revisions, and what it offers."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ class Plan:
 
 
 def default_revision(store: Store) -> str:
-    """The newest released revision with a handshake, which all clients know."""
+    """Return the newest released revision with a handshake, which all clients know."""
     pins = [pin.name for pin in store.pins.values() if pin.era == "stateful" and pin.status == "released"]
     return pins[-1] if pins else list(store.pins)[-1]
 
 
 def transports_of(words: Sequence[str]) -> tuple[str, ...]:
-    """The transports that `words` name; raises `BadInput` where one does not exist."""
+    """Return the transports that `words` name; raises `BadInput` where one does not exist."""
     for word in words:
         if word not in TRANSPORTS:
             raise BadInput(f"there is no transport {word!r}", fix=f"known: {', '.join(TRANSPORTS)}")
@@ -113,7 +113,7 @@ def plan(
     text: str | None = None,
     store: Store | None = None,
 ) -> Plan:
-    """Plans a project.
+    """Plan a project.
 
     Args:
         names: What it is called.

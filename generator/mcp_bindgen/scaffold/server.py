@@ -1,4 +1,4 @@
-"""The files of a server's project that depend on what it offers."""
+"""Write the files of a server's project that depend on what it offers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Start:
 
 
 def start(plan: Plan) -> Start:
-    """How the classes of a project are imported."""
+    """Return how the classes of a project are imported."""
     class_ = plan.names.class_
     if plan.contract is not None and plan.kind == "server":
         return Start(".server", (class_,), (class_,), f"*{class_}().servers()")
@@ -82,7 +82,7 @@ def first_calls(plan: Plan) -> list[str]:
 
 
 def introduction(plan: Plan, revision_plan: RevisionPlan) -> str:
-    """The expression of who the project says it is."""
+    """Return the expression of who the project says it is."""
     value = {"name": plan.names.project, "version": "0.1.0"}
     return expression(revision_plan.protocol, Ref("Implementation"), value, PREFIX)
 
@@ -94,6 +94,6 @@ def _doc(written: list[Handler]) -> str:
 
 
 def _declared(revision_plan: RevisionPlan) -> Iterator[str]:
-    """The features that clients see as capabilities, as literals of Python."""
+    """Return the features that clients see as capabilities, as literals of Python."""
     known = {capability.name for capability in revision_plan.protocol.capabilities}
     yield from (quoted(feature.name) for feature in revision_plan.features if f"server.{feature.name}" in known)

@@ -1,4 +1,4 @@
-"""The report as annotations of a GitHub workflow: breaking changes are errors, risky ones warnings."""
+"""Render the report as annotations of a GitHub workflow: breaking changes are errors, risky ones warnings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COMMANDS = {Severity.BREAKING: "error", Severity.RISKY: "warning"}
 
 
 def github(comparisons: Sequence[Comparison]) -> str:
-    """The report as workflow commands: a notice for each verdict, then what breaks or is risky, the worst first.
+    """Return the report as workflow commands: a notice for each verdict, then what breaks or is risky, the worst first.
 
     Harmless findings are left out: a workflow shows only the first few annotations of each kind.
     """
@@ -40,10 +40,10 @@ def _command(name: str, title: str, message: str) -> str:
 
 
 def _data(text: str) -> str:
-    """`text` as the data of a workflow command, which ends with its line."""
+    """Return `text` as the data of a workflow command, which ends with its line."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    """`text` as a property of a workflow command, which ends with a comma or a colon."""
+    """Return `text` as a property of a workflow command, which ends with a comma or a colon."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")

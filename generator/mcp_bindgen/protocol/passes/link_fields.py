@@ -1,4 +1,4 @@
-"""Says which fields name what a request is about, and which ask for a notification."""
+"""Say which fields name what a request is about, and which ask for a notification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .draft import Draft
 
 
 def link_fields(draft: Draft) -> Draft:
-    """Fills in `named_by` and `filter` of the methods, where `semantics.toml` names a field that there is.
+    """Fill in `named_by` and `filter` of the methods, where `semantics.toml` names a field that there is.
 
     Names matter only where requests are stateless, because only those repeat them in headers.
     """

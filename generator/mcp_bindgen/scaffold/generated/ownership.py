@@ -1,4 +1,4 @@
-"""Which files are ours: a stamp with a digest tells generated files that nobody touched from those of a user."""
+"""Tell generated files that nobody touched from those of a user, by a stamp with a digest."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mcp_bindgen.emit import MARK
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object
 
 State = Literal["untouched", "edited", "foreign", "missing"]
@@ -40,14 +41,14 @@ class Origin:
 
 
 def stamp(text: str, origin: Origin) -> str:
-    """The Python file `text` below our header: what it was made of, how to make it again, and its digest."""
-    made = _one_line(f"{MARK} from {origin.source} for MCP {', '.join(origin.revisions)}. Do not edit: sha256 ")
-    rest = f"# Regenerate with: {_one_line(origin.command)}\n{text}"
+    """Return the Python file `text` below our header: what it was made of, how to make it again, and its digest."""
+    made = printable(f"{MARK} from {origin.source} for MCP {', '.join(origin.revisions)}. Do not edit: sha256 ")
+    rest = f"# Regenerate with: {printable(origin.command)}\n{text}"
     return f"{made}{_digest(f'{made}{_UNSAID}.', rest)}.\n{rest}"
 
 
 def stamp_json(document: Mapping[str, Any], origin: Origin, **notes: str) -> str:
-    """A JSON file with the members of `document` below our stamp, which says `notes` too."""
+    """Return a JSON file with the members of `document` below our stamp, which says `notes` too."""
     made = {"by": origin.command, "from": origin.source, **notes}
     whole: dict[str, Any] = {STAMP: made, **{name: value for name, value in document.items() if name != STAMP}}
     made["digest"] = _digest_json(whole)
@@ -60,7 +61,7 @@ def stamp_json(document: Mapping[str, Any], origin: Origin, **notes: str) -> str
 
 
 def state(path: Path) -> State:
-    """What `path` holds. Line ends do not count as changes, nor does the layout of JSON."""
+    """Return what `path` holds. Line ends do not count as changes, nor does the layout of JSON."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         return "foreign"
     if not path.exists():
@@ -73,7 +74,7 @@ def state(path: Path) -> State:
 
 
 def stamped(path: Path) -> Mapping[str, Any]:
-    """What the stamp of a generated JSON file says; nothing where there is none."""
+    """Return the stamp of a generated JSON file; nothing where there is none."""
     try:
         document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -106,12 +107,7 @@ def _digest(first: str, rest: str) -> str:
 
 
 def _digest_json(document: Mapping[str, Any]) -> str:
-    """The digest of a document without the digest that it has."""
+    """Return the digest of a document without the digest that it has."""
     said = {name: value for name, value in document[STAMP].items() if name != "digest"}
     plain = json.dumps({**document, STAMP: said}, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(plain.encode()).hexdigest()[:16]
-
-
-def _one_line(text: str) -> str:
-    """`text` as part of a comment: whatever would end it is escaped."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

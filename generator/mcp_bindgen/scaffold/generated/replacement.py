@@ -1,4 +1,4 @@
-"""Puts generated files beside those of a user: all of them or none, and never over what the user wrote."""
+"""Put generated files beside those of a user: all of them or none, and never over what the user wrote."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Report:
         return not self.kept
 
     def lines(self) -> Iterator[str]:
-        """What happened, one line for each file; nothing about those that were there already."""
+        """Report what happened, one line for each file; nothing about those that were there already."""
         for name, aside in self.moved:
             yield f"{self.folder / name}: was edited, and is now {aside}"
         for name in self.written:
@@ -57,7 +57,7 @@ class Report:
 def replace_generated(
     folder: Path, files: Mapping[str, str], *, force: bool = False, sweep: bool = True, dry_run: bool = False
 ) -> Report:
-    """Puts generated files into a folder; other files there are not touched.
+    """Put generated files into a folder; other files there are not touched.
 
     Files of ours that nobody edited are replaced, or removed when they are no longer generated. Edited ones are left,
     or with `force` moved aside. When anything goes wrong, everything is as it was before; only a kill in between leaves
@@ -85,7 +85,7 @@ def replace_generated(
 
 
 def _plan(folder: Path, files: Mapping[str, str], force: bool, sweep: bool) -> Report:
-    """What is to be done."""
+    """Plan what is to be done."""
     if folder.exists() and not folder.is_dir():
         raise BadInput("is a file, not a folder", file=folder, fix="move it out of the way")
     states = {name: state(folder / name) for name in files}
@@ -115,6 +115,6 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def _aside(path: Path) -> Path:
-    """A free name for an edited file."""
+    """Return a free name for an edited file."""
     names = (path.with_name(f"{path.name}{ASIDE}{number}") for number in ("", *(f".{n}" for n in range(2, 1000))))
     return next(place for place in names if not place.exists() and not place.is_symlink())

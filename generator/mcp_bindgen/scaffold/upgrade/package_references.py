@@ -56,11 +56,11 @@ class PackageReferences(cst.CSTVisitor):
         return False
 
     def is_package(self, name: str) -> bool:
-        """Whether a dotted name is the old package, or something in it."""
+        """Return whether a dotted name is the old package, or something in it."""
         return _is_inside(name, self.old)
 
     def may_offer(self, node: cst.ImportFrom) -> bool:
-        """Whether the old package can be imported from there: from our namespace, or a module of the project."""
+        """Return whether the old package can be imported from there: from our namespace, or a module of the project."""
         module = dotted(node.module)
         if node.relative:
             return bool(self.own)

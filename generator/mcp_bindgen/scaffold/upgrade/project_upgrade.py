@@ -1,4 +1,4 @@
-"""The way from one revision to another: rehearsed in a copy, then put in place."""
+"""Upgrade a project to another revision: rehearse in a copy, then put the files in place."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Upgrade:
         return not (self.left or kept or self.migration.uses)
 
     def carry_out(self) -> None:
-        """Puts the changes in place, all or none; raises `BadInput` where that is not possible."""
+        """Put the changes in place, all or none; raises `BadInput` where that is not possible."""
         put(self.project.folder, self.changes, follow_links=True)
 
 
@@ -68,7 +68,7 @@ def upgrade(
     force: bool = False,
     store: Store | None = None,
 ) -> Upgrade:
-    """Finds out what an upgrade changes; nothing is written yet.
+    """Find out what an upgrade changes; nothing is written yet.
 
     The new state is prepared in a copy of the project, whose modules are imported before and after. A file of the
     owner's that could not be imported any more keeps its old imports.
@@ -112,7 +112,7 @@ def upgrade(
 
 
 def replaced(project: Project, old: str | None, new: str, store: Store) -> str | None:
-    """The revision that `new` takes the place of: the oldest, unless `old` says which; `None` when all is done.
+    """Return the revision that `new` takes the place of: the oldest, unless `old` says which; `None` when all is done.
 
     Raises:
         BadInput: There is no such revision, or the project does not speak `old`, or it speaks both.
@@ -136,7 +136,7 @@ def replaced(project: Project, old: str | None, new: str, store: Store) -> str |
 
 
 def remaining(project: Project, store: Store) -> dict[str, str]:
-    """The owner's files that use bindings of a revision that the project does not speak -> that revision."""
+    """Return the owner's files that use bindings of a revision that the project does not speak -> that revision."""
     found: dict[str, str] = {}
     for path in python_files(project.folder):
         raw = path.read_bytes()

@@ -1,4 +1,4 @@
-"""A copy of a project in which an upgrade is tried out before anything is written."""
+"""Try an upgrade out in a copy of a project before anything is written."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Rehearsal:
     generated: Report | None = None
 
     def run(self, *, force: bool = False) -> None:
-        """Takes the copy to the new revision and makes sure that what could be imported still can."""
+        """Take the copy to the new revision and makes sure that what could be imported still can."""
         self.before = failures(self.copy, self.interpreter)
         if any(self.before.values()) and self.project.contract is not None:
             self._generate()  # perhaps only because generated files are missing
@@ -90,7 +90,7 @@ class Rehearsal:
         return replace(report, folder=self.project.generated.relative_to(self.project.folder))
 
     def _restore(self) -> None:
-        """Makes the generated files what they are in the project."""
+        """Make the generated files what they are in the project."""
         for path in self._below(self.copy):
             path.unlink()
         for path in self._below(self.project.folder):
@@ -124,14 +124,14 @@ class Rehearsal:
                 self.moved[name], self.originals[name] = found.lines, raw
 
     def _own(self) -> frozenset[str]:
-        """The top-level names of the project's modules; none where one is called like the old package."""
+        """Return the top-level names of the project's modules; none where one is called like the old package."""
         paths = [path.relative_to(self.copy) for path in python_files(self.copy)]
         if any(naming.package(self.old) in (*path.parts, path.stem) for path in paths):
             return frozenset()
         return frozenset(path.parts[1].removesuffix(".py") for path in paths if path.parts[0] == "src")
 
     def _give_back(self, broken: Mapping[str, Failure]) -> None:
-        """Gives files back their old imports: those that Python stopped at, or else all of them."""
+        """Give files back their old imports: those that Python stopped at, or else all of them."""
         found = dict(filter(None, map(self._culprit, broken.values())))
         if not found:
             file, failure = next(iter(broken.items()))
@@ -149,14 +149,14 @@ class Rehearsal:
             self.left.append(Left(name, line, reason))
 
     def _culprit(self, failure: Failure) -> tuple[str, tuple[int, str]] | None:
-        """The innermost file that led to a failure and that was moved."""
+        """Return the innermost file that led to a failure and that was moved."""
         for name, line in reversed(failure.trail):
             if name in self.moved:
                 return name, (line, failure.reason)
         return None
 
     def changes(self) -> dict[str, Change]:
-        """What has changed. What the project says of itself comes last, so that a second run can finish a first one."""
+        """Return what has changed; `pyproject.toml` comes last, so that a second run can finish a first one."""
         found: dict[str, Change] = {}
         for name in [*self._regenerated(), *self.moved, FILE]:
             before, after = self.originals.get(name), read(self.copy / name)
@@ -172,7 +172,7 @@ class Rehearsal:
         return sorted((report.folder / name).as_posix() for name in {*report.written, *report.removed, *aside})
 
     def mentions(self) -> Iterator[str]:
-        """The lines in which the owner still names the old revision, e.g. in the README."""
+        """Return the lines in which the owner still names the old revision, e.g. in the README."""
         names = "|".join(map(re.escape, (self.old, naming.package(self.old))))
         name = re.compile(rf"(?<![\w.-])({names})(?![\w-])")
         passed = {*self._below(self.copy), *(self.copy / one.file for one in self.left)}
@@ -189,7 +189,7 @@ def _name(path: Path, root: Path) -> str:
 
 
 def _revised(project: Project, text: str, old: str, new: str) -> str:
-    """The text of a `pyproject.toml` with another revision, and every other character as it was."""
+    """Return the text of a `pyproject.toml` with another revision, and every other character as it was."""
     wanted = tomllib.loads(text)
     listed = wanted["tool"][TABLE]["revisions"]
     if old not in listed:

@@ -190,7 +190,7 @@ class _Renaming(cst.CSTTransformer):
         )
 
     def _names_package(self, text: str) -> bool:
-        """Whether a string is a dotted name of the package, or an expression such as a quoted annotation."""
+        """Return whether a string is a dotted name of the package, or an expression such as a quoted annotation."""
         if self._dotted.fullmatch(text):
             return True
         count = 0 if text.isidentifier() or self.old not in text else self.references.count(text)
