@@ -57,49 +57,28 @@ class _Builder:
         self.definitions: dict[str, Definition] = {}
         self.schemas: list[tuple[str, str, str]] = []  # name, pointer, words
         stubs = names.stubs()
+
+        def common(raw: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+            stub = stubs.claim(names.stub(raw["name"], prefix))
+            return {"name": raw["name"], "stub": stub, "description": _described(raw), "raw": raw}
+
+        def claim(raw: Mapping[str, Any], suffix: str) -> str:
+            return self.scope.claim(names.definition(raw["name"], suffix))
+
         # All roots are named before anything inside of them.
         self.tools = [
             Tool(
-                name=raw["name"],
-                stub=stubs.claim(names.stub(raw["name"])),
-                description=_described(raw),
-                input=self.scope.claim(names.definition(raw["name"], "Input")),
-                output=self.scope.claim(names.definition(raw["name"], "Output")) if "outputSchema" in raw else None,
-                raw=raw,
+                **common(raw), input=claim(raw, "Input"), output=claim(raw, "Output") if "outputSchema" in raw else None
             )
             for raw in members.get("tools", ())
         ]
         self.prompts = [
-            Prompt(
-                name=raw["name"],
-                stub=stubs.claim(names.stub(raw["name"], "prompt")),
-                description=_described(raw),
-                arguments=self.scope.claim(names.definition(raw["name"], "Arguments"))
-                if raw.get("arguments")
-                else None,
-                raw=raw,
-            )
+            Prompt(**common(raw, "prompt"), arguments=claim(raw, "Arguments") if raw.get("arguments") else None)
             for raw in members.get("prompts", ())
         ]
-        self.resources = [
-            Resource(
-                name=raw["name"],
-                uri=raw["uri"],
-                stub=stubs.claim(names.stub(raw["name"], "read")),
-                description=_described(raw),
-                raw=raw,
-            )
-            for raw in members.get("resources", ())
-        ]
+        self.resources = [Resource(**common(raw, "read"), uri=raw["uri"]) for raw in members.get("resources", ())]
         self.templates = [
-            Template(
-                uri_template=raw["uriTemplate"],
-                name=raw["name"],
-                stub=stubs.claim(names.stub(raw["name"], "read")),
-                description=_described(raw),
-                variables=self.scope.claim(names.definition(raw["name"], "Variables")),
-                raw=raw,
-            )
+            Template(**common(raw, "read"), uri_template=raw["uriTemplate"], variables=claim(raw, "Variables"))
             for raw in members.get("resourceTemplates", ())
         ]
 

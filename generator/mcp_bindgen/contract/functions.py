@@ -67,7 +67,7 @@ def document_of_module(name: str, path: Path | None = None) -> dict[str, Any]:
 
 
 def tool_of(function: Function, name: str = "") -> dict[str, Any]:
-    """Return the entry of `tools/list` for a function; raises `BadInput` when there can be none.
+    """Return the entry of `tools/list` for a function; raise `BadInput` when there can be none.
 
     Args:
         function: The function, `def` or `async def`.

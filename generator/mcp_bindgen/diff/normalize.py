@@ -37,7 +37,7 @@ class Normalizer:
         return type
 
     def key(self, type: Type) -> Hashable:
-        """Return a value that is equal for equal types: hoisted definitions are looked into, others go by their name."""
+        """Return what is equal for equal types: hoisted definitions are looked into, others go by their name."""
         match type:
             case Ref(name):
                 if not self.protocol.definitions[name].hoisted:

@@ -44,7 +44,7 @@ class Selection:
         return replace(comparison, old_client=old_client, new_client=new_client, findings=wanted)
 
     def check(self, comparisons: Sequence[Comparison]) -> None:
-        """Refuse what none of the revisions has; raises `BadInput` with the nearest name."""
+        """Refuse what none of the revisions has; raise `BadInput` with the nearest name."""
         protocols = [protocol for comparison in comparisons for protocol in (comparison.old, comparison.new)]
         _check(self.methods, {method.name for protocol in protocols for method in protocol.methods}, "method")
         paths = {capability.path for protocol in protocols for capability in protocol.capabilities}

@@ -1,4 +1,4 @@
-"""Emit `methods.py`: the table of methods."""
+"""Prepare the table of methods for the template of `methods.py`."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Method
 
 from .annotations import annotation
-from .environment import render
 from .stubs import answers, constant, params_annotation
 
 
-def emit(protocol: Protocol, header: str) -> str:
-    """Return the text of `methods.py`."""
+def values(protocol: Protocol) -> dict[str, object]:
+    """Return what the template shows."""
     kinds = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
-    return render(
-        "methods.py.jinja",
-        header=header,
-        protocol=protocol,
-        words=[*sorted(kinds), "by_name"],
-        annotation=annotation,
-        constant=constant,
-        generic=_generic,
-        params_annotation=params_annotation,
-    )
+    return {
+        "words": [*sorted(kinds), "by_name"],
+        "annotation": annotation,
+        "constant": constant,
+        "generic": _generic,
+        "params_annotation": params_annotation,
+    }
 
 
 def _generic(method: Method) -> str:

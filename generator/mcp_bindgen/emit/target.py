@@ -50,7 +50,7 @@ class Target:
 
 
 def checkout() -> Path:
-    """Return the `generated/` folder of this checkout; raises `BadInput` outside of one."""
+    """Return the `generated/` folder of this checkout; raise `BadInput` outside of one."""
     root = Path(__file__).resolve().parents[3]
     if not (root / "generated" / NAMESPACE).is_dir() or not (root / "pyproject.toml").exists():
         raise BadInput("this installation has no generated/ folder", fix="give --out DIR and --package NAME")

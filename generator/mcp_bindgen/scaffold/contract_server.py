@@ -24,7 +24,7 @@ from .plan import Plan
 from .rendering import module, render
 
 if TYPE_CHECKING:
-    from mcp_bindgen.contract.model import Contract, Template, Tool
+    from mcp_bindgen.contract.model import Contract, Entry, Template, Tool
 
 PREFIX = "models."
 """What stands before the names of a contract's models in the files of a project."""
@@ -125,25 +125,22 @@ def examples(contract: Contract) -> Examples:
 
 def _answers(contract: Contract) -> Iterator[Answer]:
     for tool in contract.tools:
-        arguments = f"{PREFIX}{tool.input}"
-        doc = docstring(tool.words, indent=8)
-        if tool.output is None:
-            yield Answer(tool.stub, arguments, "str", doc, f"return {quoted(f'This is what {tool.name} answers.')}")
-        else:
-            body = _output(contract, tool)
-            said = f"return {body}" if body else 'raise ToolError("There is no answer yet.")'
-            yield Answer(tool.stub, arguments, f"{PREFIX}{tool.output}", doc, said)
+        body = f"return {quoted(f'This is what {tool.name} answers.')}"
+        if tool.output is not None:
+            output = _output(contract, tool)
+            body = f"return {output}" if output else 'raise ToolError("There is no answer yet.")'
+        yield _answer(tool, tool.input, body, tool.output)
     for prompt in contract.prompts:
-        doc = docstring(prompt.words, indent=8)
-        arguments = f"{PREFIX}{prompt.arguments}" if prompt.arguments is not None else ""
-        yield Answer(prompt.stub, arguments, "str", doc, f"return {quoted(f'This is what {prompt.name} asks.')}")
+        yield _answer(prompt, prompt.arguments, f"return {quoted(f'This is what {prompt.name} asks.')}")
     for resource in contract.resources:
-        doc = docstring(resource.words, indent=8)
-        yield Answer(resource.stub, "", "str", doc, f"return {quoted(f'This is {resource.name}.')}")
+        yield _answer(resource, None, f"return {quoted(f'This is {resource.name}.')}")
     for template in contract.templates:
-        doc = docstring(template.words, indent=8)
-        arguments = f"{PREFIX}{template.variables}"
-        yield Answer(template.stub, arguments, "str", doc, f"return {quoted(f'This is a {template.name}.')}")
+        yield _answer(template, template.variables, f"return {quoted(f'This is a {template.name}.')}")
+
+
+def _answer(entry: Entry, arguments: str | None, body: str, returns: str | None = None) -> Answer:
+    given, answer = (f"{PREFIX}{name}" if name is not None else "" for name in (arguments, returns))
+    return Answer(entry.stub, given, answer or "str", docstring(entry.words, indent=8), body)
 
 
 def _output(contract: Contract, tool: Tool) -> str | None:

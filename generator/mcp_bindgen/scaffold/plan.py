@@ -95,7 +95,7 @@ def default_revision(store: Store) -> str:
 
 
 def transports_of(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the transports that `words` name; raises `BadInput` where one does not exist."""
+    """Return the transports that `words` name; raise `BadInput` where one does not exist."""
     for word in words:
         if word not in TRANSPORTS:
             raise BadInput(f"there is no transport {word!r}", fix=f"known: {', '.join(TRANSPORTS)}")

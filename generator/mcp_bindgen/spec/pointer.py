@@ -17,7 +17,7 @@ def join(pointer: str, *tokens: str | int) -> str:
 
 
 def split(pointer: str) -> list[str]:
-    """Return the unescaped tokens of `pointer`; raises `BadInput` when it does not start with `/`."""
+    """Return the unescaped tokens of `pointer`; raise `BadInput` when it does not start with `/`."""
     if pointer and not pointer.startswith("/"):
         raise BadInput(f"{pointer!r} is not a JSON Pointer", fix="start it with '/'")
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]

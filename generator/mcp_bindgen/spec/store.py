@@ -79,7 +79,7 @@ class Store:
         return read_toml(self.root / "docs.toml")
 
     def pin(self, revision: str) -> Pin:
-        """Return the pin of `revision`; raises `BadInput` with the nearest name when there is none."""
+        """Return the pin of `revision`; raise `BadInput` with the nearest name when there is none."""
         pins = self.pins
         if revision not in pins:
             raise revisions.unknown(revision, pins)

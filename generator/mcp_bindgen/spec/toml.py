@@ -10,7 +10,7 @@ from .errors import BadInput
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return a TOML file; raises `BadInput` when it is missing or damaged."""
+    """Return a TOML file; raise `BadInput` when it is missing or damaged."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

@@ -48,7 +48,7 @@ class ClientModule:
         return cls(path, *map(str, values))
 
     def contract(self) -> Contract:
-        """Return the saved contract; raises `BadInput` where it cannot be used."""
+        """Return the saved contract; raise `BadInput` where it cannot be used."""
         return read_contract(self.path.with_name(saved_name(self.path.stem)))
 
     def problems(self, store: Store | None = None) -> Iterator[Problem]:

@@ -55,7 +55,7 @@ class Upgrade:
         return not (self.left or kept or self.migration.uses)
 
     def carry_out(self) -> None:
-        """Put the changes in place, all or none; raises `BadInput` where that is not possible."""
+        """Put the changes in place, all or none; raise `BadInput` where that is not possible."""
         put(self.project.folder, self.changes, follow_links=True)
 
 
