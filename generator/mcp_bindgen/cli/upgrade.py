@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,13 +15,14 @@ from mcp_bindgen.diff.migration.report import text
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.scaffold.upgrade.import_check import Interpreter
-from mcp_bindgen.scaffold.upgrade.project_upgrade import Upgrade, remaining, replaced
-from mcp_bindgen.scaffold.upgrade.project_upgrade import upgrade as prepare
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.transaction import unified_diff
 
 from .output import page
+
+if TYPE_CHECKING:
+    from mcp_bindgen.scaffold.upgrade.project_upgrade import Upgrade
 
 _HERE = Path(sys.executable)
 _SEVERAL = 6
@@ -62,10 +63,13 @@ def upgrade(
 
     `mcp-bindgen upgrade . --from 2025-06-18 --to 2025-11-25 --dry-run` shows the changes of a project with several.
     """
+    from mcp_bindgen.scaffold.upgrade.project_upgrade import remaining, replaced  # libcst takes time to load
+    from mcp_bindgen.scaffold.upgrade.project_upgrade import upgrade as prepare
+
     store, mine = Store(), Project.read(project)
     old = replaced(mine, from_, to, store)
     if old is None:
-        _nothing_to_do(mine, to, store)
+        _nothing_to_do(mine, to, remaining(mine, store))
         return
     found = prepare(project, old, to, interpreter=Interpreter(python), force=force, store=store)
     if dry_run:
@@ -80,9 +84,9 @@ def upgrade(
         raise typer.Exit(1)
 
 
-def _nothing_to_do(project: Project, revision: str, store: Store) -> None:
+def _nothing_to_do(project: Project, revision: str, left: Mapping[str, str]) -> None:
     print(f"{project.name} speaks MCP {revision} already")
-    for file, other in remaining(project, store).items():
+    for file, other in left.items():
         print(f"{printable(str(project.folder / file))} still imports {naming.package(other)}; --from {other} moves it")
 
 

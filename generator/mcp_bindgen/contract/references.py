@@ -154,7 +154,8 @@ class Root:
             TopologicalSorter({place: list(self._same(place)) for place in self._schemas}).prepare()
         except CycleError as error:
             *circle, _ = error.args[1]
-            place = min(circle, key=list(self._schemas).index)
+            start = circle.index(min(circle, key=list(self._schemas).index))
+            place = circle[(start + 1) % len(circle)]  # the one that refers back to the first
             raise self._error(
                 place, "the references go in a circle", "break the circle with a property or an item"
             ) from None

@@ -8,12 +8,12 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 from unicodedata import normalize
 
 import libcst as cst
-from libcst import matchers as cst_matchers
 
 from .package_references import NAMESPACE, PackageReferences, dotted, imported
 
@@ -169,9 +169,8 @@ class _Renaming(cst.CSTTransformer):
             }
 
     def visit_ConcatenatedString(self, node: cst.ConcatenatedString) -> None:
-        parts = cst_matchers.findall(node, cst_matchers.SimpleString())
         if isinstance(node.evaluated_value, str) and self._names_package(node.evaluated_value):
-            self._named.update(parts)
+            self._named.update(_strings(node))
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
         text = original_node.evaluated_value
@@ -195,3 +194,11 @@ class _Renaming(cst.CSTTransformer):
             return True
         count = 0 if text.isidentifier() or self.old not in text else self.references.count(text)
         return count > 0 and count == text.count(self.old)
+
+
+def _strings(node: cst.CSTNode) -> Iterator[cst.SimpleString]:
+    """Find the strings in a node."""
+    if isinstance(node, cst.SimpleString):
+        yield node
+    for child in node.children:
+        yield from _strings(child)
