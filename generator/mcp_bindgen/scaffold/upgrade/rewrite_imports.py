@@ -163,10 +163,7 @@ class _Renaming(cst.CSTTransformer):
     def _export(self, target: cst.CSTNode, value: cst.CSTNode | None) -> None:
         """Note the strings in `__all__` that are the package."""
         if dotted(target) == "__all__" and value is not None and self.references.bound:
-            strings = cst_matchers.findall(value, cst_matchers.SimpleString())
-            self._named |= {
-                one for one in strings if cst.ensure_type(one, cst.SimpleString).evaluated_value == self.old
-            }
+            self._named.update(one for one in _strings(value) if one.evaluated_value == self.old)
 
     def visit_ConcatenatedString(self, node: cst.ConcatenatedString) -> None:
         if isinstance(node.evaluated_value, str) and self._names_package(node.evaluated_value):
