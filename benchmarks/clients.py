@@ -1,18 +1,19 @@
 """Our client against the official SDK's, both driving the same bare server over stdio; and a tool result of 10 MiB."""
 
 import argparse
-import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from rounds import in_turn, report
 
-from mcp_bindgen.runtime.stdio import stdio
+from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2025_11_25 import Client
 
 SERVER = str(Path(__file__).parent / "peers" / "bare_loop.py")
@@ -37,21 +38,14 @@ async def official(measure: Callable[[Call], Awaitable[None]]) -> None:
 
 
 def main() -> None:
-    """Prints calls per second, one by one and 64 at once, and the seconds for 10 MiB there and back."""
+    """Print calls per second, one by one and 64 at once, and the seconds for 10 MiB there and back."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=640)
     arguments = parser.parse_args()
-    found: dict[str, list[list[float]]] = {"ours": [], "official SDK": []}
-    for _ in range(arguments.rounds):
-        for name, connect in (("ours", ours), ("official SDK", official)):
-            found[name].append(anyio.run(once, connect, arguments.calls))
-    print(f"{'client':14} {'one by one/s':>13} {'64 at once/s':>13} {'10 MiB s':>9}")
-    medians = {name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in found.items()}
-    for name, (single, many, large) in medians.items():
-        print(f"{name:14} {single:13.0f} {many:13.0f} {large:9.2f}")
-    ratios = [a / b for a, b in zip(medians["ours"], medians["official SDK"], strict=True)]
-    print(f"ours / official: {ratios[0]:.1f}x  {ratios[1]:.1f}x  {ratios[2]:.2f}x")
+    clients = {"ours": ours, "official SDK": official}
+    measured = {name: partial(anyio.run, partial(once, connect, arguments.calls)) for name, connect in clients.items()}
+    report(in_turn(arguments.rounds, measured), {"one by one/s": 0, "64 at once/s": 0, "10 MiB s": 2})
 
 
 async def once(connect: Connect, calls: int) -> list[float]:

@@ -15,7 +15,7 @@ from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.protocol import build
 from mcp_bindgen.runtime import Server as AnyServer
 from mcp_bindgen.runtime import serve
-from mcp_bindgen.runtime.memory import pair
+from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.scaffold.generated.contract_package import contract_files
 from mcp_bindgen.scaffold.generated.typed_client import client_files
 from mcp_bindgen.spec import Store

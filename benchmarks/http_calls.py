@@ -1,79 +1,112 @@
 """Stateless `tools/call` over HTTP, 32 connections, side by side: ours, the official SDK's low-level server, bare ASGI.
 
 The official SDK comes twice: as it is, and in a mode that only ever answers with JSON, and so cannot report progress.
+With `--in-process` there are neither sockets nor uvicorn: what a call of the application costs.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
-import statistics
-from dataclasses import dataclass, field
+import time
+from functools import partial
+from typing import Any
 
-from http_driver import PARSER, SERVERS, ask, drive, memory, post, processor_time, serving
+from costs import memory, processor_time
+from http_driver import SERVERS, STACKS, ask, drive, message, post, serving
+from http_server import app as ours
+from peers.bare_asgi import app as bare
+from rounds import in_turn, report
 
 CONNECTIONS = 32
 KINDS = {"JSON": "echo", "SSE": "report"}
 """Kind of answer -> the tool that gives it."""
 
-
-@dataclass
-class Figures:
-    """What was measured of one server and one kind of answer, a value for each round."""
-
-    rates: list[float] = field(default_factory=list)
-    costs: list[float] = field(default_factory=list)
-    memory: list[float] = field(default_factory=list)
+COLUMNS = {"calls/s": 0, "processor us/call": 0, "MiB": 1}
 
 
 def main() -> None:
-    """Prints the medians and their ratios."""
+    """Print the medians and their ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=3000)
+    parser.add_argument("--stack", choices=STACKS, action="append", help="what reads HTTP; by default each in turn")
+    parser.add_argument("--in-process", action="store_true", help="processor time of a call, without sockets")
     arguments = parser.parse_args()
-    print(f"{CONNECTIONS} connections, {PARSER} of uvicorn")
-    for kind in KINDS:
-        found = {name: Figures() for name in SERVERS if kind == "JSON" or "only" not in name}
-        for _ in range(arguments.rounds):
-            for name, figures in found.items():
-                measure(name, kind, arguments.calls, figures)
-        report(kind, found)
+    if arguments.in_process:
+        apps = {"ours": ours(), "bare ASGI": bare}
+        peers = {name: partial(in_process, app, arguments.calls) for name, app in apps.items()}
+        report(in_turn(arguments.rounds, peers), {f"{kind}, us/call": 1 for kind in KINDS})
+        return
+    for stack in arguments.stack or STACKS:
+        for kind in KINDS:
+            servers = [name for name in SERVERS if kind == "JSON" or "only" not in name]
+            print(f"{kind}, {CONNECTIONS} connections, {stack}")
+            report(
+                in_turn(
+                    arguments.rounds, {name: partial(measure, name, stack, kind, arguments.calls) for name in servers}
+                ),
+                COLUMNS,
+            )
 
 
-def measure(name: str, kind: str, calls: int, figures: Figures) -> None:
-    """One round of one server."""
-    with serving(name) as (pid, port):
+def measure(name: str, stack: str, kind: str, calls: int) -> list[float]:
+    """One round of one server: what `COLUMNS` says."""
+    with serving(name, stack) as (pid, port):
         requests = [
             post(port, i, "tools/call", KINDS[kind], arguments={"text": f"hello {i}"}) for i in range(CONNECTIONS)
         ]
         check(kind, ask(port, requests[7]))
         drive(port, requests, 10 * CONNECTIONS)  # warm
         before = processor_time(pid)
-        figures.rates.append(calls / drive(port, requests, calls))
-        figures.costs.append((processor_time(pid) - before) / calls * 1e6)
-        figures.memory.append(memory(pid))
+        seconds = drive(port, requests, calls)
+        return [calls / seconds, (processor_time(pid) - before) / calls * 1e6, memory(pid)]
 
 
 def check(kind: str, response: str) -> None:
-    """Fails unless a response is what it should be."""
+    """Fail unless a response is what it should be."""
     head, _, body = response.partition("\r\n\r\n")
     assert f"content-type: {'application/json' if kind == 'JSON' else 'text/event-stream'}" in head.lower(), response
     said = [json.loads(line.removeprefix("data: ")) for line in body.splitlines() if line.startswith(("{", "data: "))]
     assert said[-1]["result"]["content"] == [{"type": "text", "text": "hello 7"}], response
-    assert [message.get("method") for message in said[:-1]] == ["notifications/progress"] * (kind == "SSE"), response
+    assert [one.get("method") for one in said[:-1]] == ["notifications/progress"] * (kind == "SSE"), response
 
 
-def report(kind: str, found: dict[str, Figures]) -> None:
-    """Prints the medians of one kind of answer."""
-    print(f"{kind:14} {'calls/s':>9} {'processor us/call':>18} {'MiB':>7}")
-    medians = {name: [statistics.median(one) for one in vars(figures).values()] for name, figures in found.items()}
-    for name, (rate, cost, size) in medians.items():
-        print(f"{name:14} {rate:9.0f} {cost:18.0f} {size:7.1f}")
-    for other, theirs in medians.items():
-        rate, cost, size = (a / b for a, b in zip(medians["ours"], theirs, strict=True))
-        if other != "ours":
-            print(f"ours / {other:14}: {rate:.2f}x calls/s  {cost:.2f}x processor  {size:.2f}x memory")
+def in_process(app: Any, calls: int) -> list[float]:
+    """Microseconds of processor time for a call of an application, for each of `KINDS`."""
+
+    async def say(scope: dict[str, Any], body: bytes) -> str:
+        unread = [{"type": "http.request", "body": body}]
+        parts: list[bytes] = []
+
+        async def receive() -> Any:
+            return unread.pop() if unread else await asyncio.Event().wait()
+
+        async def send(event: Any) -> None:
+            if event["type"] == "http.response.start":
+                parts.extend(b"%b: %b\r\n" % header for header in event["headers"])
+                parts.append(b"\r\n")
+            else:
+                parts.append(event["body"])
+
+        await app(scope, receive, send)
+        return b"".join(parts).decode()
+
+    async def repeat() -> list[float]:
+        found: list[float] = []
+        for kind, tool in KINDS.items():
+            headers, body = message(7, "tools/call", tool, arguments={"text": "hello 7"})
+            raw = [(key.lower().encode(), value.encode()) for key, value in {"Host": "localhost", **headers}.items()]
+            scope = {"type": "http", "method": "POST", "path": "/mcp", "root_path": "", "headers": raw}
+            check(kind, "\r\n" + await say(scope, body))
+            begin = time.process_time()
+            for _ in range(calls):
+                await say(scope, body)
+            found.append((time.process_time() - begin) / calls * 1e6)
+        return found
+
+    return asyncio.run(repeat())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""Starts servers of Streamable HTTP and drives them with prepared bytes over raw sockets: only servers differ."""
+"""Start servers of Streamable HTTP and drive them with prepared bytes over raw sockets: only servers differ."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import selectors
 import socket
@@ -14,7 +13,6 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import uvicorn.protocols.http.auto
 from ports import free_port, wait_for
 
 HERE = Path(__file__).parent
@@ -26,20 +24,19 @@ SERVERS = {
 }
 """What is compared: all over the same uvicorn, each in a process of its own."""
 
-PARSER = uvicorn.protocols.http.auto.AutoHTTPProtocol.__name__
-"""Who reads HTTP for uvicorn: that of h11 unless httptools is installed."""
+STACKS = {"httptools": "", "h11": "httptools,uvloop"}
+"""What reads HTTP for uvicorn -> what it must not find for that: uvloop runs with httptools, asyncio with h11."""
 
 REVISION = "2026-07-28"
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
-def serving(name: str) -> Generator[tuple[int, int]]:
-    """Runs a server; gives its process id and its port."""
+def serving(name: str, stack: str) -> Generator[tuple[int, int]]:
+    """Run a server on one of `STACKS`; give its process id and its port."""
     port = free_port()
     script, *options = SERVERS[name].split()
-    command = [sys.executable, str(HERE / script), str(port), *options]
+    command = [sys.executable, str(HERE / "without.py"), STACKS[stack], str(HERE / script), str(port), *options]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
             wait_for(port)
@@ -48,11 +45,10 @@ def serving(name: str) -> Generator[tuple[int, int]]:
             process.kill()
 
 
-def post(port: int, id_: int, method: str, name: str | None = None, **params: object) -> bytes:
-    """A request of 2026-07-28 as it is written to a socket.
+def message(id_: int, method: str, name: str | None = None, **params: object) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a request of 2026-07-28.
 
     Args:
-        port: Where it goes.
         id_: Its id, which is its progress token, too.
         method: Its method.
         name: What it names in its params and headers: the tool.
@@ -65,19 +61,24 @@ def post(port: int, id_: int, method: str, name: str | None = None, **params: ob
         "progressToken": id_,
     }
     named = {} if name is None else {"name": name}
-    message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": {"_meta": meta, **named, **params}}
-    body = json.dumps(message).encode()
-    head = [
-        "POST /mcp HTTP/1.1",
-        f"Host: 127.0.0.1:{port}",
-        "Content-Type: application/json",
-        "Accept: application/json, text/event-stream",
-        f"MCP-Protocol-Version: {REVISION}",
-        f"Mcp-Method: {method}",
-        *([] if name is None else [f"Mcp-Name: {name}"]),
-        f"Content-Length: {len(body)}",
-    ]
-    return "\r\n".join([*head, "", ""]).encode() + body
+    document = {"jsonrpc": "2.0", "id": id_, "method": method, "params": {"_meta": meta, **named, **params}}
+    body = json.dumps(document).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": REVISION,
+        "Mcp-Method": method,
+        **({} if name is None else {"Mcp-Name": name}),
+        "Content-Length": str(len(body)),
+    }
+    return headers, body
+
+
+def post(port: int, id_: int, method: str, name: str | None = None, **params: object) -> bytes:
+    """A request as it is written to a socket."""
+    headers, body = message(id_, method, name, **params)
+    head = [f"Host: 127.0.0.1:{port}", *(f"{key}: {value}" for key, value in headers.items())]
+    return "\r\n".join(["POST /mcp HTTP/1.1", *head, "", ""]).encode() + body
 
 
 def connect(port: int) -> socket.socket:
@@ -129,15 +130,3 @@ def is_whole(response: bytes) -> bool:
         return False
     length = _LENGTH.search(head)
     return len(body) >= int(length[1]) if length else body.endswith(b"0\r\n\r\n")
-
-
-def processor_time(pid: int) -> float:
-    """Seconds that a process has kept a processor busy (Linux)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
-
-
-def memory(pid: int) -> float:
-    """Resident memory of a process in MiB (Linux)."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024

@@ -1,4 +1,4 @@
-"""1,000 concurrent `subscriptions/listen` streams and one change that all are told: ours, and the official SDK."""
+"""1,000 concurrent `subscriptions/listen` streams and changes that all are told: ours, and the official SDK."""
 
 from __future__ import annotations
 
@@ -10,57 +10,70 @@ import statistics
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 
-from http_driver import PARSER, ask, connect, memory, post, serving
+from costs import memory
+from http_driver import STACKS, ask, connect, post, serving
+from rounds import in_turn, report
 
 ACKNOWLEDGED, CHANGED = b"notifications/subscriptions/acknowledged", b"notifications/tools/list_changed"
+CHANGES = 5
+
+
+COLUMNS = {
+    "open, s": 2,
+    "1st change: first, ms": 0,
+    "last, ms": 0,
+    "later ones: first, ms": 0,
+    "last, ms ": 0,
+    "MiB before": 1,
+    "KiB a stream": 1,
+}
 
 
 def main() -> None:
-    """Prints the medians and their ratios."""
+    """Print the medians and their ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--streams", type=int, default=1000)
+    parser.add_argument("--stack", choices=STACKS, action="append", help="what reads HTTP; by default each in turn")
     arguments = parser.parse_args()
     needed = 2 * arguments.streams + 64
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, max(needed, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
-    found: dict[str, list[list[float]]] = {"ours": [], "official SDK": []}
-    for _ in range(arguments.rounds):
-        for name, rounds in found.items():
-            rounds.append(measure(name, arguments.streams))
-    print(f"{arguments.streams} streams, {PARSER} of uvicorn")
-    print(f"{'server':14} {'open, s':>8} {'first, ms':>10} {'last, ms':>9} {'MiB before':>11} {'KiB a stream':>13}")
-    medians = {name: [statistics.median(one) for one in zip(*rounds, strict=True)] for name, rounds in found.items()}
-    for name, (opening, first, last, before, each) in medians.items():
-        print(f"{name:14} {opening:8.2f} {first * 1000:10.0f} {last * 1000:9.0f} {before:11.1f} {each:13.1f}")
-    ratios = [ours / theirs for ours, theirs in zip(medians["ours"], medians["official SDK"], strict=True)]
-    print("ours / official SDK: " + "  ".join(f"{ratio:.2f}x" for ratio in ratios))
+    for stack in arguments.stack or STACKS:
+        print(f"{arguments.streams} streams, {stack}")
+        servers = {name: partial(measure, name, stack, arguments.streams) for name in ("ours", "official SDK")}
+        report(in_turn(arguments.rounds, servers), COLUMNS)
 
 
-def measure(name: str, count: int) -> list[float]:
-    """One round: seconds to open all streams, seconds to the first and to the last message, memory."""
-    with serving(name) as (pid, port), ExitStack() as stack, selectors.DefaultSelector() as selector:
+def measure(name: str, stack: str, count: int) -> list[float]:
+    """One round of one server: what `COLUMNS` says; of the changes after the first one, the median."""
+    with serving(name, stack) as (pid, port), ExitStack() as streams, selectors.DefaultSelector() as selector:
         change = post(port, 1, "tools/call", "change", arguments={"text": "x"})
         ask(port, change)  # warm
         before = memory(pid)
         begin = time.perf_counter()
         for id_ in range(count):
-            stream = stack.enter_context(connect(port))
+            stream = streams.enter_context(connect(port))
             stream.sendall(post(port, id_, "subscriptions/listen", notifications={"toolsListChanged": True}))
             selector.register(stream, selectors.EVENT_READ, bytearray())
         hear(selector, ACKNOWLEDGED, count)
         opening = time.perf_counter() - begin
-        after = memory(pid)
-        begin = time.perf_counter()
-        with connect(port) as caller:
+        each = (memory(pid) - before) * 1024 / count
+        told: list[tuple[float, float]] = []
+        caller = streams.enter_context(connect(port))
+        for _ in range(CHANGES):
+            begin = time.perf_counter()
             caller.sendall(change)
             times = hear(selector, CHANGED, count)
+            told.append((times[0] - begin, times[-1] - begin))
             caller.recv(1 << 16)
-        return [opening, times[0] - begin, times[-1] - begin, before, (after - before) * 1024 / count]
+        later = [statistics.median(one) for one in zip(*told[1:], strict=True)]
+        return [opening, *(seconds * 1000 for seconds in (*told[0], *later)), before, each]
 
 
 def hear(selector: selectors.BaseSelector, words: bytes, count: int) -> list[float]:
-    """When each of the streams has said something; it must say it once."""
+    """Give when each of the streams has said something; it must say it once."""
     times: list[float] = []
     while len(times) < count:
         ready = selector.select(30)

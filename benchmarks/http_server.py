@@ -10,6 +10,7 @@ from typing import Any
 from echo_server import server
 
 from mcp_bindgen.runtime import run
+from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.v2026_07_28 import Context, Server
 from mcp_bindgen.v2026_07_28 import types as mcp
 
@@ -32,6 +33,11 @@ class Bench(Server):
             await self.broadcast(lambda client: client.notify_tool_list_changed())
         text: Any = (params.arguments or {})["text"]
         return mcp.CallToolResult(content=[mcp.TextContent(text=text)])
+
+
+def app() -> HttpApp:
+    """The application that `run` serves, for calls without sockets."""
+    return HttpApp(server("2025-11-25"), Bench())
 
 
 if __name__ == "__main__":

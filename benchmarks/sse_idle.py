@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from costs import memory
 from ports import free_port, wait_for
 
 SERVER = Path(__file__).parent / "echo_server.py"
@@ -39,8 +40,8 @@ def main() -> None:
             seconds = time.perf_counter() - begin
             after = memory(server.pid)
             print(f"{len(streams)} sessions opened in {seconds:.1f} s")
-            each = (after - before) / sessions
-            print(f"{before / 1024:.1f} MiB before, {after / 1024:.1f} MiB after: {each:.1f} KiB each")
+            each = (after - before) / sessions * 1024
+            print(f"{before:.1f} MiB before, {after:.1f} MiB after: {each:.1f} KiB each")
         finally:
             server.terminate()
 
@@ -72,12 +73,6 @@ def post(port: int, endpoint: str, message: object) -> None:
         status = connection.recv(65536).split(b" ", 2)[1]
         if status != b"202":
             sys.exit(f"unexpected status {status.decode()}")
-
-
-def memory(pid: int) -> int:
-    """Resident memory in KiB (Linux)."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ async def add(client: Client) -> None:
 
 async def call_every_tool(client: Client) -> None:
     """Calls the tools that there are, all at the same time."""
-    tools = [tool.name async for tool in client.each_tool()]
+    tools = [tool.name async for tool in client.iter_tools()]
     async with anyio.create_task_group() as tasks:
         for name in tools:
             tasks.start_soon(client.call_tool, name)
@@ -107,9 +107,9 @@ async def call_every_tool(client: Client) -> None:
 async def use_everything(client: Client) -> None:
     """Calls, reads and gets whatever is listed."""
     await call_every_tool(client)
-    async for resource in client.each_resource():
+    async for resource in client.iter_resources():
         await client.read_resource(resource.uri)
-    async for prompt in client.each_prompt():
+    async for prompt in client.iter_prompts():
         await client.get_prompt(prompt.name)
 
 
@@ -122,13 +122,13 @@ async def call_as_told(client: Client) -> None:
 
 async def call_what_is_valid(client: Client) -> None:
     """Calls all tools that are left when those are gone whose definitions break the rules."""
-    async for tool in client.each_tool():
+    async for tool in client.iter_tools():
         await client.call_tool(tool.name, {"region": "here"})
 
 
 async def echo_schema(client: Client) -> None:
     """Sends a schema back as it came."""
-    schemas = {tool.name: tool.input_schema async for tool in client.each_tool()}
+    schemas = {tool.name: tool.input_schema async for tool in client.iter_tools()}
     await client.call_tool("json_schema_echo", {"schema": schemas["json_schema_2020_12_tool"].model_dump()})
 
 

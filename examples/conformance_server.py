@@ -22,9 +22,9 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import CapabilityMissing, Context, Method, Notification, Request, Server
-from mcp_bindgen.runtime.errors import INVALID_PARAMS
-from mcp_bindgen.runtime.http.server.serving import serve_http
-from mcp_bindgen.runtime.session import Session
+from mcp_bindgen.runtime.core.errors import INVALID_PARAMS
+from mcp_bindgen.runtime.endpoint.session import Session
+from mcp_bindgen.runtime.http.server.serve import serve_http
 from mcp_bindgen.v2025_03_26 import types as mcp0326
 from mcp_bindgen.v2025_06_18 import types as mcp0618
 from mcp_bindgen.v2025_11_25 import types as mcp1125

@@ -9,7 +9,7 @@ from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bindgen.runtime import ConnectionClosed, Context, serve
-from mcp_bindgen.runtime.transport import MAX_MESSAGE
+from mcp_bindgen.runtime.core.transport import MAX_MESSAGE
 from mcp_bindgen.v2025_11_25 import Client, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 
@@ -65,7 +65,7 @@ async def main() -> None:
         async with await anyio.create_unix_listener(path) as listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, answer)
             async with Client.connect(Socket(await anyio.connect_unix(path))) as client:
-                print("tools:", ", ".join([tool.name async for tool in client.each_tool()]))
+                print("tools:", ", ".join([tool.name async for tool in client.iter_tools()]))
                 for block in (await client.call_tool("upper", {"text": "hello"})).content:
                     print(block.text if isinstance(block, mcp.TextContent) else block)
             tasks.cancel_scope.cancel()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 
-from mcp_bindgen.runtime.stdio import stdio
+from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2025_11_25 import types as mcp
 
@@ -27,9 +27,9 @@ async def main() -> None:
     """Connects, lists and calls."""
     async with Visitor.connect(stdio(sys.executable, str(SERVER))) as client:
         print(f"connected to {client.server_info.name} {client.server_info.version}")
-        async for tool in client.each_tool():
+        async for tool in client.iter_tools():
             print(f"tool {tool.name}: {tool.description}")
-        async for resource in client.each_resource():
+        async for resource in client.iter_resources():
             contents = (await client.read_resource(resource.uri)).contents
             print(f"resource {resource.uri}: {len(contents)} part")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .newcomer import COMMANDS, SECONDS, Step, Taken, steps, take, wheel
+from tests.support.newcomer import COMMANDS, SECONDS, Step, Taken, steps, take, wheel
 
 README = Path(__file__).parents[1] / "README.md"
 

@@ -15,8 +15,8 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from ..interop.processes import START, free_port
-from .suite import HERE, Outcome, Scenario, Side, Suite, installed, pinned
+from tests.conformance.suite import HERE, Outcome, Scenario, Side, Suite, installed, pinned
+from tests.interop.processes import START, free_port
 
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "conformance.md"

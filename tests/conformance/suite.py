@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ..interop.processes import node
+from tests.interop.processes import node
 
 HERE = Path(__file__).parent
 PACKAGE = HERE / "node_modules" / "@modelcontextprotocol" / "conformance"

@@ -9,12 +9,11 @@ import anyio
 import pytest
 
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
-from mcp_bindgen.runtime.capabilities import is_declared
-
-from ..wire import bindings
-from .ours import ROOTS, Seen, text
-from .processes import MODULES
-from .report import Report
+from mcp_bindgen.runtime.core.capabilities import is_declared
+from tests.interop.ours import ROOTS, Seen, text
+from tests.interop.processes import MODULES
+from tests.interop.report import Report
+from tests.support.wire import bindings
 
 EVERYTHING = str(MODULES / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js")
 FILESYSTEM = str(MODULES / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js")
@@ -43,7 +42,7 @@ async def everything(report: Report, asker: Any, received: list[Any]) -> None:
         await asker.ping()
 
     with report.step("tools"):
-        tools = {tool.name: tool async for tool in asker.each_tool()}
+        tools = {tool.name: tool async for tool in asker.iter_tools()}
         assert len(tools) >= 15
         assert tools["echo"].input_schema.model_dump()["required"] == ["message"]
         assert text(await asker.call_tool("echo", {"message": "Grüße 🌍"})) == "Echo: Grüße 🌍"
@@ -76,7 +75,7 @@ async def everything(report: Report, asker: Any, received: list[Any]) -> None:
             assert [type(link) for link in links] == [mcp.ResourceLink] * 2
 
     with report.step("resources"):
-        assert DOCUMENT in {resource.uri async for resource in asker.each_resource()}
+        assert DOCUMENT in {resource.uri async for resource in asker.iter_resources()}
         (contents,) = (await asker.read_resource(DOCUMENT)).contents
         assert contents.mime_type == "text/markdown"
         assert contents.text.startswith("#")
@@ -84,7 +83,7 @@ async def everything(report: Report, asker: Any, received: list[Any]) -> None:
             await asker.read_resource("demo://nothing")
 
     with report.step("templates"):
-        templates = [template.uri_template async for template in asker.each_resource_template()]
+        templates = [template.uri_template async for template in asker.iter_resource_templates()]
         assert [template.rpartition("/")[0] for template in templates] == [
             "demo://resource/dynamic/text",
             "demo://resource/dynamic/blob",
@@ -113,7 +112,7 @@ async def everything(report: Report, asker: Any, received: list[Any]) -> None:
         await asker.call_tool("toggle-subscriber-updates")
 
     with report.step("prompts"):
-        prompts = {prompt.name: prompt async for prompt in asker.each_prompt()}
+        prompts = {prompt.name: prompt async for prompt in asker.iter_prompts()}
         assert set(prompts) == {"simple-prompt", "args-prompt", "completable-prompt", "resource-prompt"}
         assert [each.required for each in prompts["args-prompt"].arguments] == [True, False]
         (message,) = (await asker.get_prompt("args-prompt", {"city": "Oslo"})).messages
@@ -126,15 +125,15 @@ async def everything(report: Report, asker: Any, received: list[Any]) -> None:
 
     with report.step("completion"):
         argument, prompt = mcp.CompleteRequestParamsArgument, mcp.PromptReference(name="completable-prompt")
-        suggested = (await asker.complete(argument(name="department", value="S"), prompt)).completion
+        suggested = (await asker.complete(prompt, argument(name="department", value="S"))).completion
         assert (suggested.values, suggested.total) == (["Sales", "Support"], 2)
         reference = getattr(mcp, "ResourceTemplateReference", None) or mcp.ResourceReference
         template = reference(uri=templates[0])
-        suggested = (await asker.complete(argument(name="resourceId", value="7"), template)).completion
+        suggested = (await asker.complete(template, argument(name="resourceId", value="7"))).completion
         assert suggested.values == ["7"]
         if report.revision >= "2025-06-18":
             context = mcp.CompleteRequestParamsContext(arguments={"department": "Sales"})
-            suggested = (await asker.complete(argument(name="name", value="D"), prompt, context=context)).completion
+            suggested = (await asker.complete(prompt, argument(name="name", value="D"), context=context)).completion
             assert suggested.values == ["David"]
 
     with report.step("progress"):
@@ -226,7 +225,7 @@ async def _begin_research(asker: Any, package: Any) -> Any:
 
 async def _finish_research(asker: Any, package: Any, task: Any) -> None:
     other = await _begin_research(asker, package)
-    assert {each.task_id async for each in asker.each_task()} == {task.task_id, other.task_id}
+    assert {each.task_id async for each in asker.iter_tasks()} == {task.task_id, other.task_id}
     assert (await asker.get_task(other.task_id)).status == "working"
     assert (await asker.cancel_task(other.task_id)).status == "cancelled"
     payload = await asker.get_task_payload(task.task_id)
@@ -251,7 +250,7 @@ async def filesystem(report: Report, asker: Any, received: list[Any], folder: Pa
             await anyio.sleep(0.01)
 
     with report.step("tools"):
-        tools = {tool.name: tool async for tool in asker.each_tool()}
+        tools = {tool.name: tool async for tool in asker.iter_tools()}
         assert {"read_text_file", "write_file", "edit_file", "directory_tree"} <= set(tools)
         file = str(folder / "poem.txt")
         poem = "Grüße 🌍\r\nand\ttabs\n" * 1000

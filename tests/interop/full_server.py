@@ -19,7 +19,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, Server, run
-from mcp_bindgen.runtime.errors import INVALID_PARAMS
+from mcp_bindgen.runtime.core.errors import INVALID_PARAMS
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 FRESH = 60_000
@@ -234,7 +234,7 @@ def server(revision: str) -> Server:
                 messages=[mcp.SamplingMessage(role="user", content=mcp.TextContent(text=prompt))],
                 system_prompt="Be brief.",
                 temperature=0.5,
-                model_preferences_=mcp.ModelPreferences(hints=[mcp.ModelHint(name="small")]),
+                model_preferences=mcp.ModelPreferences(hints=[mcp.ModelHint(name="small")]),
             )
             answer = await ctx.ask("model", asked)
             return text({"model": answer.model, "text": answer.content.text})

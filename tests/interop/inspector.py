@@ -14,9 +14,9 @@ from typing import Any
 
 import anyio
 
-from .ours import TOOLS
-from .processes import MODULES, node
-from .report import Report
+from tests.interop.ours import TOOLS
+from tests.interop.processes import MODULES, node
+from tests.interop.report import Report
 
 INSPECTOR = str(MODULES / "@modelcontextprotocol" / "inspector" / "clients" / "cli" / "build" / "index.js")
 COMPILED = Path(gettempdir()) / "mcp-bindgen-inspector"

@@ -12,9 +12,9 @@ from pathlib import Path
 import anyio
 from mcp.shared.exceptions import MCPDeprecationWarning
 
-from .peers import NODE, PYTHON, TRANSPORTS, Peer, cases
-from .processes import MODULES
-from .report import FEATURES, HTTP_ONLY, Report
+from tests.interop.peers import NODE, PYTHON, TRANSPORTS, Peer, cases
+from tests.interop.processes import MODULES
+from tests.interop.report import FEATURES, HTTP_ONLY, Report
 
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 EVERYBODY = (*PYTHON, *NODE)

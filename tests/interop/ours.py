@@ -12,12 +12,11 @@ import jsonschema_rs
 import pytest
 
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
-from mcp_bindgen.runtime.cache import ResultCache
-from mcp_bindgen.runtime.capabilities import is_declared
-from mcp_bindgen.runtime.metadata import LOG_LEVEL
-
-from ..wire import bindings
-from .report import Report
+from mcp_bindgen.runtime.core.capabilities import is_declared
+from mcp_bindgen.runtime.endpoint.result_cache import ResultCache
+from tests.interop.report import Report
+from tests.support.meta_keys import LOG_LEVEL
+from tests.support.wire import bindings
 
 TOOLS = {"add", "cancelled", "change", "count", "echo", "fail", "kinds", "pause", "roots", "sample", "say", "touch"}
 ROOTS = ("file:///projects/one", "file:///projects/two")
@@ -127,9 +126,9 @@ async def converse(report: Report, asker: Any) -> None:
     with report.step("pagination"):
         pages = [page async for page in asker.pages(asker.list_tools)]
         assert [len(page.tools) > 9 for page in pages] == [True, False]
-        assert {tool.name async for tool in asker.each_tool()} >= TOOLS
-        assert [each.name async for each in asker.each_resource()] == ["a", "b", "c"]
-        assert [each.name async for each in asker.each_prompt()] == ["greet", "show"]
+        assert {tool.name async for tool in asker.iter_tools()} >= TOOLS
+        assert [each.name async for each in asker.iter_resources()] == ["a", "b", "c"]
+        assert [each.name async for each in asker.iter_prompts()] == ["greet", "show"]
 
     with report.step("tools"):
         first = (await asker.list_tools()).tools[0]
@@ -178,7 +177,7 @@ async def converse(report: Report, asker: Any) -> None:
         assert caught.value.data == {"uri": "test://nothing"}
 
     with report.step("templates"):
-        templates = [each.uri_template async for each in asker.each_resource_template()]
+        templates = [each.uri_template async for each in asker.iter_resource_templates()]
         assert templates == ["test://item/{id}", "test://square/{n}"]
         assert (await asker.read_resource("test://item/7")).contents[0].text == "item 7"
 
@@ -327,14 +326,14 @@ async def _echo(asker: Any, words: str, answers: list[str]) -> None:
 async def _complete(asker: Any, mcp: Any, report: Report) -> None:
     greet = mcp.PromptReference(name="greet")
     argument: Callable[..., Any] = mcp.CompleteRequestParamsArgument
-    suggested = (await asker.complete(argument(name="tone", value="f"), greet)).completion
+    suggested = (await asker.complete(greet, argument(name="tone", value="f"))).completion
     assert (suggested.values, suggested.total, suggested.has_more) == (["formal", "friendly"], 2, False)
     reference = getattr(mcp, "ResourceTemplateReference", None) or mcp.ResourceReference
     item = reference(uri="test://item/{id}")
-    assert (await asker.complete(argument(name="id", value="1"), item)).completion.values == ["1", "10", "11", "12"]
+    assert (await asker.complete(item, argument(name="id", value="1"))).completion.values == ["1", "10", "11", "12"]
     if report.revision >= "2025-06-18":
         context = mcp.CompleteRequestParamsContext(arguments={"name": "Dr. X"})
-        suggested = await asker.complete(argument(name="tone", value="f"), greet, context=context)
+        suggested = await asker.complete(greet, argument(name="tone", value="f"), context=context)
         assert suggested.completion.values == ["formal"]
 
 
@@ -355,7 +354,7 @@ async def _tasks(asker: Any, package: Any) -> None:
     assert (await asker.get_task(task.task_id)).status == "completed"
     waiting = await begin("wait")
     assert waiting.status == "working"
-    assert [each.task_id async for each in asker.each_task()] == [task.task_id, waiting.task_id]
+    assert [each.task_id async for each in asker.iter_tasks()] == [task.task_id, waiting.task_id]
     assert (await asker.cancel_task(waiting.task_id)).status == "cancelled"
     with pytest.raises(ProtocolError):
         await asker.cancel_task(waiting.task_id)

@@ -21,19 +21,18 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp_bindgen.runtime import Transport, connect
-from mcp_bindgen.runtime.errors import ConnectionClosed
+from mcp_bindgen.runtime.core.errors import ConnectionClosed
+from mcp_bindgen.runtime.core.transport import Oversized
+from mcp_bindgen.runtime.http.client.legacy_sse import sse
 from mcp_bindgen.runtime.http.client.transport import http
-from mcp_bindgen.runtime.sse_client import sse
-from mcp_bindgen.runtime.stdio import stdio
-from mcp_bindgen.runtime.transport import Oversized
-
-from ..wire import Recording
-from . import inspector, sdk_client, typescript
-from .eavesdrop import Eavesdropper, Overheard
-from .everything import EVERYTHING, FILESYSTEM, everything, filesystem
-from .ours import ROOTS, client, converse
-from .processes import FULL_SERVER, HERE, NODE_SERVER, SDK_SERVER, free_port, listening, node
-from .report import REVISIONS, STATEFUL, Report
+from mcp_bindgen.runtime.transports.stdio import stdio
+from tests.interop import inspector, sdk_client, typescript
+from tests.interop.eavesdrop import Eavesdropper, Overheard
+from tests.interop.everything import EVERYTHING, FILESYSTEM, everything, filesystem
+from tests.interop.ours import ROOTS, client, converse
+from tests.interop.processes import FULL_SERVER, HERE, NODE_SERVER, SDK_SERVER, free_port, listening, node
+from tests.interop.report import REVISIONS, STATEFUL, Report
+from tests.support.wire import Recording
 
 CONVERSATION = 60.0
 """Seconds that a whole conversation may take."""
@@ -147,9 +146,9 @@ class Listener(Recording):
     """Says what the transport says of itself."""
 
     @property
-    def has_headers(self) -> bool:
+    def mirror(self) -> Any:
         """Whether it repeats the headers of messages."""
-        return getattr(self._transport, "has_headers", False)
+        return getattr(self._transport, "mirror", None)
 
 
 @asynccontextmanager
@@ -183,7 +182,7 @@ async def found(peer: Peer, over: str) -> str:
     async with peer.serving([report]) as place:
         target = url(report, place) if isinstance(place, int) else place
         async with connect(target, stderr=subprocess.DEVNULL) as chosen:
-            assert [each.name async for each in chosen.each_tool()]
+            assert [each.name async for each in chosen.iter_tools()]
             revision: str = chosen.revision
             return revision
 

@@ -22,8 +22,8 @@ from mcp.client.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from .ours import ROOTS, TOOLS, Seen
-from .report import Report
+from tests.interop.ours import ROOTS, TOOLS, Seen
+from tests.interop.report import Report
 
 Streams = AbstractAsyncContextManager[tuple[Any, Any]]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import anyio
 
-from .ours import ROOTS, TOOLS
-from .processes import HERE, node
-from .report import Report
+from tests.interop.ours import ROOTS, TOOLS
+from tests.interop.processes import HERE, node
+from tests.interop.report import Report
 
 PACKAGES = {"sdk": "@modelcontextprotocol/sdk", "client": "@modelcontextprotocol/client"}
 

@@ -7,7 +7,6 @@ from typing import assert_never
 from typing_extensions import override
 
 from mcp_bindgen import runtime
-from mcp_bindgen.runtime.dispatcher import request
 from mcp_bindgen.v2024_11_05 import Context as OldContext
 from mcp_bindgen.v2024_11_05 import types as old
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, methods
@@ -69,10 +68,6 @@ class WrongInfo(Server):
     info = "weather"  # error: not an Implementation
 
 
-def route() -> None:
-    request(methods.PING, WrongPlainResult.ping)  # error: not what answers a ping
-
-
 def construct() -> None:
     mcp.Tool(name="echo")  # error: input_schema is missing
     mcp.TextContent(text=1)  # error: text is no number
@@ -108,7 +103,7 @@ async def call(client: Client, ctx: Context) -> None:
     await client.call_tool("echo", {}, mcp.TaskMetadata())  # error: task is a keyword
     await client.call_tool("echo", argumenst={})  # error: no such argument
     await client.set_level("loud")  # error: no such level
-    await client.create_message(1, [])  # error: servers ask this
+    await client.create_message([], 1)  # error: servers ask this
     await ctx.list_tools()  # error: clients ask this
     text: str = await client.list_tools()  # error: not text
     print(text, client.list_tools().tools)  # error: not awaited

@@ -28,9 +28,9 @@ class Weather(Server):
         city = (params.arguments or {}).get("city")
         if not isinstance(city, str):
             raise InvalidParams(methods.CALL_TOOL.name, [{"path": "params.arguments.city", "problem": "is no text"}])
-        await ctx.notify_progress(0.5, "token", total=1)
-        await ctx.notify_logging_message({"city": city}, "debug", logger="weather")
-        said = await ctx.create_message(100, [mcp.SamplingMessage(role="user", content=mcp.TextContent(text=city))])
+        await ctx.progress(0.5, total=1)
+        await ctx.notify_logging_message("debug", {"city": city}, logger="weather")
+        said = await ctx.create_message([mcp.SamplingMessage(role="user", content=mcp.TextContent(text=city))], 100)
         assert_type(said, mcp.CreateMessageResult)
         answer = mcp.TextContent(text=said.model, annotations=mcp.Annotations(audience=["user"], priority=1))
         return mcp.CallToolResult(content=[answer], structured_content={"city": city, "degrees": 21.5})
@@ -110,9 +110,9 @@ async def use(client: Client) -> list[str]:
     assert_type((await client.ping()).meta, dict[str, Any] | None)
     await client.set_level("info")
     await client.complete(
-        mcp.CompleteRequestParamsArgument(name="city", value="Ber"), mcp.PromptReference(name="forecast")
+        mcp.PromptReference(name="forecast"), mcp.CompleteRequestParamsArgument(name="city", value="Ber")
     )
-    await client.notify_initialized()
+    await client.notify_roots_list_changed()
     return [text_of(block) for block in result.content]
 
 
@@ -152,4 +152,4 @@ async def dispatch(server: Server) -> None:
 
 def older() -> oldest.Annotated:
     """A definition that bears the name of a word of Python's `typing`."""
-    return oldest.Annotated(annotations=oldest.AnnotatedAnnotations(priority=0.5))
+    return oldest.Annotated(annotations=oldest.Annotations(priority=0.5))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mcp_bindgen.runtime import contract, run
-
-from . import models
-from .base import Context, ForecastContract
+from tests.weather import models
+from tests.weather.base import Context, ForecastContract
 
 
 class Forecast(ForecastContract):

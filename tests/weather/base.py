@@ -5,8 +5,7 @@ from typing import TypeAlias
 
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.runtime import contract
-
-from . import models
+from tests.weather import models
 
 Context: TypeAlias = v2025_11_25.Context
 CallToolResult: TypeAlias = v2025_11_25.types.CallToolResult

@@ -6,8 +6,7 @@ from typing import TypeAlias
 
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import contract
-
-from . import models
+from tests.weather import models
 
 Context: TypeAlias = (
     v2024_11_05.Context | v2025_03_26.Context | v2025_06_18.Context | v2025_11_25.Context | v2026_07_28.Context

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from mcp_bindgen.runtime import Number, contract
-from mcp_bindgen.runtime.values import Integer, Nullable
+from mcp_bindgen.runtime.core.scalars import Integer, Nullable
 
 
 class GetForecastInput(contract.Model, extra="forbid"):

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_bindgen.runtime.dispatcher import Route
-from mcp_bindgen.runtime.errors import InvalidParams
-from mcp_bindgen.runtime.metadata import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
-from mcp_bindgen.runtime.vocabulary import INITIALIZE
+from mcp_bindgen.runtime.core.errors import InvalidParams
+from mcp_bindgen.runtime.core.revision import Revision as Facts
+from mcp_bindgen.runtime.core.routing import Route
+from mcp_bindgen.runtime.eras.lifecycle import INITIALIZE
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_object
@@ -123,18 +123,20 @@ def _request(revision: str, name: str, arguments: list[str]) -> Work[Document]:
 
 def _no_client(revision: str) -> dict[str, Any]:
     """Return the metadata of requests before there is a client."""
-    if INITIALIZE in bindings(revision, "methods").METHODS:
+    facts: Facts = bindings(revision, "revision").REVISION
+    if not facts.era.stands_alone:
         return {}
-    return {VERSION: revision, CLIENT_INFO: {"name": "", "version": ""}, CLIENT_CAPABILITIES: {}}
+    said = {"protocol_version": revision, "client_info": {"name": "", "version": ""}, "client_capabilities": {}}
+    return {facts.meta_keys[name]: value for name, value in said.items()}
 
 
-def _requests(revision: str) -> dict[str, Route[Any]]:
+def _requests(revision: str) -> dict[str, Route]:
     """Return the requests that a client can make."""
-    routes: Mapping[str, Route[Any]] = bindings(revision, "dispatcher").SERVER.routes
+    routes: Mapping[str, Route] = bindings(revision, "dispatcher").SERVER.routes
     return {name: route for name, route in routes.items() if route.method.kind == "request" and name != INITIALIZE}
 
 
-def _route(revision: str, name: str) -> Route[Any]:
+def _route(revision: str, name: str) -> Route:
     known = _requests(revision)
     if name not in known:
         raise BadInput(
@@ -144,7 +146,7 @@ def _route(revision: str, name: str) -> Route[Any]:
     return known[name]
 
 
-def _params(route: Route[Any], arguments: list[str]) -> Document:
+def _params(route: Route, arguments: list[str]) -> Document:
     """Read params from words: `{...}` is all of them; else a word is the required one, and JSON goes with it."""
     if not arguments:
         return {}

@@ -20,9 +20,11 @@ from typing import IO, Annotated, Any, TypeAlias, TypeVar
 import anyio
 import typer
 
-from mcp_bindgen.runtime import Options, connect, jsonrpc
-from mcp_bindgen.runtime.capabilities import is_declared
-from mcp_bindgen.runtime.errors import (
+from mcp_bindgen.runtime import Options, connect
+from mcp_bindgen.runtime.core import jsonrpc
+from mcp_bindgen.runtime.core.capabilities import is_declared
+from mcp_bindgen.runtime.core.envelope import invalid
+from mcp_bindgen.runtime.core.errors import (
     METHOD_NOT_FOUND,
     CapabilityMissing,
     ConnectionClosed,
@@ -30,9 +32,9 @@ from mcp_bindgen.runtime.errors import (
     RequestTimeout,
     UnsupportedRevision,
 )
-from mcp_bindgen.runtime.host_config import BadConfig, Entry, entry, read
-from mcp_bindgen.runtime.methods import untyped
-from mcp_bindgen.runtime.targets import command_words
+from mcp_bindgen.runtime.core.methods import untyped
+from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry, read
+from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput, Store
 
 from .output import console
@@ -241,7 +243,7 @@ async def _pages(client: Any, name: str) -> AsyncIterator[Document]:
         cursor = page.get("nextCursor")
         if cursor is None:
             return
-    raise jsonrpc.invalid(f"{name} gives the cursor {cursor!r} twice, so it has no end")
+    raise invalid(f"{name} gives the cursor {cursor!r} twice, so it has no end")
 
 
 # --- how servers are named ------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ def migrate(
 ) -> None:
     """List what your code uses of the bindings that another revision has not, or has otherwise; nothing is written.
 
-    A use that cannot be told from something else without a type checker is marked with "perhaps". The exit code is 1
-    when there is something to change.
+    A use that may be something else, because what your code says of it allows for both, is marked with "perhaps". The
+    exit code is 1 when there is something to change.
 
     Examples:
 

@@ -27,7 +27,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
 
-from mcp_bindgen.runtime.model import Model
+from mcp_bindgen.runtime.core.model import Model
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from mcp_bindgen.protocol.model import Ref, Type
+from mcp_bindgen.protocol.model import Type
 
 from .location import Change, Location, Unit
 from .sides import Sides
@@ -63,10 +63,13 @@ class Inlining:
         unit = known or Unit(location.subject if units else self._label(rule, name), old, new, wire=False)
         units[key] = unit
         for before, after, place in places:
-            for type, names, within in ((before, unit.olds, unit.within_old), (after, unit.news, unit.within_new)):
-                if isinstance(type, Ref):
-                    names.add(type.name)
-                else:
+            for definition, names, within in (
+                (self._sides.olds.named(before), unit.olds, unit.within_old),
+                (self._sides.news.named(after), unit.news, unit.within_new),
+            ):
+                if definition is not None:
+                    names.add(definition)
+                else:  # an inline type is sent where it stands, even where others of its form share its class
                     within.append(place.unit)
             unit.wire = unit.wire or place.wire
         if known is None:

@@ -1,6 +1,7 @@
 """Turn a protocol model into a package of typed Python: one emitter and one template for each emitted file."""
 
-from .bindings import MARK, emit
+from .bindings import emit
+from .header import MARK
 from .target import Target, targets
 from .writer import drift, write
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Method
 
@@ -11,11 +13,13 @@ from .stubs import answers, constant, params_annotation
 
 def values(protocol: Protocol) -> dict[str, object]:
     """Return what the template shows."""
-    kinds = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
+    words = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
+    words |= {"HeaderParams" for method in protocol.methods if method.header_params is not None}
     return {
-        "words": [*sorted(kinds), "by_name"],
+        "words": [*sorted(words), "by_name"],
         "annotation": annotation,
         "constant": constant,
+        "fields": asdict,
         "generic": _generic,
         "params_annotation": params_annotation,
     }

@@ -100,7 +100,7 @@ def answers(method: Method) -> str:
 def calls(protocol: Protocol, sender: Sender) -> Iterator[Call]:
     """Return the calls that `sender` may make, requests first."""
     for method in protocol_calls.methods_in_order(protocol):
-        if sender in method.senders:
+        if protocol_calls.sends(method, sender):
             yield _call(protocol, method, sender)
 
 
@@ -127,17 +127,26 @@ def questions(protocol: Protocol) -> Iterator[Question]:
         yield Question(constant(method), annotation(method.params), names, annotation(method.result))
 
 
+def handler_summary(method: Method) -> str:
+    """Say what a handler has to do, in the words of the revision where it has some."""
+    verb = "Answer" if method.kind == "request" else "Handle"
+    return method.handling or f"{verb} `{method.name}`. {method.doc}".strip()
+
+
 def _handler_doc(method: Method, receiver: Sender) -> str:
-    other = "client" if receiver == "server" else "server"
-    owner = receiver if method.kind == "request" else other
-    capability = method.capability("client" if receiver == "server" else "server")
-    verb = "Answers" if method.kind == "request" else "Takes"
-    lines = [f"{verb} `{method.name}`. {method.doc}".strip()]
-    if capability is not None and capability.startswith(f"{owner}.") and method.kind == "request":
-        lines.append(f"Overriding it offers the capability `{capability.removeprefix(f'{owner}.')}`.")
+    capability = method.capability("client" if receiver == "server" else "server") or ""
+    facts = [f"called for `{method.name}`"]
     if method.carrier == "embedded":
-        lines.append("It arrives inside of a result, not as a message of its own.")
-    return "\n\n".join([*lines, *_deprecation(method)])
+        facts = [f"called for `{method.name}` inside of a result, which is no message of its own"]
+    if capability.startswith(f"{receiver}.") and method.kind == "request":
+        facts.append(f"overriding it declares the capability `{capability.removeprefix(f'{receiver}.')}`")
+    about = "; ".join(facts)
+    return "\n\n".join([handler_summary(method), f"{about[0].upper()}{about[1:]}.", *_deprecation(method)])
+
+
+def _continued(sentence: str) -> str:
+    """Make `sentence` the rest of another one; an abbreviation at its beginning stays in capitals."""
+    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
 
 def _deprecation(method: Method) -> list[str]:
@@ -163,7 +172,7 @@ def _call(protocol: Protocol, method: Method, sender: Sender) -> Call:
 
 
 def _call_doc(protocol: Protocol, method: Method, sender: Sender, arguments: tuple[Argument, ...]) -> str:
-    lines = [f"Sends `{method.name}`. {method.doc}".strip()]
+    lines = [f"Send `{method.name}`: {_continued(method.doc)}" if method.doc else f"Send `{method.name}`."]
     capability = method.capability(sender)
     if capability is not None:
         owner, _, path = capability.partition(".")
@@ -186,7 +195,7 @@ def _arguments(protocol: Protocol, method: Method) -> tuple[tuple[Argument, ...]
     if fields is None:
         return (Argument("params", "params", text, None, "params"),), (), "params"
     found = tuple(map(_argument, fields))
-    first = len(protocol_calls.positional(fields))
+    first = len(protocol_calls.positional(method, fields))
     passed = ", ".join(f"{argument.field}={argument.value}" for argument in found)
     return found[:first], found[first:], f"{text}({passed})"
 

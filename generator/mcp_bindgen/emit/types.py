@@ -28,7 +28,7 @@ from mcp_bindgen.protocol.model import (
     Type,
     Union,
 )
-from mcp_bindgen.runtime.model import wire_name
+from mcp_bindgen.runtime.core.model import wire_name
 from mcp_bindgen.spec import BadInput
 
 from .annotations import CHECKED
@@ -63,7 +63,7 @@ class Form:
     defaults: bool
 
 
-PROTOCOL = Form(base="mcp_bindgen.runtime.model", defaults=False)
+PROTOCOL = Form(base="mcp_bindgen.runtime.abi", defaults=False)
 """The types of a revision."""
 
 CONTRACT = Form(base="mcp_bindgen.runtime.contract.model", defaults=True)
@@ -215,7 +215,7 @@ def _schema(type: Type) -> dict[str, Any]:
 
 
 def _value(name: str) -> dict[str, Any]:
-    return {"customTypePath": f"mcp_bindgen.runtime.values.{name}"}
+    return {"customTypePath": f"mcp_bindgen.runtime.abi.{name}"}
 
 
 # --- what our templates add -----------------------------------------------------------------------------------
@@ -253,6 +253,7 @@ def _member(field: Field, protocol: Protocol, form: Form) -> Mapping[str, Any]:
     return {
         "required": field.required,
         "default": field.default,
+        "constant": form.defaults and field.required and field.default is not None,
         "nullable": not field.required
         and not _has_default(field, form)
         and protocol.accepts_null(field.type)

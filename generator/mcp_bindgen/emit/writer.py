@@ -8,7 +8,7 @@ from pathlib import Path
 from mcp_bindgen.spec import BadInput, transaction
 from mcp_bindgen.spec.transaction import Change
 
-from .bindings import MARK
+from .header import MARK
 
 _CACHE = "__pycache__"
 

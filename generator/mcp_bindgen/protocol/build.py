@@ -28,4 +28,5 @@ def build(source: EffectiveSchema) -> Protocol:
         methods=tuple(draft.methods.values()),
         errors=draft.errors,
         capabilities=draft.capabilities,
+        facts=draft.facts,
     )

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from . import naming
 from .model import Array, Const, Field, Method, Object, Protocol, Ref, Sender, Type, Union
 
-POSITIONAL = 2
-"""How many arguments of a call may be given by position; the others are keywords, so that they may grow."""
-
 _META = "_meta"
 
 
@@ -19,7 +16,7 @@ class Walk:
     """All items of a paginated list, one by one.
 
     Attributes:
-        name: The stub, e.g. `each_tool`.
+        name: The stub, e.g. `iter_tools`.
         call: The call that gives a page, e.g. `list_tools`.
         item: The type of an item.
         field: The field of a page that holds its items, in Python.
@@ -41,6 +38,11 @@ def receives(method: Method, side: Sender) -> bool:
     return side not in method.senders or len(method.senders) == 2
 
 
+def sends(method: Method, side: Sender) -> bool:
+    """Tell whether `side` has a stub that sends a method; what the runtime sends by itself has none."""
+    return side in method.senders and not method.lifecycle
+
+
 def call_name(method: Method) -> str:
     """Return the stub that sends a method."""
     return method.stub if method.kind == "request" else naming.notifier(method.stub)
@@ -57,8 +59,9 @@ def handler_name(method: Method, receiver: Sender) -> str:
 
 
 def call_arguments(protocol: Protocol, method: Method) -> tuple[Field, ...] | None:
-    """Return the fields of the params that are arguments of a call; `None` where the params are passed whole.
+    """List the fields of the params that are arguments of a call, in order; `None` where the params are passed whole.
 
+    Those that may be given by position come first, then those that must be given, and the metadata last.
     A call cannot tell an omitted argument from `None`, so where `null` is data the params are passed whole.
     """
     if method.params is None:
@@ -68,8 +71,17 @@ def call_arguments(protocol: Protocol, method: Method) -> tuple[Field, ...] | No
         return None
     if any(not field.required and protocol.accepts_null(field.type) for field in type.fields):
         return None
-    wanted = [field for field in type.fields if not (isinstance(field.type, Const) and field.default is not None)]
-    return tuple(sorted(wanted, key=lambda field: (field.wire == _META, may_omit(field))))
+    places = {wire: place for place, wire in enumerate(method.arguments)}
+
+    def place(field: Field) -> tuple[int, bool, bool]:
+        return places.get(field.wire, len(places)), field.wire == _META, may_omit(field)
+
+    return tuple(sorted(argument_fields(type), key=place))
+
+
+def argument_fields(type: Object) -> Iterator[Field]:
+    """List the fields of params that say something: all but constants."""
+    return (field for field in type.fields if not (isinstance(field.type, Const) and field.default is not None))
 
 
 def is_metadata(field: Field) -> bool:
@@ -82,16 +94,16 @@ def may_omit(field: Field) -> bool:
     return not field.required or field.default is not None or is_metadata(field)
 
 
-def positional(arguments: tuple[Field, ...]) -> tuple[Field, ...]:
-    """Return the arguments that may be given by position."""
-    return tuple(field for field in arguments[:POSITIONAL] if field.wire != _META)
+def positional(method: Method, arguments: tuple[Field, ...]) -> tuple[Field, ...]:
+    """Pick those `arguments` of a call that may be given by position."""
+    return tuple(field for field in arguments if field.wire in method.arguments)
 
 
 def walk(protocol: Protocol, method: Method) -> Walk | None:
     """Return how to walk through the results of `method`; `None` when it is not paginated."""
     arguments = call_arguments(protocol, method)
     result = protocol.resolve(method.result) if method.result is not None else None
-    if not arguments or arguments[0].wire != "cursor" or not all(map(may_omit, arguments)):
+    if not any(field.wire == "cursor" for field in arguments or ()) or not all(map(may_omit, arguments or ())):
         return None
     if not isinstance(result, Object) or result.field("nextCursor") is None:
         return None

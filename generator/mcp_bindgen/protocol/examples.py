@@ -96,8 +96,8 @@ def fits(protocol: Protocol, type: Type, value: Any) -> bool:
             if not is_object(value) or any(_is_needed(field) and field.wire not in value for field in fields):
                 return False
             types = {field.wire: field.type for field in fields}
-            members = ((types.get(wire, extra), member) for wire, member in value.items())
-            return all(known is not None and fits(protocol, known, member) for known, member in members)
+            given = ((types.get(wire, extra), member) for wire, member in value.items())
+            return all(known is not None and fits(protocol, known, member) for known, member in given)
 
 
 def scalars(type: Scalar, name: str = "") -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Sender = Literal["client", "server"]
@@ -94,7 +94,7 @@ class Field:
         name: Its name in Python.
         type: What it holds.
         required: Whether it must be there.
-        default: What a constructor fills in when the user leaves it out; on the wire it stays required.
+        default: What a constructor fills in where it is required; else what it reads as where it is absent.
         doc: What it means.
         fallback: What the schema says that its absence means, as JSON; empty where it says nothing.
     """
@@ -131,6 +131,25 @@ class Definition:
 
 
 @dataclass(frozen=True)
+class HeaderParams:
+    """Where headers may repeat the arguments of a request, and where that is asked for.
+
+    Attributes:
+        listed_by: The method that lists what can be called.
+        items: The field of its result that holds the items; this and the others in Python.
+        name: The field by which an item is named.
+        schema: The field of an item with the JSON Schema of its arguments.
+        arguments: The field of the params with the arguments.
+    """
+
+    listed_by: str
+    items: str
+    name: str
+    schema: str
+    arguments: str
+
+
+@dataclass(frozen=True)
 class Method:
     """A JSON-RPC method of the protocol.
 
@@ -146,9 +165,13 @@ class Method:
         result: What answers it; `None` for a notification.
         alternatives: What may answer it instead.
         capabilities: Sender -> dotted capability that must be declared first, e.g. `server.tools`.
+        arguments: The members of the params that a call takes by position, in this order; by their wire names.
+        lifecycle: When the runtime sends it by itself; empty for what users send.
         named_by: The field of the params that names what it is about, where headers repeat it; in Python.
+        header_params: Where its arguments are repeated in headers, if they may be.
         filter: The field of a subscription's filter that asks for it, in Python.
-        doc: What it is for.
+        doc: What sending it does.
+        handling: What is left to whoever handles it; empty where nothing is said.
         deprecated: Why it should no longer be used, if so.
     """
 
@@ -163,9 +186,13 @@ class Method:
     result: Type | None = None
     alternatives: tuple[Type, ...] = ()
     capabilities: tuple[tuple[Sender, str], ...] = ()
+    arguments: tuple[str, ...] = ()
+    lifecycle: str = ""
     named_by: str | None = None
+    header_params: HeaderParams | None = None
     filter: str | None = None
     doc: str = ""
+    handling: str = ""
     deprecated: str = ""
 
     @property
@@ -206,6 +233,25 @@ class Capability:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What a connection must know of a revision beside its methods.
+
+    Attributes:
+        utilities: Role -> the notification that plays it: `cancelled`, `progress`, `log`.
+        meta_keys: Python name -> key, of the members of `_meta` that the protocol defines.
+        stale: Notification -> the methods whose results it makes stale.
+        batches: Whether there are JSON-RPC batches.
+        stream_polling: Whether clients come back to a stream that the server closed.
+    """
+
+    utilities: tuple[tuple[str, str], ...] = ()
+    meta_keys: tuple[tuple[str, str], ...] = ()
+    stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    batches: bool = False
+    stream_polling: bool = False
+
+
+@dataclass(frozen=True)
 class Protocol:
     """One revision, as everything downstream sees it.
 
@@ -217,6 +263,7 @@ class Protocol:
         methods: All methods, in alphabetical order.
         errors: Error codes, in ascending order.
         capabilities: Everything that either side may declare.
+        facts: What a connection must know beside that.
     """
 
     revision: str
@@ -226,6 +273,7 @@ class Protocol:
     methods: tuple[Method, ...]
     errors: tuple[ErrorCode, ...] = ()
     capabilities: tuple[Capability, ...] = ()
+    facts: Facts = field(default_factory=Facts)
 
     def resolve(self, type: Type) -> Type:
         """Return `type` with references to other definitions followed, until it is something else."""

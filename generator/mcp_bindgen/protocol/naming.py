@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import re
 from collections.abc import Iterable
@@ -14,9 +13,9 @@ from mcp_bindgen.spec import BadInput
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+|[0-9]+")
 _DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
 _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
-_MODULES = frozenset({"methods", "runtime", "types"})
-_FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self", "cls"}
-_ARGUMENTS = frozenset(dir(builtins)) | _MODULES
+_MODULES = frozenset({"methods", "types"})
+_FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self"}
+_ARGUMENTS = frozenset({"self"}) | _MODULES
 _SIDES = frozenset({"bindings", "extra_capabilities", "info", "instructions", "options", "revision"})
 _CALLERS = frozenset({"call", "check", "link", "metadata", "notify", "pages", "request", "terms"})
 _CLIENTS = frozenset(
@@ -88,7 +87,7 @@ def field(wire: str) -> str:
     name = snake(wire.rpartition("/")[2]) or "field"
     if name[0].isdigit():
         name = f"field_{name}"
-    return f"{name}_" if name.startswith("model_") else _free(name, _FIELDS)
+    return _free(name, _FIELDS)
 
 
 def _free(name: str, reserved: frozenset[str]) -> str:
@@ -116,9 +115,14 @@ def fields(owner: str, wires: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def argument(name: str) -> str:
-    """Return a field's name as an argument of a function: like the field, but it hides no builtin and no module."""
-    return _free(name, _ARGUMENTS)
+def argument(name: str, reserved: frozenset[str] = _ARGUMENTS) -> str:
+    """Name the argument of a call after its field; it need not avoid what pydantic's classes have.
+
+    Args:
+        name: The name of the field.
+        reserved: What the body of the call needs.
+    """
+    return _free(name.removesuffix("_"), reserved)
 
 
 def hoisted(parent: str, member: str) -> str:
@@ -147,8 +151,8 @@ def notifier(stub: str) -> str:
 
 
 def walker(stub: str) -> str:
-    """Return `list_tools` -> `each_tool`."""
-    return f"each_{stub.removesuffix('_').removeprefix('list_').removesuffix('s')}"
+    """Return `list_tools` -> `iter_tools`."""
+    return f"iter_{stub.removesuffix('_').removeprefix('list_')}"
 
 
 def descriptor(stub: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mcp_bindgen.emit.annotations import annotation
 from mcp_bindgen.emit.environment import docstring, quoted
-from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol import Protocol, naming
 from mcp_bindgen.protocol.calls import Walk, methods_in_order, walk
 from mcp_bindgen.protocol.model import Object, Ref
 
@@ -23,13 +23,13 @@ class Shown:
 
     Attributes:
         capability: What the server declares when it has one.
-        each: The call that walks through it.
+        walk: The call that walks through it.
         label: What an item is called.
         variable: The same as a name in Python.
     """
 
     capability: str
-    each: str
+    walk: str
     label: str
     variable: str
 
@@ -95,7 +95,7 @@ def _lists(revision_plan: RevisionPlan) -> list[Shown]:
         walked = walk(revision_plan.protocol, method)
         owner, _, path = (method.capability("client") or "").partition(".")
         if walked is not None and owner == "server" and _has_name(revision_plan.protocol, walked):
-            one = walked.name.removeprefix("each_")
+            one = naming.snake(annotation(walked.item, prefix=""))
             capability = quoted(path.partition(".")[0])  # its first list is the one that every server has
             found.setdefault(capability, Shown(capability, walked.name, one.replace("_", " "), one))
     return list(found.values())

@@ -64,7 +64,7 @@ def _construct(protocol: Protocol, name: str, value: Mapping[str, Any], prefix: 
         whole = {field.wire: field.default for field in type.fields if _is_filled(field, value)} | dict(value)
         return f"{prefix}{name}.model_validate({_literal(whole)})"
     given = [field for field in type.fields if field.wire in value]
-    said = [field for field in given if not (field.default is not None and value[field.wire] == field.default)]
+    said = [field for field in given if not (_is_constant(field) and value[field.wire] == field.default)]
     said.sort(key=lambda field: list(value).index(field.wire))
     arguments = (f"{field.name}={expression(protocol, field.type, value[field.wire], prefix)}" for field in said)
     return f"{prefix}{name}({', '.join(arguments)})"
@@ -81,4 +81,9 @@ def _literal(value: Any) -> str:
 
 
 def _is_filled(field: Field, value: Mapping[str, Any]) -> bool:
-    return field.required and field.default is not None and field.wire not in value
+    return _is_constant(field) and field.wire not in value
+
+
+def _is_constant(field: Field) -> bool:
+    """Return whether a constructor fills the field in; any other default only says what absence means."""
+    return field.required and field.default is not None

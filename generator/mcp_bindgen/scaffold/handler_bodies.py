@@ -12,6 +12,7 @@ from typing import Any
 
 from mcp_bindgen.emit.annotations import annotation
 from mcp_bindgen.emit.environment import WIDTH, docstring
+from mcp_bindgen.emit.stubs import handler_summary
 from mcp_bindgen.protocol import Protocol, naming
 from mcp_bindgen.protocol.calls import call_arguments, call_name, handler_name, may_omit, positional
 from mcp_bindgen.protocol.examples import Code, Unfit, example
@@ -82,7 +83,7 @@ def call(protocol: Protocol, method: Method, params: Mapping[str, Any]) -> str:
         value = params or example(protocol, method.params)
         return f"{call_name(method)}({expression(protocol, method.params, value, PREFIX)})"
     words: list[str] = []
-    by_position = list(positional(fields))
+    by_position = list(positional(method, fields))
     for field in fields:
         if field.wire not in params and may_omit(field):
             by_position.clear()  # what comes behind a gap has to be named
@@ -141,7 +142,7 @@ class _Author:
 
     def _doc(self) -> str:
         """Describe what is asked, and what the answer is, in the words of the revision."""
-        lines = [f"Answers `{self.method.name}`. {self.method.doc}".strip()]
+        lines = [handler_summary(self.method)]
         found = self.protocol.definitions.get(self.method.result.name) if isinstance(self.method.result, Ref) else None
         if found is not None and found.doc:
             lines.append(

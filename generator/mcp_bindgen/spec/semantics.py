@@ -19,6 +19,7 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
         {"sender": one_of("client", "server"), "kind": one_of("request", "notification")},
         {"carrier": one_of("message", "embedded")},
     ),
+    "header_params": (dict.fromkeys(("listed_by", "items", "name", "schema", "arguments"), TEXT), {}),
     "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT}),
     "deprecations": ({"since": TEXT, "instead": TEXT, "definitions": TEXTS}, {}),
 }
@@ -28,10 +29,16 @@ _VALUES = {
     "results": TEXT,
     "alternatives": TEXTS,
     "capabilities": TEXT,
+    "arguments": TEXTS,
+    "lifecycle": TEXT,
+    "shared": TEXT,
     "names": TEXT,
     "filters": TEXT,
     "defaults": SCALAR,
     "transports": TEXT,
+    "utilities": TEXT,
+    "batches": TEXT,
+    "stale": TEXTS,
 }
 """Table -> what each value in it must be."""
 

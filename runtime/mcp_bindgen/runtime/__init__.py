@@ -2,16 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from .lazy import lazy
+from .core.lazy import lazy
 
 if TYPE_CHECKING:
-    from .cache import ResultCache
-    from .calls import Link, Returns
-    from .client import Client
-    from .connecting import NoConnection, connect
-    from .context import Context
-    from .dispatcher import Dispatcher, handles
-    from .errors import (
+    from .core.errors import (
         CapabilityMissing,
         ConnectionClosed,
         InvalidParams,
@@ -21,15 +15,22 @@ if TYPE_CHECKING:
         UnexpectedAnswer,
         UnsupportedRevision,
     )
-    from .host import BadConfig, Host, NotRouted, Offer
-    from .methods import Method, Notification, Request
-    from .model import Model
-    from .request_state import StateSeal
-    from .server import Server, serve
-    from .serving import run
-    from .session import Options
-    from .transport import Transport
-    from .values import Boolean, Integer, Json, Nullable, Number
+    from .core.link import Link
+    from .core.methods import Method, Notification, Request
+    from .core.model import Model
+    from .core.options import Options
+    from .core.revision import Dispatcher, Revision
+    from .core.routing import Returns, handles
+    from .core.scalars import Boolean, Integer, Json, Nullable, Number
+    from .core.transport import Transport
+    from .endpoint.context import Context
+    from .endpoint.result_cache import ResultCache
+    from .endpoint.server import Server, serve
+    from .entrypoints.client import Client
+    from .entrypoints.connect import NoConnection, connect
+    from .entrypoints.host import BadConfig, Host, NotRouted, Offer
+    from .entrypoints.run import run
+    from .eras.stateless.request_state import StateSeal
 
 __all__ = [
     "BadConfig",
@@ -59,6 +60,7 @@ __all__ = [
     "RequestTimeout",
     "ResultCache",
     "Returns",
+    "Revision",
     "Server",
     "StateSeal",
     "Transport",
@@ -73,41 +75,42 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
-        "BadConfig": "host",
-        "Boolean": "values",
-        "CapabilityMissing": "errors",
-        "Client": "client",
-        "ConnectionClosed": "errors",
-        "Context": "context",
-        "Dispatcher": "dispatcher",
-        "Host": "host",
-        "Integer": "values",
-        "InvalidParams": "errors",
-        "Json": "values",
-        "Link": "calls",
-        "Method": "methods",
-        "MethodNotFound": "errors",
-        "Model": "model",
-        "NoConnection": "connecting",
-        "NotRouted": "host",
-        "Notification": "methods",
-        "Nullable": "values",
-        "Number": "values",
-        "Offer": "host",
-        "Options": "session",
-        "ProtocolError": "errors",
-        "Request": "methods",
-        "RequestTimeout": "errors",
-        "ResultCache": "cache",
-        "Returns": "calls",
-        "Server": "server",
-        "StateSeal": "request_state",
-        "Transport": "transport",
-        "UnexpectedAnswer": "errors",
-        "UnsupportedRevision": "errors",
-        "connect": "connecting",
-        "handles": "dispatcher",
-        "run": "serving",
-        "serve": "server",
+        "BadConfig": "entrypoints.host",
+        "Boolean": "core.scalars",
+        "CapabilityMissing": "core.errors",
+        "Client": "entrypoints.client",
+        "ConnectionClosed": "core.errors",
+        "Context": "endpoint.context",
+        "Dispatcher": "core.revision",
+        "Host": "entrypoints.host",
+        "Integer": "core.scalars",
+        "InvalidParams": "core.errors",
+        "Json": "core.scalars",
+        "Link": "core.link",
+        "Method": "core.methods",
+        "MethodNotFound": "core.errors",
+        "Model": "core.model",
+        "NoConnection": "entrypoints.connect",
+        "NotRouted": "entrypoints.host",
+        "Notification": "core.methods",
+        "Nullable": "core.scalars",
+        "Number": "core.scalars",
+        "Offer": "entrypoints.host",
+        "Options": "core.options",
+        "ProtocolError": "core.errors",
+        "Request": "core.methods",
+        "RequestTimeout": "core.errors",
+        "ResultCache": "endpoint.result_cache",
+        "Revision": "core.revision",
+        "Returns": "core.routing",
+        "Server": "endpoint.server",
+        "StateSeal": "eras.stateless.request_state",
+        "Transport": "core.transport",
+        "UnexpectedAnswer": "core.errors",
+        "UnsupportedRevision": "core.errors",
+        "connect": "entrypoints.connect",
+        "handles": "core.routing",
+        "run": "entrypoints.run",
+        "serve": "endpoint.server",
     },
 )

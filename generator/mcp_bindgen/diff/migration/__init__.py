@@ -1,48 +1,26 @@
-"""What has to change in somebody's code when the bindings are of another revision."""
+"""What has to change in somebody's code when the bindings are of another revision.
+
+Read the code (`project`), let a type checker say what its expressions are (`typecheck`, with the old bindings as
+`stubs`), find what they use (`reading`, `uses`), and say what became of that (`changes`) and why (`causes`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_bindgen.protocol import naming
+from mcp_bindgen.spec import BadInput
 
 from ..finding import Comparison
-from .effect import Effect
-from .pair import Pair
-from .project import Project, Skipped
-from .uses import Place, Rules, Use
+from .changes import Change, Changes
+from .project import Module, python_files, read
+from .result import Migration, Place, Skipped, Use
 
 NAMESPACE = "mcp_bindgen"
 
 
-@dataclass(frozen=True)
-class Migration:
-    """What has to change in a project.
-
-    Attributes:
-        old: The old revision.
-        new: The new one.
-        old_package: The import name of the old bindings.
-        new_package: That of the new ones.
-        uses: What is used and is gone, renamed or changed, in the order of files and lines.
-        imports: Where the old bindings are imported.
-        files: How many files were read.
-        skipped: The files that could not be.
-    """
-
-    old: str
-    new: str
-    old_package: str
-    new_package: str
-    uses: tuple[Use, ...]
-    imports: tuple[Place, ...]
-    files: int
-    skipped: tuple[Skipped, ...]
-
-
 def migrate(comparison: Comparison, path: Path, *, package: str | None = None) -> Migration:
-    """Reads somebody's code; nothing is written.
+    """Read somebody's code; nothing is written.
 
     Args:
         comparison: The revision of the bindings that the code uses, compared with the one that it is to use.
@@ -55,17 +33,24 @@ def migrate(comparison: Comparison, path: Path, *, package: str | None = None) -
     old, new = comparison.old.revision, comparison.new.revision
     package = package or f"{NAMESPACE}.{naming.package(old)}"
     above = package.rpartition(".")[0] or package
-    found = Project(Rules(Pair(comparison)), package, path).read()
+    files = {file: read(file) for file in python_files(path)}
+    try:
+        from .reading import find_uses  # a type checker takes a while to import
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        raise BadInput(f"{missing} is not installed", fix="run: pip install 'mcp-bindgen[generate]'") from None
+    found = find_uses([one for one in files.values() if isinstance(one, Module)], path, package, Changes(comparison))
+    unread = {str(file): reason for file, reason in files.items() if isinstance(reason, str)} | found.skipped
     return Migration(
         old,
         new,
         package,
         f"{above}.{naming.package(new)}",
-        found.uses,
-        found.imports,
+        tuple(found.uses),
+        tuple(found.imports),
         found.files,
-        found.skipped,
+        tuple(Skipped(*one) for one in sorted(unread.items())),
     )
 
 
-__all__ = ["Effect", "Migration", "Place", "Skipped", "Use", "migrate"]
+__all__ = ["Change", "Migration", "Place", "Skipped", "Use", "migrate"]

@@ -1,91 +1,102 @@
-"""The old bindings as code sees them: packages, modules and what is in them."""
+"""What the bindings of a revision offer to Python code, by the names that code uses: `Client.call_tool`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from mcp_bindgen.protocol.model import Ref
+from mcp_bindgen.protocol import calls, naming
+from mcp_bindgen.protocol.model import Field, Method, Object, Protocol, Ref, Sender, Type, Union
 
-from .surface import Owner
-from .uses import Notes, Place
-from .values import Class, Data, Module, Package, Table, Thing, Value
+from .assignable import MAPPING, NULL
 
-MODULES = ("types", "errors", "methods", "client", "server", "dispatcher")
-_OWNERS: Mapping[str, Owner] = {"Client": "Client", "Server": "Server", "Context": "Context"}
-_EXPORTS: Mapping[str, tuple[str, ...]] = {"client": ("Client",), "server": ("Context", "Server")}
+SENDERS: Mapping[str, Sender] = {"Client": "client", "Context": "server"}
+"""Class -> whose calls it has."""
+
+RECEIVERS: Mapping[str, Sender] = {"Client": "client", "Server": "server"}
+"""Class -> whose handlers it has."""
+
+
+class Parameter(NamedTuple):
+    """A field of a class as its constructor takes it, or an argument of a call.
+
+    Attributes:
+        name: Its name in Python.
+        field: The field behind it.
+        type: What it takes, apart from `None` for nothing.
+    """
+
+    name: str
+    field: Field
+    type: Type
+
+    @property
+    def may_omit(self) -> bool:
+        """Whether it may be left out."""
+        return not self.field.required or self.field.default is not None or self.type is MAPPING
+
+    @property
+    def whole(self) -> Type:
+        """What it takes, and what reading the field gives."""
+        return Union((self.type, NULL)) if self.may_omit and self.field.default is None else self.type
 
 
 class Bindings:
-    """The old bindings.
+    """The bindings of one revision.
 
-    Args:
-        notes: Where uses are noted.
-        package: The import name of the old bindings.
-        classes: The classes that were made so far, shared by all files.
+    Attributes:
+        calls: Stub -> what it sends.
+        walks: Stub -> the list that it walks through.
+        handlers: Stub -> what it takes.
+        questions: The class of the params -> what `Context.ask` asks.
+        methods: Constant -> the method.
+        errors: Constant -> the error.
     """
 
-    def __init__(self, notes: Notes, package: str, classes: dict[str, Class]) -> None:
-        self.notes, self.package, self._classes = notes, package, classes
-        self.surface = notes.rules.old
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        methods = protocol.methods
+        self.calls = {
+            f"{owner}.{calls.call_name(method)}": method
+            for owner, sender in SENDERS.items()
+            for method in methods
+            if calls.sends(method, sender)
+        }
+        self.walks = {
+            f"{stub.partition('.')[0]}.{walk.name}": (method, walk)
+            for stub, method in self.calls.items()
+            if (walk := calls.walk(protocol, method)) is not None
+        }
+        self.handlers = {
+            f"{owner}.{calls.handler_name(method, receiver)}": method
+            for owner, receiver in RECEIVERS.items()
+            for method in methods
+            if calls.receives(method, receiver)
+        }
+        self.questions = {name: method for method, classes in calls.questions(protocol) for name in classes}
+        self.methods = {naming.descriptor(method.stub): method for method in methods}
+        self.errors = {naming.constant(error.name): error for error in protocol.errors}
 
-    def owner(self, name: Owner) -> Class:
-        """A generated class that has stubs."""
-        return self._classes.setdefault(f"<{name}>", Class(owner=name))
+    def class_of(self, definition: str) -> str | None:
+        """The class that a name stands for, whatever aliases it goes by; `None` where it is none."""
+        type = self.protocol.definitions[definition].type
+        while isinstance(type, Ref):
+            definition, type = type.name, self.protocol.definitions[type.name].type
+        return definition if isinstance(type, Object) else None
 
-    def type(self, definition: str) -> Class:
-        """A class or alias of `types.py`."""
-        return self._classes.setdefault(definition, Class(definition=definition))
+    def fields(self, definition: str) -> list[Parameter]:
+        """The fields of a class; none of what is no class."""
+        type = self.protocol.resolve(Ref(definition))
+        return [Parameter(one.name, one, one.type) for one in (type.fields if isinstance(type, Object) else ())]
 
-    def is_own(self, of: Class) -> bool:
-        """Whether a class is the user's and not generated."""
-        return self._classes.get(of.definition or f"<{of.owner}>") is not of
+    def arguments(self, method: Method) -> list[Parameter] | None:
+        """The arguments of a call; `None` where it takes its params as a whole."""
+        fields = calls.call_arguments(self.protocol, method)
+        if fields is None:
+            return None
+        types = [MAPPING if calls.is_metadata(one) else one.type for one in fields]
+        return [Parameter(naming.argument(one.name), one, type) for one, type in zip(fields, types, strict=True)]
 
-    def instance(self, of: Class) -> Value:
-        """An object of a class, or a value of an alias."""
-        if of.definition is not None and not self.is_own(of):
-            return Data(Ref(of.definition))
-        return Thing(of)
-
-    def module(self, name: str) -> Package | Module | None:
-        """The package or module of a dotted name, if it is one of the bindings or leads to them."""
-        if name == self.package or self.package.startswith(f"{name}."):
-            return Package(name)
-        above, _, last = name.rpartition(".")
-        return Module(last) if above == self.package and last in MODULES else None
-
-    def names(self, value: Package | Module) -> Iterable[str]:
-        """What `from ... import *` gives."""
-        match value:
-            case Package(self.package):
-                return [*_OWNERS, "dispatcher", "errors", "methods", "types"]
-            case Module("types"):
-                return self.surface.protocol.definitions
-            case Module("errors"):
-                return self.surface.errors
-            case Module("methods"):
-                return [*self.surface.methods, "METHODS"]
-            case Module(name):
-                return _EXPORTS.get(name, ())
-            case _:
-                return ()
-
-    def member(self, value: Package | Module, name: str, place: Place | None) -> Value | None:
-        """What a name in a package or module is; where there is a place, its use there is noted."""
-        match value:
-            case Package(package) if name not in _OWNERS:
-                return self.module(f"{package}.{name}")
-            case Package(self.package):
-                return self.owner(_OWNERS[name])
-            case Module("types") if name in self.surface.protocol.definitions:
-                if place is not None:
-                    self.notes.type(place, name)
-                return self.type(name)
-            case Module("methods") if name == "METHODS":
-                return Table()
-            case Module("errors" | "methods" as module) if place is not None:
-                (self.notes.error if module == "errors" else self.notes.method)(place, name)
-            case Module(module) if name in _EXPORTS.get(module, ()):
-                return self.owner(_OWNERS[name])
-            case _:
-                pass
-        return None
+    def by_wire(self, name: str) -> Method | None:
+        """The method with a name on the wire."""
+        return next((method for method in self.protocol.methods if method.name == name), None)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from enum import StrEnum
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from . import Migration, Place, Use
+from mcp_bindgen.spec.errors import printable
+
+from ..reports.github import command
+from ..reports.terminal import BOLD, CYAN, DIM, RED, YELLOW, Terminal
+from ..reports.words import plural
+from .result import Migration, Place, Use
 
 _INDENT = 11
-_BOLD, _DIM, _RED, _YELLOW, _CYAN = "1", "2", "31", "33", "36"
-_COLOURS = {"gone": _RED, "needed": _RED, "renamed": _CYAN, "changed": _YELLOW}
+_COLOURS = {"gone": RED, "needed": RED, "renamed": CYAN, "changed": YELLOW}
 _HERE = 4
 """How many imports are listed."""
 
@@ -29,18 +32,18 @@ class Format(StrEnum):
 
 def sentence(use: Use) -> str:
     """What became of something that is used."""
-    effect, owner = use.effect, use.name.partition(".")[0]
+    change, owner = use.change, use.name.partition(".")[0]
     perhaps = "" if use.certain else "perhaps "
-    match effect.kind:
+    match change.kind:
         case "gone":
             return f"{perhaps}{use.name} is gone"
         case "renamed":
-            whole = f"{owner}.{effect.new}" if use.name.count(".") == 1 and "(" not in use.name else effect.new
+            whole = f"{owner}.{change.new}" if use.name.count(".") == 1 and "(" not in use.name else change.new
             return f"{perhaps}{use.name} is {whole} now"
         case "needed":
-            return f"{perhaps}{use.name} has to be given now: {effect.new}"
+            return f"{perhaps}{use.name} has to be given now: {change.new}"
         case "changed":
-            return f"{perhaps}{use.name} was: {effect.old}; is: {effect.new}"
+            return f"{perhaps}{use.name} was: {change.old}; is: {change.new}"
 
 
 def text(migration: Migration, *, width: int = 80, colour: bool = False) -> str:
@@ -48,23 +51,13 @@ def text(migration: Migration, *, width: int = 80, colour: bool = False) -> str:
     return "".join(f"{line.rstrip()}\n" for line in _Printer(width, colour).lines(migration))
 
 
-class _Printer:
-    def __init__(self, width: int, colour: bool) -> None:
-        self.width, self.colour = max(width, 40), colour
-
-    def style(self, words: str, code: str) -> str:
-        return f"\x1b[{code}m{words}\x1b[0m" if self.colour else words
-
-    def folded(self, words: str, indent: int) -> list[str]:
-        lines = textwrap.wrap(_printable(words), self.width - indent, break_on_hyphens=False)
-        return [" " * indent + line for line in lines]
-
+class _Printer(Terminal):
     def lines(self, migration: Migration) -> Iterator[str]:
         """The whole report: what there is to change, and what must change anyhow."""
-        yield self.style(_title(migration), _BOLD)
+        yield self.style(_title(migration), BOLD)
         for file, found in groupby(migration.uses, key=lambda use: use.place.file):
             yield ""
-            yield self.style(_printable(file), _BOLD)
+            yield self.style(printable(file), BOLD)
             for place, uses in groupby(found, key=lambda use: use.place):
                 yield from self.place(place, list(uses))
         if migration.imports:
@@ -78,23 +71,23 @@ class _Printer:
         where = f"  {place.line}:{place.column}".ljust(_INDENT)
         for use in uses:
             first, *rest = self.folded(sentence(use), _INDENT)
-            yield where + self.style(first.strip(), _COLOURS[use.effect.kind])
-            yield from (self.style(line, _COLOURS[use.effect.kind]) for line in rest)
-            yield from self.folded(use.effect.hint, _INDENT)
+            yield where + self.style(first.strip(), _COLOURS[use.change.kind])
+            yield from (self.style(line, _COLOURS[use.change.kind]) for line in rest)
+            yield from self.folded(use.change.hint, _INDENT)
             for line in self.folded(_rule(use), _INDENT):
-                yield self.style(line, _DIM)
+                yield self.style(line, DIM)
             where = " " * _INDENT
 
 
 def _title(migration: Migration) -> str:
-    files = _plural(migration.files, "file")
-    title = f"MCP {_printable(migration.old)} -> {_printable(migration.new)}"
+    files = plural(migration.files, "file")
+    title = f"MCP {printable(migration.old)} -> {printable(migration.new)}"
     if not migration.uses:
         return f"{title}: nothing to change in {files}"
     hit = len({use.place.file for use in migration.uses})
     sure = Counter(use.certain for use in migration.uses)
-    counts = [_plural(sure[True], "use")] if sure[True] else []
-    counts += [f"perhaps {_plural(sure[False], 'use')}"] if sure[False] else []
+    counts = [plural(sure[True], "use")] if sure[True] else []
+    counts += [f"perhaps {plural(sure[False], 'use')}"] if sure[False] else []
     return f"{title}: {' and '.join(counts)} to change in {hit} of {files}"
 
 
@@ -108,16 +101,7 @@ def _listed(places: tuple[Place, ...]) -> str:
 
 
 def _rule(use: Use) -> str:
-    return f"{use.effect.rule} {use.effect.fingerprint}".strip()
-
-
-def _plural(count: int, one: str) -> str:
-    return f"{count} {one}" if count == 1 else f"{count} {one}s"
-
-
-def _printable(words: str) -> str:
-    """`words` without what a terminal would obey: schemas and files come from anywhere."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in words)
+    return f"{use.change.rule} {use.change.fingerprint}".strip()
 
 
 def record(migration: Migration) -> dict[str, Any]:
@@ -128,47 +112,32 @@ def record(migration: Migration) -> dict[str, Any]:
         "files": migration.files,
         "uses": [
             {
-                **_place(use.place),
+                **asdict(use.place),
                 "name": use.name,
-                "kind": use.effect.kind,
+                "kind": use.change.kind,
                 "certain": use.certain,
-                "rule": use.effect.rule,
-                "subject": use.effect.subject,
-                "old": use.effect.old,
-                "new": use.effect.new or None,
-                "hint": use.effect.hint,
-                "fingerprint": use.effect.fingerprint or None,
+                "rule": use.change.rule,
+                "subject": use.change.subject,
+                "old": use.change.old,
+                "new": use.change.new or None,
+                "hint": use.change.hint,
+                "fingerprint": use.change.fingerprint or None,
             }
             for use in migration.uses
         ],
         "imports": [
-            {**_place(place), "old": migration.old_package, "new": migration.new_package} for place in migration.imports
+            {**asdict(place), "old": migration.old_package, "new": migration.new_package} for place in migration.imports
         ],
-        "skipped": [{"file": skipped.file, "reason": skipped.reason} for skipped in migration.skipped],
+        "skipped": [asdict(skipped) for skipped in migration.skipped],
     }
-
-
-def _place(place: Place) -> dict[str, Any]:
-    return {"file": place.file, "line": place.line, "column": place.column}
 
 
 def github(migration: Migration) -> str:
     """The report as workflow commands: what is certain is an error, the rest is a warning."""
-    lines = [f"::notice title=MCP {_property(migration.old)} -> {_property(migration.new)}::{_data(_title(migration))}"]
+    lines = [command("notice", _title(migration), title=f"MCP {migration.old} -> {migration.new}")]
     for use in migration.uses:
-        command, place = "error" if use.certain else "warning", use.place
-        where = f"file={_property(place.file)},line={place.line},col={place.column},title={_property(use.effect.rule)}"
-        lines.append(f"::{command} {where}::{_data(f'{sentence(use)}. {use.effect.hint}')}")
-    for skipped in migration.skipped:
-        lines.append(f"::warning file={_property(skipped.file)}::{_data(f'Skipped: {skipped.reason}')}")
+        place, words = use.place, f"{sentence(use)}. {use.change.hint}"
+        level, rule = "error" if use.certain else "warning", use.change.rule
+        lines.append(command(level, words, file=place.file, line=place.line, col=place.column, title=rule))
+    lines += [command("warning", f"Skipped: {one.reason}", file=one.file) for one in migration.skipped]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _data(words: str) -> str:
-    """`words` as the data of a workflow command, which ends with its line."""
-    return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(words: str) -> str:
-    """`words` as a property of a workflow command, which ends with a comma or a colon."""
-    return _data(words).replace(":", "%3A").replace(",", "%2C")

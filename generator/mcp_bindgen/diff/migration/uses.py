@@ -1,214 +1,220 @@
-"""Notes what a file uses of the bindings, and what became of it."""
+"""Finds what a module uses of the bindings, and says what became of it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from mcp_bindgen.protocol import naming
+from mcp_bindgen.protocol.model import Ref, Type, Union
 
-from .calls import WHOLE, CallEffects
-from .effect import Effect
-from .handlers import HandlerEffects
-from .pair import Pair
-from .surface import Owner
-from .types import TypeEffects
-from .values import Data, Value
-from .views import View
-
-Given = Mapping[int, Value | None]
-"""The id of an argument's expression -> what it is."""
+from .changes import Change, Changes
+from .project import Module
+from .result import Place, Use
+from .typecheck import TypedCode
 
 
-@dataclass(frozen=True)
-class Place:
-    """A place in a file; lines and columns begin with 1, columns count characters."""
-
-    file: str
-    line: int
-    column: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
-
-
-@dataclass(frozen=True)
-class Use:
-    """A use of something that is gone, renamed or changed.
+class Uses(ast.NodeVisitor):
+    """The uses in one module.
 
     Attributes:
-        place: Where.
-        name: What is used, e.g. `types.Tool`, `types.Tool.annotations`, `types.Tool(annotations=)`, `Client.call_tool`.
-        effect: What became of it.
-        certain: Whether it is clear that it is this that is used.
-    """
-
-    place: Place
-    name: str
-    effect: Effect
-    certain: bool
-
-
-class Rules:
-    """All that is known about the two revisions."""
-
-    def __init__(self, pair: Pair) -> None:
-        self.pair, self.old = pair, pair.old
-        self.types, self.calls, self.handlers = TypeEffects(pair), CallEffects(pair), HandlerEffects(pair)
-
-
-class Notes:
-    """The uses in one file.
+        imports: Where the bindings are imported.
 
     Args:
-        rules: What is known about the two revisions.
-        file: The file's name.
-        source: Its text.
+        module: The module; its lines are numbered as in `types`.
+        name: Its absolute name.
+        package: The import name of the bindings.
+        types: What expressions are.
+        changes: What became of the bindings.
+        offset: How many lines there are before the module.
     """
 
-    def __init__(self, rules: Rules, file: str, source: str) -> None:
-        self.rules, self.file = rules, file
-        self._lines = source.splitlines()
+    def __init__(
+        self, module: Module, name: str, package: str, types: TypedCode, changes: Changes, offset: int
+    ) -> None:
+        self._module, self._name, self._package, self._offset = module, name, package, offset
+        self._types, self._changes = types, changes
         self._found: dict[Use, None] = {}
-        self.imports: list[Place] = []
+        self._rebound: set[str] = set()
+        self.imports: dict[Place, None] = {}
 
-    @property
-    def uses(self) -> list[Use]:
-        """What was found, in the order of the file."""
+    def all(self) -> list[Use]:
+        """What is used and has changed, in the order of the file."""
+        for statement in self._module.tree.body:
+            self.visit(statement)
+            if isinstance(statement, ast.Assign):  # mypy takes an imported name for what was imported, come what may
+                self._rebound |= {
+                    one.id
+                    for one in statement.targets
+                    if isinstance(one, ast.Name) and self._refers_to(one) is not None
+                }
         return sorted(self._found, key=lambda use: (use.place.line, use.place.column, use.name, not use.certain))
 
     # --- places -------------------------------------------------------------------------------------------------
 
-    def place(self, line: int, offset: int) -> Place:
-        """A place in this file, of an offset in bytes."""
-        text = self._lines[line - 1] if line <= len(self._lines) else ""
-        return Place(self.file, line, len(text.encode()[:offset].decode(errors="ignore")) + 1)
+    def _place(self, line: int, offset: int) -> Place:
+        text = self._module.lines[line - self._offset - 1]
+        column = len(text[:offset].decode(errors="ignore")) + 1
+        return Place(str(self._module.path), line - self._offset, column)
 
-    def start(self, node: ast.expr | ast.keyword | ast.alias | ast.pattern) -> Place:
-        """Where something begins."""
-        return self.place(node.lineno, node.col_offset)
+    def _start(self, node: ast.expr | ast.keyword | ast.alias | ast.pattern) -> Place:
+        return self._place(node.lineno, node.col_offset)
 
-    def tail(self, node: ast.Attribute) -> Place:
-        """Where the name of an attribute stands."""
-        line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        return self.place(line, end - len(node.attr.encode()))
+    def _tail(self, node: ast.expr) -> Place:
+        """Where the last name of an expression stands."""
+        if not isinstance(node, ast.Attribute):
+            return self._start(node)
+        end = node.end_col_offset or 0
+        return self._place(node.end_lineno or node.lineno, end - len(node.attr.encode()))
 
-    def header(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Place:
+    def _header(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Place:
         """Where the name of a function stands."""
-        text = self._lines[node.lineno - 1] if node.lineno <= len(self._lines) else ""
-        found = text.find(node.name, text.find("def ", node.col_offset))
-        return Place(self.file, node.lineno, max(found, 0) + 1)
+        text = self._module.lines[node.lineno - self._offset - 1]
+        offset = text.find(node.name.encode(), text.find(b"def ", node.col_offset) + 4)
+        return self._place(node.lineno, max(offset, 0))
 
     # --- what is used -------------------------------------------------------------------------------------------
 
-    def imported(self, place: Place) -> None:
-        """Notes that the bindings are imported."""
-        if place not in self.imports:
-            self.imports.append(place)
+    def _add(self, place: Place, label: str, changes: Iterable[Change], *, sure: bool = True) -> None:
+        for change in changes:
+            self._found[Use(place, label, change, sure)] = None
 
-    def add(self, place: Place, name: str, effects: Iterable[Effect], *, sure: bool = True) -> None:
-        """Notes a use of something, if anything became of it."""
-        for effect in effects:
-            self._found[Use(place, name, effect, sure)] = None
+    def _note(self, place: Place, name: str) -> None:
+        self._add(place, name, self._of(name))
 
-    def type(self, place: Place, definition: str) -> None:
-        """Notes the name of a definition."""
-        self.add(place, f"types.{definition}", self.rules.types.name(definition))
+    def _of(self, name: str, given: Type | None = None) -> list[Change]:
+        """What became of something that is given a value of a type, or has one."""
+        changes = self._changes.of.get(name, [])
+        return [one for one in changes if given is None or not one.tolerates(given)]
 
-    def read(self, place: Place, definition: str, field: str, *, sure: bool = True) -> None:
-        """Notes that a field is read."""
-        self.add(place, f"types.{definition}.{field}", self.rules.types.read(definition, field), sure=sure)
+    def _refers_to(self, node: ast.expr) -> str | None:
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        return None if isinstance(root, ast.Name) and root.id in self._rebound else self._types.refers_to(node)
 
-    def constructed(self, node: ast.Call, definition: str, values: Given, *, own: bool = False) -> None:
-        """Notes the arguments of a constructor; what is missing is certain unless a class of the user's may give it."""
-        fields = self.rules.old.fields(definition)
-        given = {keyword.arg: keyword for keyword in node.keywords}
-        for name, keyword in given.items():
-            if name in fields:
-                effects = self.rules.types.written(definition, name, self._view(values[id(keyword.value)]))
-                self.add(self.start(keyword), f"types.{definition}({name}=)", effects)
-        self.missing(node, f"types.{definition}", self.rules.types.needed(definition), set(given), sure=not own)
+    def visit_Import(self, node: ast.Import) -> None:
+        """Note imports of the bindings."""
+        for alias in node.names:
+            if self._is_ours(alias.name):
+                self.imports[self._start(alias)] = None
 
-    def missing(
-        self, node: ast.Call, name: str, needed: dict[str, Effect], given: set[str | None], *, sure: bool
-    ) -> None:
-        """Notes what a call does not give although it is needed now."""
-        open_ended = None in given or any(isinstance(argument, ast.Starred) for argument in node.args)
-        for argument, effect in needed.items():
-            if argument not in given:
-                place = self.tail(node.func) if isinstance(node.func, ast.Attribute) else self.start(node)
-                self.add(place, f"{name}({argument}=)", [effect], sure=sure and not open_ended)
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Note imports of the bindings, and what is imported of them."""
+        base = self._module.absolute(node, self._name)
+        for alias in node.names:
+            whole = base if alias.name == "*" else f"{base}.{alias.name}"
+            if self._is_ours(whole):
+                self.imports[self._start(alias) if alias.name == "*" else self._place(node.lineno, node.col_offset)] = (
+                    None
+                )
+                self._note(self._start(alias), whole.removeprefix(f"{self._package}."))
 
-    def called(self, node: ast.Call, owner: Owner, stub: str, values: Given, *, sure: bool = True) -> None:
-        """Notes the arguments of a call."""
-        rules, name = self.rules.calls, f"{owner}.{stub}"
-        if (owner, stub) not in self.rules.old.calls:
+    def _is_ours(self, name: str) -> bool:
+        return name == self._package or name.startswith(f"{self._package}.")
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """Note a name that was imported under its own name."""
+        name = self._refers_to(node)
+        if name is not None and name.rpartition(".")[2] == node.id:
+            self._note(self._start(node), name)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """Note a name in a module, a member of an object, a call."""
+        constant, name = self._refers_to(node.value) or "", self._refers_to(node)
+        if node.attr == "name" and constant.startswith("methods."):
+            self._add(self._tail(node.value), constant, [one for one in self._of(constant) if one.kind != "changed"])
             return
+        if name == "":
+            self.imports[self._start(node)] = None
+        elif name is not None:
+            self._note(self._tail(node), name)
+        else:
+            self._member(node)
+        self.generic_visit(node)
+
+    def _member(self, node: ast.Attribute) -> None:
+        names, sure = self._types.attribute(node)
+        given = not isinstance(node.ctx, ast.Load)
+        changes = {
+            name: self._of(f"{name.removesuffix(f'.{node.attr}')}({node.attr}=)" if given else name) for name in names
+        }
+        affected = [name for name in changes if changes[name]]
+        for name in affected:
+            self._add(self._tail(node), name, changes[name], sure=sure and len(affected) == len(changes))
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """Note a method that is looked up by its name on the wire."""
+        if self._refers_to(node.value) == "methods.METHODS" and isinstance(node.slice, ast.Constant):
+            method = self._changes.old.by_wire(str(node.slice.value))
+            changes = self._of(f"methods.{naming.descriptor(method.stub)}") if method is not None else []
+            kept = [one for one in changes if one.kind != "renamed"]
+            self._add(self._start(node.slice), f"methods.METHODS[{node.slice.value!r}]", kept)
+        self.generic_visit(node)
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> None:
+        """Note the fields of a pattern."""
+        name = self._refers_to(node.cls)
+        for attribute, pattern in zip(node.kwd_attrs, node.kwd_patterns, strict=True):
+            self._note(self._start(pattern), f"{name}.{attribute}")
+        self.generic_visit(node)
+
+    # --- calls --------------------------------------------------------------------------------------------------
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """Note the arguments of a constructor or of a stub."""
+        match node:
+            case ast.Call(func=ast.Name(id="getattr"), args=[base, ast.Constant(value=str(name)) as constant, *_]):
+                self._note(self._start(constant), f"{self._refers_to(base)}.{name}")
+            case _:
+                pass
+        called = self._types.called(node)
+        for name, own in called:
+            if name == "Context.ask":
+                self._question(node)
+            else:
+                self._arguments(node, name, sure=len(called) == 1, own=own)
+        self.generic_visit(node)
+
+    def _arguments(self, node: ast.Call, name: str, *, sure: bool, own: bool) -> None:
+        """Note the arguments; what is missing is certain unless a class of the user's may give it."""
         given: set[str | None] = {keyword.arg for keyword in node.keywords}
         for keyword in node.keywords:
-            if keyword.arg is not None:
-                effects = rules.argument(owner, stub, keyword.arg, self._view(values[id(keyword.value)]))
-                self.add(self.start(keyword), f"{name}({keyword.arg}=)", effects, sure=sure)
-        names = self._positions(owner, stub)
-        for index, argument in enumerate(node.args[: len(names)]):
+            label = f"{name}({keyword.arg}=)"
+            self._add(self._start(keyword), label, self._of(label, self._types.type(keyword.value)), sure=sure)
+        for index, (argument, known) in enumerate(zip(node.args, self._changes.positional.get(name, ()), strict=False)):
             if isinstance(argument, ast.Starred):
                 break
-            given.add(names[index])
-            label, view = f"{name}({names[index]}=)", self._view(values[id(argument)])
-            self.add(self.start(argument), label, rules.position(owner, stub, index, view), sure=sure)
-        self.missing(node, name, rules.needed(owner, stub), given, sure=sure)
+            given.add(known)
+            label = f"{name}({known}=)"
+            changes = self._of(label, self._types.type(argument)) or self._of(f"{name}({index})")
+            self._add(self._start(argument), label, changes, sure=sure)
+        open_ended = None in given or any(isinstance(argument, ast.Starred) for argument in node.args)
+        for missing, change in self._changes.needed.get(name, {}).items():
+            if missing not in given:
+                self._add(
+                    self._tail(node.func), f"{name}({missing}=)", [change], sure=sure and not own and not open_ended
+                )
 
-    def _positions(self, owner: Owner, stub: str) -> Sequence[str]:
-        """The arguments of an old call in the order of their positions."""
-        return list(self.rules.calls.arguments(owner, stub)) or [WHOLE]
+    def _question(self, node: ast.Call) -> None:
+        """Note what is asked, by the class of the params."""
+        named = [keyword.value for keyword in node.keywords if keyword.arg == "params"]
+        for params in (*node.args[1:2], *named):
+            type = self._types.type(params)
+            options = type.members if isinstance(type, Union) else (type,)
+            for name in [one.name for one in options if isinstance(one, Ref)]:
+                label = f"Context.ask({name})"
+                self._add(self._tail(node.func), label, self._of(label), sure=len(options) == 1)
 
-    def stub(self, place: Place, owner: Owner, name: str, *, sure: bool = True) -> None:
-        """Notes that a call is named."""
-        if (owner, name) in self.rules.old.calls:
-            self.add(place, f"{owner}.{name}", self.rules.calls.call(owner, name), sure=sure)
-        elif (owner, name) in self.rules.old.walks:
-            self.add(place, f"{owner}.{name}", self.rules.calls.walk(owner, name), sure=sure)
-        elif (owner, name) in self.rules.old.handlers:
-            effects = self.rules.handlers.handler(owner, name)
-            self.add(place, f"{owner}.{name}", [one for one in effects if one.kind != "changed"], sure=sure)
+    # --- handlers -----------------------------------------------------------------------------------------------
 
-    def handler(self, place: Place, owner: Owner, name: str, params: Value | None, result: Value | None) -> None:
-        """Notes that a handler is overridden, which may say itself what it takes and what it answers."""
-        if (owner, name) in self.rules.old.handlers:
-            effects = self.rules.handlers.handler(owner, name, self._view(params), self._view(result))
-            self.add(place, f"{owner}.{name}", effects)
-
-    def _view(self, value: Value | None) -> View | None:
-        """What a value may be, where that is certain."""
-        return self.rules.pair.before.of(value.type) if isinstance(value, Data) and value.sure else None
-
-    def question(self, place: Place, params: str, *, sure: bool = True) -> None:
-        """Notes that something is asked with `Context.ask`."""
-        if params in self.rules.old.questions:
-            self.add(place, f"Context.ask({params})", self.rules.handlers.question(params), sure=sure)
-
-    def asked(self, place: Place, *, sure: bool = True) -> None:
-        """Notes that `Context.ask` is named: it is gone where nothing can be asked."""
-        if not self.rules.pair.new.questions:
-            for params in self.rules.old.questions:
-                self.add(place, "Context.ask", self.rules.handlers.question(params)[:1], sure=sure)
-                return
-
-    def method(self, place: Place, name: str, *, only_name: bool = False) -> None:
-        """Notes a constant of `methods.py`, of which perhaps nothing but the name of the method is used."""
-        if name in self.rules.old.methods:
-            effects = self.rules.handlers.method(name)
-            self.add(place, f"methods.{name}", [one for one in effects if one.kind != "changed" or not only_name])
-
-    def wire(self, place: Place, method: str) -> None:
-        """Notes a method that is looked up by its name on the wire."""
-        found = self.rules.old.by_wire.get(method)
-        if found is not None:
-            effects = self.rules.handlers.method(naming.descriptor(found.stub))
-            self.add(place, f"methods.METHODS[{method!r}]", [one for one in effects if one.kind != "renamed"])
-
-    def error(self, place: Place, name: str) -> None:
-        """Notes a constant of `errors.py`."""
-        if name in self.rules.old.errors:
-            self.add(place, f"errors.{name}", self.rules.handlers.error(name))
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Note the handlers and stubs that a class overrides."""
+        owner = self._types.extended(node)
+        for method in node.body:
+            if owner is not None and isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+                name, place = f"{owner}.{method.name}", self._header(method)
+                taken, given = self._types.signature(node, method.name)
+                changes = [*self._of(name), *self._of(f"{name}(params)", taken), *self._of(f"{name}->", given)]
+                self._add(place, name, changes)
+        self.generic_visit(node)

@@ -21,10 +21,11 @@ def github(comparisons: Sequence[Comparison]) -> str:
 def _lines(comparison: Comparison) -> Iterator[str]:
     revisions = f"MCP {comparison.old.revision} -> {comparison.new.revision}"
     for pairing, outcome, reasons in verdict_of(comparison):
-        yield _command("notice", revisions, " ".join([f"{pairing.capitalize()}: {outcome}.", *reasons]))
+        yield command("notice", " ".join([f"{pairing.capitalize()}: {outcome}.", *reasons]), title=revisions)
     for finding in sorted(comparison.findings, key=lambda finding: -finding.severity):
         if finding.severity in _COMMANDS:
-            yield _command(_COMMANDS[finding.severity], f"{revisions}: {finding.rule}", _message(finding))
+            title = f"{revisions}: {finding.rule}"
+            yield command(_COMMANDS[finding.severity], _message(finding), title=title)
 
 
 def _message(finding: Finding) -> str:
@@ -35,15 +36,12 @@ def _message(finding: Finding) -> str:
     return f"{sentence(finding)}. {impacts} {finding.hint} [{finding.fingerprint}]"
 
 
-def _command(name: str, title: str, message: str) -> str:
-    return f"::{name} title={_property(title)}::{_data(message)}"
+def command(name: str, message: str, **properties: object) -> str:
+    """Write a workflow command: `::error file=server.py,line=1::message`."""
+    said = ",".join(f"{key}={_escaped(str(value), ':,')}" for key, value in properties.items())
+    return f"::{name} {said}::{_escaped(message)}"
 
 
-def _data(text: str) -> str:
-    """Return `text` as the data of a workflow command, which ends with its line."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    """Return `text` as a property of a workflow command, which ends with a comma or a colon."""
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escaped(text: str, more: str = "") -> str:
+    """`text` without what would end it: a line ends a message, a colon or a comma ends a property."""
+    return "".join(f"%{ord(char):02X}" if char in f"%\r\n{more}" else char for char in text)

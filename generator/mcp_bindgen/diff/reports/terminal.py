@@ -6,7 +6,7 @@ import textwrap
 
 from mcp_bindgen.spec.errors import printable
 
-RED, YELLOW, GREEN, BOLD, DIM = "31", "33", "32", "1", "2"
+RED, YELLOW, GREEN, CYAN, BOLD, DIM = "31", "33", "32", "36", "1", "2"
 
 
 class Terminal:

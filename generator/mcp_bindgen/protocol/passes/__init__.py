@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from .collect_capabilities import collect_capabilities
 from .collect_errors import collect_errors
+from .collect_facts import collect_facts
 from .collect_methods import collect_methods
 from .document import document
 from .draft import Draft
@@ -13,10 +14,12 @@ from .hoist_inline_objects import hoist_inline_objects
 from .link_capabilities import link_capabilities
 from .link_fields import link_fields
 from .link_results import link_results
+from .merge_inline_objects import merge_inline_objects
 from .name_refinements import name_refinements
 from .read_definitions import read_definitions
 from .recognise_free import recognise_free
 from .restore_unions import restore_unions
+from .shape_calls import shape_calls
 from .tag_unions import tag_unions
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
@@ -27,6 +30,7 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     # from JSON Schema to types
     read_definitions,
     # on types
+    merge_inline_objects,
     recognise_free,
     tag_unions,
     name_refinements,
@@ -35,9 +39,11 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     collect_methods,
     link_results,
     link_fields,
+    shape_calls,
     collect_capabilities,
     link_capabilities,
     collect_errors,
+    collect_facts,
     # words
     document,
 )

@@ -23,6 +23,7 @@ def document(draft: Draft) -> Draft:
         name: replace(
             method,
             doc=definitions[method.definition].doc,
+            handling=(words or {}).get(method.definition, {}).get("handler", ""),
             deprecated=gone.get(method.definition, ""),
         )
         for name, method in draft.methods.items()

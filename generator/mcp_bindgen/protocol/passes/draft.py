@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_bindgen.spec import EffectiveSchema, Schema
 
-from ..model import Capability, Definition, ErrorCode, Method
+from ..model import Capability, Definition, ErrorCode, Facts, Method
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Draft:
         methods: Method name -> method.
         errors: Error codes.
         capabilities: What either side may declare.
+        facts: What a connection must know beside that.
     """
 
     source: EffectiveSchema
@@ -32,6 +33,7 @@ class Draft:
     methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
     errors: tuple[ErrorCode, ...] = ()
     capabilities: tuple[Capability, ...] = ()
+    facts: Facts = field(default_factory=Facts)
 
     @property
     def semantics(self) -> Mapping[str, Any]:

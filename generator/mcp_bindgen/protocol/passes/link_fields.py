@@ -1,4 +1,4 @@
-"""Say which fields name what a request is about, and which ask for a notification."""
+"""Say which fields name what a request is about, which ones headers repeat, and which ask for a notification."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from dataclasses import replace
 
 from mcp_bindgen.spec.store import era
 
-from ..model import Field, Method, Object, Ref, Type
+from ..model import Array, Field, HeaderParams, Method, Object, Ref, Type
 from .draft import Draft
 
 
 def link_fields(draft: Draft) -> Draft:
-    """Fill in `named_by` and `filter` of the methods, where `semantics.toml` names a field that there is.
+    """Fill in `named_by`, `header_params` and `filter` of methods, where `semantics.toml` names fields that exist.
 
-    Names matter only where requests are stateless, because only those repeat them in headers.
+    The first two matter only where requests are stateless, because only those repeat something in headers.
     """
-    names: Mapping[str, str] = draft.semantics["names"] if era(draft.source.definitions) == "stateless" else {}
-    methods = {name: _linked(method, draft, names.get(name)) for name, method in draft.methods.items()}
+    stateless = era(draft.source.definitions) == "stateless"
+    names: Mapping[str, str] = draft.semantics["names"] if stateless else {}
+    params: Mapping[str, Mapping[str, str]] = draft.semantics["header_params"] if stateless else {}
+    methods = {
+        name: replace(
+            _linked(method, draft, names.get(name)), header_params=_header_params(method, draft, params.get(name))
+        )
+        for name, method in draft.methods.items()
+    }
     return replace(draft, methods=methods)
 
 
@@ -26,6 +33,21 @@ def _linked(method: Method, draft: Draft, name: str | None) -> Method:
     named_by = _field(draft, method.params, name)
     asked_by = _field(draft, Ref(owner) if owner in draft.definitions else None, wanted)
     return replace(method, named_by=named_by.name if named_by else None, filter=asked_by.name if asked_by else None)
+
+
+def _header_params(method: Method, draft: Draft, stated: Mapping[str, str] | None) -> HeaderParams | None:
+    if stated is None or stated["listed_by"] not in draft.methods:
+        return None
+    items = _field(draft, draft.methods[stated["listed_by"]].result, stated["items"])
+    item = items.type.items if items is not None and isinstance(items.type, Array) else None
+    found = (
+        items,
+        _field(draft, item, stated["name"]),
+        _field(draft, item, stated["schema"]),
+        _field(draft, method.params, stated["arguments"]),
+    )
+    names = [field.name for field in found if field is not None]
+    return HeaderParams(stated["listed_by"], *names) if len(names) == len(found) else None
 
 
 def _field(draft: Draft, type: Type | None, wire: str | None) -> Field | None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mcp_bindgen.emit import MARK
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.emit.header import MARK, header
 from mcp_bindgen.spec.json import is_object
 
 State = Literal["untouched", "edited", "foreign", "missing"]
@@ -42,9 +41,11 @@ class Origin:
 
 def stamp(text: str, origin: Origin) -> str:
     """Return the Python file `text` below our header: what it was made of, how to make it again, and its digest."""
-    made = printable(f"{MARK} from {origin.source} for MCP {', '.join(origin.revisions)}. Do not edit: sha256 ")
-    rest = f"# Regenerate with: {printable(origin.command)}\n{text}"
-    return f"{made}{_digest(f'{made}{_UNSAID}.', rest)}.\n{rest}"
+    top = header(
+        f"for MCP {', '.join(origin.revisions)}. Do not edit: sha256 {_UNSAID}.", origin.command, origin.source
+    )
+    whole = f"{top}\n{text}"
+    return whole.replace(_UNSAID, _digest(whole), 1)
 
 
 def stamp_json(document: Mapping[str, Any], origin: Origin, **notes: str) -> str:
@@ -88,7 +89,7 @@ def _python_state(text: str) -> State:
     found = _FIRST_LINE.fullmatch(first)
     if found is None:
         return "edited" if first.startswith(f"{MARK} ") and " sha256 " in first else "foreign"
-    return "untouched" if _digest(f"{found[1]}{_UNSAID}.", rest) == found[2] else "edited"
+    return "untouched" if _digest(f"{found[1]}{_UNSAID}.\n{rest}") == found[2] else "edited"
 
 
 def _json_state(text: str) -> State:
@@ -102,8 +103,8 @@ def _json_state(text: str) -> State:
     return "untouched" if said["digest"] == _digest_json(document) else "edited"
 
 
-def _digest(first: str, rest: str) -> str:
-    return hashlib.sha256(f"{first}\n{rest}".encode()).hexdigest()[:16]
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _digest_json(document: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -57,7 +58,7 @@ class _Argument:
         name: Its name in the signature.
         field: The field of the model that it stands for.
         annotation: Its type.
-        default: Its default, as source code, if it may be left out.
+        default: What it is if it is left out, as source code; nothing that is optional on the wire is sent then.
         nullable: Whether `None` is a value that is sent.
     """
 
@@ -265,17 +266,16 @@ class _Client:
         return [self._argument(field, taken) for field in fields]
 
     def _argument(self, field: Field, taken: set[str]) -> _Argument:
-        name = field.name
+        name = naming.argument(field.name, frozenset())
         while name in taken:
             name += "_"
         taken.add(name)
         self.used.update(references(field.type))
         text = annotation(field.type, _SENT, prefix="")
         nullable = self._types.accepts_null(field.type)
-        if field.default is not None:
-            return _Argument(name, field, text, repr(field.default), nullable)
         if field.required:
-            return _Argument(name, field, text, None, nullable)
+            constant = None if field.default is None else repr(field.default)
+            return _Argument(name, field, text, constant, nullable)
         if nullable:
             return _Argument(name, field, f"{text} | contract.Absent", _ABSENT, nullable)
         return _Argument(name, field, optional(text), "None", nullable)
@@ -318,7 +318,15 @@ def _signature(arguments: Iterable[_Argument]) -> str:
 
 def _doc(description: str, arguments: Iterable[_Argument]) -> str:
     """Return the docstring of a method, with a section for the arguments that have words."""
-    about = [
-        f"    {argument.name}: {' '.join(argument.field.doc.split())}" for argument in arguments if argument.field.doc
-    ]
+    words = ((argument.name, _argument_doc(argument.field)) for argument in arguments)
+    about = [f"    {name}: {text}" for name, text in words if text]
     return docstring("\n\n".join([description, *(["\n".join(["Args:", *about])] if about else [])]), indent=8)
+
+
+def _argument_doc(field: Field) -> str:
+    """The words for an argument, and what the server takes its absence for."""
+    words = " ".join(field.doc.split())
+    if field.required or not field.fallback:
+        return words
+    default = json.dumps(json.loads(field.fallback), ensure_ascii=False)
+    return f"{words} (default of the server: {default})".lstrip()

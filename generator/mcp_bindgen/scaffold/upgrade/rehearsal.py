@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change, read
@@ -112,8 +113,8 @@ class Rehearsal:
             found = rewrite_imports(raw, naming.package(self.old), naming.package(self.new), own)
             if is_generated(raw):
                 if found.lines:
-                    how = raw.decode(errors="replace").split("\n")[1].strip("# \r")
-                    self.left.append(Left(name, found.lines[0], f"is generated; {how[:1].lower()}{how[1:]}"))
+                    how = command_of(raw.decode(errors="replace"))
+                    self.left.append(Left(name, found.lines[0], f"is generated; regenerate with: {how}"))
             elif (self.project.folder / name).is_symlink():
                 if found.lines:
                     self.left.append(Left(name, found.lines[0], "it is a link to a file outside of the project"))

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy
+from ..core.lazy import lazy
 
 if TYPE_CHECKING:
     from .base import Completion, Contract
+    from .call_arguments import ABSENT, Absent, arguments, texts, whole
     from .catalog import Catalog
     from .client import ContractClient, structured, succeeded
     from .errors import BrokenPromise, InvalidArguments, ResourceNotFound, ToolError, UnexpectedResult
-    from .given import ABSENT, Absent, arguments, texts, whole
     from .model import Model
     from .offers import prompt, resource, template, tool
     from .uri_template import UriTemplate, Variable
@@ -43,8 +43,8 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
-        "ABSENT": "given",
-        "Absent": "given",
+        "ABSENT": "call_arguments",
+        "Absent": "call_arguments",
         "BrokenPromise": "errors",
         "Catalog": "catalog",
         "Completion": "base",
@@ -57,14 +57,14 @@ __getattr__ = lazy(
         "UnexpectedResult": "errors",
         "UriTemplate": "uri_template",
         "Variable": "uri_template",
-        "arguments": "given",
+        "arguments": "call_arguments",
         "prompt": "offers",
         "resource": "offers",
         "structured": "client",
         "succeeded": "client",
         "template": "offers",
-        "texts": "given",
+        "texts": "call_arguments",
         "tool": "offers",
-        "whole": "given",
+        "whole": "call_arguments",
     },
 )

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
-    from ..context import Context
-    from ..server import Server
+    from ..endpoint.context import Context
+    from ..endpoint.server import Server
     from .catalog import Catalog
 
 

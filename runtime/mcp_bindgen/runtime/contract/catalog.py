@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile, is_zipfile
 
-from ..guards import is_array, is_object
+from ..core.json_types import is_array, is_object
 
 Entry = dict[str, Any]
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_arg
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from ..client import Client
-from ..dispatcher import problems
+from ..core.validation import problems
+from ..entrypoints.client import Client
+from .call_arguments import ABSENT
 from .errors import ToolError, UnexpectedResult
-from .given import ABSENT
 from .results import structured_content, text
 
 if TYPE_CHECKING:
-    from ..targets import Target
+    from ..entrypoints.target import Target
 
 C = TypeVar("C", bound=Client)
 R = TypeVar("R")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from ..errors import INVALID_PARAMS, ProtocolError
-from ..guards import is_array, is_object
+from ..core.errors import INVALID_PARAMS, ProtocolError
+from ..core.json_types import is_array, is_object
 from .base import Completion, Contract
 from .catalog import Catalog
 from .feature import Feature

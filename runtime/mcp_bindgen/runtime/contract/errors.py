@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import INVALID_PARAMS, ProtocolError
+from ..core.errors import INVALID_PARAMS, ProtocolError
 
 _SHOWN = 3
 

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 from typing_extensions import TypeIs
 
-from .. import jsonrpc
-from ..errors import INVALID_PARAMS, InvalidParams, ProtocolError
-from ..methods import Request
-from ..vocabulary import module
+from ..core import jsonrpc
+from ..core.errors import INVALID_PARAMS, InvalidParams, ProtocolError
+from ..core.revision import Dispatcher, Revision
 from .errors import BrokenPromise
 from .offers import Kind
 from .promises import Promise, Promises
@@ -29,7 +28,7 @@ class Feature:
     """
 
     promises: Promises
-    bindings: ClassVar[str]
+    dispatcher: ClassVar[Dispatcher]
     members: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -61,9 +60,9 @@ class Feature:
             BrokenPromise: It is none in this revision.
         """
         try:
-            return jsonrpc.typed_result(_method(self.bindings, method), wire)
+            return jsonrpc.typed_result(self.dispatcher.revision.request(method), wire)
         except ProtocolError as error:
-            raise BrokenPromise(f"{module(self.bindings, 'types').__name__}: {error.message}") from None
+            raise BrokenPromise(f"{self.dispatcher.revision.name}: {error.message}") from None
 
     def given(self, method: str, answer: Any) -> Any:
         """What a method of the contract gave, if that is a whole result, in the types of this revision; else `None`.
@@ -71,21 +70,16 @@ class Feature:
         Raises:
             BrokenPromise: It is a result of another revision, and none in this one.
         """
-        if isinstance(answer, _answers(self.bindings, method)):
+        if isinstance(answer, _answers(self.dispatcher.revision, method)):
             return answer
         for bindings in self.promises.contract.revisions:
-            if isinstance(answer, _answers(bindings.__name__, method)):
+            if isinstance(answer, _answers(bindings.REVISION, method)):
                 return self.typed(method, jsonrpc.plain(answer))
         return None
 
 
-def _method(bindings: str, name: str) -> Request[Any, Any, Any]:
-    method: Request[Any, Any, Any] = module(bindings, "methods").METHODS[name]
-    return method
-
-
-def _answers(bindings: str, name: str) -> tuple[type[Any], ...]:
-    method = _method(bindings, name)
+def _answers(revision: Revision, name: str) -> tuple[type[Any], ...]:
+    method = revision.request(name)
     return (method.result, *method.alternatives)
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from ..coroutines import in_thread
-from ..dispatcher import problems
-from .checks import MOST, Check, require_validator
+from ..core.validation import problems
+from ..tasks import in_thread
 from .errors import InvalidArguments
 from .offers import Kind, Offer, offers
 from .uri_template import UriTemplate
+from .validation import MOST, Check, require_validator
 
 if TYPE_CHECKING:
     from .base import Contract

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import jsonrpc
+from ..core import jsonrpc
 from .errors import BrokenPromise
 from .feature import Feature, is_several, text_block
 

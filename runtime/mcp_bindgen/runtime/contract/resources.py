@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from ..errors import INVALID_PARAMS, ProtocolError
-from ..vocabulary import module
+from ..core.errors import INVALID_PARAMS, ProtocolError
 from .errors import BrokenPromise, InvalidArguments, ResourceNotFound
 from .feature import Feature
 from .promises import Promise
@@ -42,7 +41,7 @@ class Resources(Feature):
         if found is not None:
             with suppress(ResourceNotFound):
                 return await self._read(params.uri, *found, ctx)
-        code = getattr(module(self.bindings, "errors"), "RESOURCE_NOT_FOUND", INVALID_PARAMS)
+        code = self.dispatcher.revision.errors.get("RESOURCE_NOT_FOUND", INVALID_PARAMS)
         raise ProtocolError(code, "Resource not found", {"uri": params.uri})
 
     async def _read(self, uri: str, promise: Promise, variables: Any, ctx: Any) -> Any:

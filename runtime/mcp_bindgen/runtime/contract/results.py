@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .given import ABSENT
+from .call_arguments import ABSENT
 
 _WIRE = "structuredContent"
 

@@ -8,8 +8,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..server import Server
-from ..vocabulary import module
+from ..endpoint.server import Server
 from .completions import Completions
 from .feature import Feature
 from .promises import Promises
@@ -62,7 +61,7 @@ def _server(bindings: ModuleType, features: tuple[type[Feature], ...], promises:
     server.promises = promises
     server.lifespan = lifespan
     said = contract.info or promises.catalog.info or {"name": type(contract).__name__, "version": "0"}
-    server.info = module(bindings.__name__, "types").Implementation.model_validate(said)
+    server.info = bindings.types.Implementation.model_validate(said)
     server.instructions = promises.catalog.instructions if contract.instructions is None else contract.instructions
     made: Server = server
     return made

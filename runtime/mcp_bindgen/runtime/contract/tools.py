@@ -6,11 +6,10 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from .. import jsonrpc
-from ..vocabulary import CALL_TOOL, LIST_TOOLS
+from ..core import jsonrpc
+from .call_arguments import ABSENT
 from .errors import BrokenPromise, InvalidArguments, ToolError
 from .feature import Feature, is_several, text_block
-from .given import ABSENT
 from .promises import Promise
 from .results import structured_content
 
@@ -24,7 +23,7 @@ class Tools(Feature):
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
         """Answers `tools/list`."""
-        return self.listing(LIST_TOOLS, "tools", params)
+        return self.listing("tools/list", "tools", params)
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         """Answers `tools/call`.
@@ -37,7 +36,7 @@ class Tools(Feature):
         try:
             answer = await promise.keep(self._arguments(promise, params.arguments or {}), ctx)
         except ToolError as error:
-            return self.typed(CALL_TOOL, {"content": [text_block(error.text)], "isError": True})
+            return self.typed("tools/call", {"content": [text_block(error.text)], "isError": True})
         return self._result(promise, answer)
 
     def _arguments(self, promise: Promise, wire: dict[str, Any]) -> Any:
@@ -52,7 +51,7 @@ class Tools(Feature):
             raise
 
     def _result(self, promise: Promise, answer: Any) -> Any:
-        result = self.given(CALL_TOOL, answer)
+        result = self.given("tools/call", answer)
         if result is not None:
             structured = structured_content(result)
             if getattr(result, "content", None) is not None and not result.is_error:
@@ -62,8 +61,8 @@ class Tools(Feature):
             text = _json(promise, answer)
             structured = from_json(text)
             _check(promise, structured)
-            return self.typed(CALL_TOOL, {"content": [text_block(text)], "structuredContent": structured})
-        return self.typed(CALL_TOOL, {"content": _content(promise, answer)})
+            return self.typed("tools/call", {"content": [text_block(text)], "structuredContent": structured})
+        return self.typed("tools/call", {"content": _content(promise, answer)})
 
 
 def _json(promise: Promise, answer: Any) -> str:

@@ -2,23 +2,23 @@
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy
+from ..core.lazy import lazy
 
 if TYPE_CHECKING:
     from .client.transport import http
     from .server.app import HttpApp
-    from .server.event_store import EventStore, MemoryEventStore
-    from .server.sqlite_store import SqliteEventStore
+    from .server.event_store.base import EventStore, MemoryEventStore
+    from .server.event_store.sqlite import SqliteEventStore
 
 __all__ = ["EventStore", "HttpApp", "MemoryEventStore", "SqliteEventStore", "http"]
 
 __getattr__ = lazy(
     __name__,
     {
-        "EventStore": "server.event_store",
+        "EventStore": "server.event_store.base",
         "HttpApp": "server.app",
-        "MemoryEventStore": "server.event_store",
-        "SqliteEventStore": "server.sqlite_store",
+        "MemoryEventStore": "server.event_store.base",
+        "SqliteEventStore": "server.event_store.sqlite",
         "http": "client.transport",
     },
 )

@@ -10,8 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import HeaderMismatch
-from ..guards import is_array, is_object
+from ..core.json_types import is_array, is_object
 
 ANNOTATION = "x-mcp-header"
 """The keyword of JSON Schema by which a tool asks for a header."""
@@ -35,6 +34,10 @@ _MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternPro
 _OTHERS = {*_ONE, *_LISTS, *_MAPS}
 
 Path = tuple[str, ...]
+
+
+class HeaderMismatch(Exception):
+    """Headers that are missing, malformed or at odds with the body."""
 
 
 def is_plain(value: str) -> bool:

@@ -1,1 +1,1 @@
-"""The client's side: a transport in which every message is a request of its own."""
+"""The client's side of HTTP: Streamable HTTP (`transport`), and the older HTTP with SSE (`legacy_sse`)."""

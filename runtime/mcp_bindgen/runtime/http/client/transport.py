@@ -1,29 +1,27 @@
 """The client's side of Streamable HTTP (MCP 2025-03-26 and later, "Transports": Streamable HTTP).
 
 Every message is a POST of its own. What answers a request is one JSON document or a stream of events. Where there are
-sessions, a stream that breaks off is resumed, and a stream for what the server has to say by itself is kept open.
+sessions, a stream that breaks off is resumed, and a stream for what the server sends unasked is kept open.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import ssl
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cache
+from contextlib import asynccontextmanager
 
 import anyio
 import httpx2
 from anyio.abc import TaskGroup
 
-from ...errors import ConnectionClosed, SessionLost
-from ...groups import beside
-from ...transport import MAX_MESSAGE, Lost, Outgoing
-from ...vocabulary import INITIALIZED
-from .conversation import Conversation
-from .endpoint import Endpoint
-from .listener import Incoming
+from ...core.errors import ConnectionClosed
+from ...core.transport import MAX_MESSAGE, Lost, Outgoing
+from ...tasks import background_tasks
+from ._endpoint import Endpoint, open_endpoint
+from ._exchange import HttpExchange
+from ._stream_reader import Incoming
+from .header_mirror import HeaderMirror
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -32,16 +30,6 @@ IN_FLIGHT = 100
 
 _UNREAD = 16  # batches that wait to be received
 _FAREWELL = 2.0  # seconds for the server to take note that a session is over
-_IDLE = 4.0  # seconds that a connection is kept; many servers close it after 5, which must not happen while we send
-
-
-@dataclass(eq=False)
-class _Asked:
-    """A request whose answer is awaited."""
-
-    message: Outgoing
-    id: int
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
 class HttpClientTransport:
@@ -55,29 +43,26 @@ class HttpClientTransport:
         in_flight: How many requests are with the server at the same time.
 
     Attributes:
-        has_headers: That headers of messages are sent.
+        mirror: Makes what keeps track of the headers that are sent.
     """
 
-    has_headers = True
+    mirror = HeaderMirror
 
     def __init__(self, endpoint: Endpoint, tasks: TaskGroup, in_flight: int = IN_FLIGHT) -> None:
-        self._conversation = Conversation(endpoint, self._deliver)
+        self._exchange = HttpExchange(endpoint, self._deliver)
         self._tasks = tasks
         self._slots = anyio.Semaphore(in_flight, fast_acquire=True)
-        self._inbox, self._arrived = anyio.create_memory_object_stream[Sequence[Incoming]](_UNREAD)
-        self._asked: dict[int, _Asked] = {}
-        self._listening = anyio.CancelScope()
+        self._inbox = asyncio.Queue[Sequence[Incoming]](_UNREAD)
+        self._pending: dict[int, tuple[Outgoing, anyio.TaskHandle[None]]] = {}
+        self._listening: anyio.TaskHandle[None] | None = None
         self._open = True
 
     async def receive(self) -> Sequence[Incoming]:
-        """The next messages; an empty sequence only when this side has closed."""
-        try:
-            return await self._arrived.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            return ()
+        """Receive the next messages; an empty sequence only when this side has closed."""
+        return await self._inbox.get() if self._open else ()
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Sends messages; waits until the server has taken those that are no requests.
+        """Send messages; wait until the server has taken those that are no requests.
 
         What becomes of a request is told by `receive`. That the server does not take another message is only logged.
 
@@ -89,90 +74,79 @@ class HttpClientTransport:
                 raise ConnectionClosed("the connection is closed")
             message = data if isinstance(data, Outgoing) else Outgoing(data)
             if message.id is not None:
-                asked = self._asked[message.id] = _Asked(message, message.id)
-                self._tasks.start_soon(self._ask, asked)
+                task = self._tasks.create_task(self._ask(message, message.id))
+                self._pending[message.id] = message, task
             elif message.cancels is not None:
-                await self._take_back(message, message.cancels)
+                await self._cancel(message, message.cancels)
             else:
                 await self._tell(message)
 
     async def close(self) -> None:
-        """Hangs up, and says goodbye if there is a session."""
+        """Hang up, and say goodbye if there is a session."""
         if not self._open:
             return
         self._open = False
-        for asked in self._asked.values():
-            asked.scope.cancel()
-        self._listening.cancel()
-        self._inbox.close()
+        for _, task in self._pending.values():
+            task.cancel()
+        self._stop_listening()
+        if self._inbox.full():
+            self._inbox.get_nowait()
+        self._inbox.put_nowait(())  # wakes who receives
         with anyio.move_on_after(_FAREWELL, shield=True):
             try:
-                await self._conversation.leave()
+                await self._exchange.leave()
             except ConnectionClosed as error:
                 log.debug("the session was not ended: %s", error)
-        self._arrived.close()
 
-    async def _ask(self, asked: _Asked) -> None:
-        """Sends a request and passes on what answers it, or else why nothing does."""
-        with asked.scope:
-            try:
-                async with self._slots:
-                    await self._conversation.ask(asked.message, asked.id)
-            except Exception as error:
-                self._lose(asked, error)
-        if self._asked.get(asked.id) is asked:
-            del self._asked[asked.id]
+    async def _ask(self, message: Outgoing, id_: int) -> None:
+        """Send a request; pass on what answers it, or else why nothing does."""
+        try:
+            async with self._slots:
+                await self._exchange.ask(message, id_)
+        except Exception as error:
+            self._note_session()
+            await self._deliver([Lost(id_, error)])
+        finally:
+            self._pending.pop(id_, None)
 
     async def _tell(self, message: Outgoing) -> None:
-        """Sends what is not answered."""
+        """Send what is not answered."""
         try:
-            await self._conversation.tell(message)
+            await self._exchange.tell(message)
         except Exception as error:
             log.warning("a message was not taken: %s", error)
-            self._lose(None, error)
+            self._note_session()
             return
-        if message.method is not None and message.method.name == INITIALIZED:
-            self._listening.cancel()
-            self._listening = anyio.CancelScope()
-            self._tasks.start_soon(self._listen, self._listening, message.headers)
+        if message.opens_stream:
+            self._stop_listening()
+            self._listening = self._tasks.create_task(self._listen(message.headers))
 
-    async def _listen(self, scope: anyio.CancelScope, headers: Mapping[str, str]) -> None:
-        """Hears what the server has to say by itself."""
-        with scope:
-            try:
-                await self._conversation.listen(headers)
-            except Exception as error:
-                log.debug("there is no stream to listen to: %s", error)
-                self._lose(None, error)
-
-    async def _take_back(self, message: Outgoing, id_: int) -> None:
-        """Cancels a request: by hanging up, and by saying so where hanging up alone does not mean it."""
-        asked = self._asked.get(id_)
-        if not (message if asked is None else asked.message).self_contained:
+    async def _cancel(self, message: Outgoing, id_: int) -> None:
+        """Cancel a request: by hanging up, and by saying so where hanging up alone does not mean it."""
+        request, task = self._pending.get(id_, (message, None))
+        if not request.self_contained:
             await self._tell(message)
-        if asked is not None:
-            asked.scope.cancel()
+        if task is not None:
+            task.cancel()
 
-    def _lose(self, asked: _Asked | None, error: Exception) -> None:
-        """Tells who waits for a request that it has failed, and everybody if the session is over."""
-        lost: list[Incoming] = []
-        if asked is not None and self._asked.pop(asked.id, None) is not None:
-            lost.append(Lost(asked.id, error))
-        if isinstance(error, SessionLost) and self._conversation.forgotten:
+    async def _listen(self, headers: Mapping[str, str]) -> None:
+        try:
+            await self._exchange.listen(headers)
+        except Exception as error:
+            log.debug("there is no stream to listen to: %s", error)
+
+    def _note_session(self) -> None:
+        """Stop listening once the server has forgotten the session; requests still await their own responses."""
+        if self._exchange.forgotten:
+            self._stop_listening()
+
+    def _stop_listening(self) -> None:
+        if self._listening is not None:
             self._listening.cancel()
-            for other in [other for other in self._asked.values() if not other.message.self_contained]:
-                del self._asked[other.id]
-                other.scope.cancel()
-                lost.append(Lost(other.id, SessionLost(str(error))))
-        if lost:
-            self._tasks.start_soon(self._deliver, lost)
 
     async def _deliver(self, messages: Sequence[Incoming]) -> None:
-        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody receives any longer
-            try:
-                self._inbox.send_nowait(messages)
-            except anyio.WouldBlock:
-                await self._inbox.send(messages)
+        if self._open:
+            await self._inbox.put(messages)
 
 
 @asynccontextmanager
@@ -185,7 +159,7 @@ async def http(
     client: httpx2.AsyncClient | None = None,
     in_flight: int = IN_FLIGHT,
 ) -> AsyncGenerator[HttpClientTransport]:
-    """Speaks Streamable HTTP with a server; it is connected to when there is something to send.
+    """Speak Streamable HTTP with a server; it is connected to when there is something to send.
 
     Args:
         url: The server's endpoint, such as `http://localhost:8000/mcp`.
@@ -200,21 +174,9 @@ async def http(
     Raises:
         ConnectionClosed: The URL or a header is none.
     """
-    async with AsyncExitStack() as stack:
-        if client is None:
-            limits = httpx2.Limits(max_keepalive_connections=in_flight, keepalive_expiry=_IDLE)
-            client = await stack.enter_async_context(httpx2.AsyncClient(verify=_certificates(), limits=limits))
-        endpoint = Endpoint(url, client, headers or {}, timeout, limit)
-        stack.enter_context(endpoint.discreet())
-        async with beside() as tasks:
-            transport = HttpClientTransport(endpoint, tasks, in_flight)
-            try:
-                yield transport
-            finally:
-                await transport.close()
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    """Whom to trust; reading that takes longer than everything else that a connection needs."""
-    return httpx2.create_ssl_context()
+    async with open_endpoint(url, client, headers, timeout, limit, in_flight) as endpoint, background_tasks() as tasks:
+        transport = HttpClientTransport(endpoint, tasks, in_flight)
+        try:
+            yield transport
+        finally:
+            await transport.close()

@@ -12,16 +12,16 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from ... import jsonrpc, metadata, stateful
-from ...errors import ProtocolError
-from ...guards import is_object
-from ...server import Server, Service, lifespans
-from ...subscriptions import Subscription, audience
-from ...transport import MAX_MESSAGE
-from .asgi import TEXT, Call, Gone, Unusable
-from .event_store import EventStore, MemoryEventStore
+from ...core.envelope import read_envelopes
+from ...core.errors import PARSE_ERROR, ProtocolError
+from ...core.transport import MAX_MESSAGE
+from ...endpoint.server import Server, Service, lifespans
+from ...eras.stateless.request_meta import may_state_version, stated_version
+from ...eras.stateless.subscriptions import Subscription, audience
+from .call import TEXT, Call, Gone, Unusable
+from .event_store.base import EventStore, MemoryEventStore
 from .exchange import VERSION, Exchanges
-from .guard import LOOPBACK, Guard
+from .origin_policy import LOOPBACK, Guard
 from .sessions import HttpSessions
 
 log = logging.getLogger("mcp_bindgen")
@@ -91,16 +91,15 @@ class HttpApp:
             LOOPBACK if allowed_origins is None else allowed_origins,
         )
         service = Service(servers)
-        words = service.vocabularies.values()
-        self._stateless = {one.revision for one in words if one.stateless}
+        revisions = [dispatcher.revision for dispatcher in service.dispatchers.values()]
+        self._stateless = {revision.name: revision for revision in revisions if revision.era.stands_alone}
         self._exchanges = Exchanges(service, keep_alive)
         self._most, self._busy = max_requests, 0
         self._sessions: HttpSessions | None = None
-        if len(self._stateless) < len(words):
+        if len(self._stateless) < len(revisions):
             self._sessions = HttpSessions(
                 service,
                 store=store or MemoryEventStore(),
-                polls=stateful.polls,
                 max_sessions=max_sessions,
                 max_streams=max_streams,
                 idle=idle,
@@ -189,13 +188,14 @@ class HttpApp:
         alone = _SESSION not in call.headers
         if alone and call.header(VERSION) in self._stateless:
             return True
-        if not metadata.may_state_version(body):
+        revision = next(iter(self._stateless.values()))
+        if not may_state_version(revision, body):
             return False
         try:
-            message = jsonrpc.parse(body)
-        except ProtocolError:
-            return alone
-        return is_object(message) and metadata.stated_version(message) is not None
+            envelopes, is_batch = read_envelopes(body)
+        except ProtocolError as error:
+            return alone and error.code == PARSE_ERROR
+        return not is_batch and stated_version(revision, envelopes[0]) is not None
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """The lifespan protocol of ASGI."""

@@ -8,43 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import anyio
-
-from ... import jsonrpc, metadata
-from ...calls import Link
-from ...coroutines import is_being_cancelled, resume, within
-from ...errors import (
-    HEADER_MISMATCH,
-    INTERNAL_ERROR,
-    METHOD_NOT_FOUND,
-    MISSING_CLIENT_CAPABILITY,
-    UNSUPPORTED_VERSION,
-    ConnectionClosed,
-    HeaderMismatch,
-    MethodNotFound,
-    ProtocolError,
-)
-from ...events import Event, Notified, Rejected, Requested
-from ...guards import is_object
-from ...jsonrpc import RequestId
-from ...methods import Notification
-from ...peer import Peer
-from ...server import Service
-from ...vocabulary import CALL_TOOL
-from ..headers import decode
-from .asgi import Call, event
-from .tools import ToolSchemas
-
-log = logging.getLogger("mcp_bindgen")
+from ...core import jsonrpc
+from ...core.envelope import RequestId, invalid, read_envelopes
+from ...core.errors import METHOD_NOT_FOUND, PARSE_ERROR, ConnectionClosed, MethodNotFound, ProtocolError
+from ...core.events import Event, Notified, Rejected, Requested
+from ...core.json_types import is_object
+from ...core.methods import Notification
+from ...core.peer import Peer
+from ...core.revision import Dispatcher, Handler, Revision
+from ...core.routing import Route
+from ...endpoint.execution import execute
+from ...endpoint.server import Service
+from ...eras.stateless.request_meta import separated, stated_version
+from ...tasks import resume, within
+from ..headers import HeaderMismatch, decode
+from .call import Call, event
+from .header_validation import ArgumentSchemas
 
 VERSION = b"mcp-protocol-version"
 
-_STATUS = {METHOD_NOT_FOUND: 404, HEADER_MISMATCH: 400, MISSING_CLIENT_CAPABILITY: 400, UNSUPPORTED_VERSION: 400}
 _PATIENCE = 30.0  # seconds for a client to read what it is sent
 
 
@@ -122,98 +108,109 @@ class Exchanges:
     def __init__(self, service: Service, keep_alive: float) -> None:
         self._service = service
         self._keep_alive = keep_alive
-        self._words = {name: words for name, words in service.vocabularies.items() if words.stateless}
-        self._tools = ToolSchemas(service)
+        self._dispatchers = {
+            name: dispatcher for name, dispatcher in service.dispatchers.items() if dispatcher.revision.era.stands_alone
+        }
+        self._schemas = ArgumentSchemas(service)
 
     async def post(self, call: Call, body: bytes) -> None:
-        """Answers one message."""
-        peer = Peer("server", self._words, self._service.supported)
+        """Answer one message."""
+        peer = Peer("server", self._dispatchers, self._service.supported)
         found = next(iter(peer.receive(body)), None)
         if isinstance(found, Requested):
             await self._run(call, peer, found)
         elif isinstance(found, Rejected):
-            error = _clearer(call, body, found.error)
+            revision = peer.dispatcher.revision
+            error = _clearer(revision, call, body, found.error)
             reply = found.reply if error is found.error else jsonrpc.failure(found.id, error)
-            await call.respond(_STATUS.get(error.code, 400), reply or jsonrpc.failure(None, error))
+            await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         else:
-            await self._told(call, found)
+            await self._told(call, peer, found)
 
-    async def _told(self, call: Call, found: Event | None) -> None:
+    async def _told(self, call: Call, peer: Peer, found: Event | None) -> None:
         if not isinstance(found, Notified):
-            error = jsonrpc.invalid("over HTTP a message is a request or a notification")
+            error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
             return
         exchange = Exchange(call)
         await exchange.answer(202, b"")
-        try:
-            done = self._service.handler(found.vocabulary, found.route)(exchange, None, found.params)
-            if inspect.isawaitable(done):
-                await done
-        except Exception:
-            log.exception("the handler of %s failed", found.route.method.name)
+        await execute(self._service.handler, peer, exchange, found)
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
-        """Runs a handler; one that has to wait is cancelled when the client hangs up."""
+        """Run a handler; one that has to wait is cancelled when the client hangs up."""
         exchange = Exchange(call)
-        work = self._work(call, exchange, peer, asked)
-        with anyio.CancelScope() as scope:
-            try:
-                trap = work.send(None)
-            except StopIteration as done:
-                status, data = done.value
-            else:
-                watch = asyncio.create_task(self._watch(call, exchange, scope))
+
+        def find(dispatcher: Dispatcher, route: Route) -> Handler:
+            self._check(call, dispatcher.revision, route, asked.params)
+            handler = self._service.handler(dispatcher, route)
+            rule = getattr(route.method, "header_params", None)
+            if rule is None:
+                return handler
+
+            async def checked(link: Any, id_: RequestId | None, params: Any) -> Any:
                 try:
-                    status, data = await resume(work, trap)
-                finally:
-                    watch.cancel()
+                    await self._schemas.check(rule, dispatcher, link, params, call.headers)
+                except HeaderMismatch as error:
+                    raise _mismatch(dispatcher.revision, str(error)) from None
+                answer = handler(link, id_, params)
+                return await answer if inspect.isawaitable(answer) else answer
+
+            return checked
+
+        work = execute(find, peer, exchange, asked)
+        try:
+            trap = work.send(None)
+        except StopIteration as done:
+            data, error = done.value
+        else:
+            data, error = await self._while_connected(call, exchange, resume(work, trap))
+        if error is not None or data:
+            status = 200 if error is None else _status(asked.dispatcher.revision, error, 200)
             await exchange.answer(status, data)
 
-    async def _watch(self, call: Call, exchange: Exchange, scope: anyio.CancelScope) -> None:
-        """Waits for the client to hang up, and says something on silent streams."""
-        gone = asyncio.ensure_future(call.hung_up())
-        try:
-            while not gone.done():
-                await asyncio.wait([gone], timeout=self._keep_alive or None)
-                if not gone.done() and exchange.streaming:
-                    await exchange.write(b":\n\n")
-        except ConnectionClosed:
-            pass
-        finally:
-            gone.cancel()
-        scope.cancel()
+    async def _while_connected(self, call: Call, exchange: Exchange, work: Any) -> Any:
+        """Await work, which is cancelled when the client hangs up; says something on silent streams meanwhile."""
+        task = asyncio.current_task()
+        assert task is not None
+        gone = False
 
-    async def _work(self, call: Call, exchange: Exchange, peer: Peer, asked: Requested) -> tuple[int, bytes]:
-        """The HTTP status and the JSON-RPC message that answer a request."""
-        name = asked.route.method.name
+        async def watch() -> None:
+            nonlocal gone
+            hanging_up = asyncio.ensure_future(call.hung_up())
+            try:
+                while not hanging_up.done():
+                    await asyncio.wait([hanging_up], timeout=self._keep_alive or None)
+                    if not hanging_up.done() and exchange.streaming:
+                        await exchange.write(b":\n\n")
+            except ConnectionClosed:
+                pass
+            finally:
+                hanging_up.cancel()
+            gone = True
+            task.cancel()
+
+        watching = asyncio.create_task(watch())
         try:
-            await self._check(call, exchange, asked)
-            answer = self._service.handler(asked.vocabulary, asked.route)(exchange, asked.id, asked.params)
-            return 200, peer.respond(asked.id, await answer if inspect.isawaitable(answer) else answer)
-        except ProtocolError as error:
-            with suppress(ValueError):
-                return _STATUS.get(error.code, 200), peer.fail(asked.id, error)
-            log.exception("the error that the handler of %s raised cannot be written", name)
+            return await work
         except asyncio.CancelledError:
-            if is_being_cancelled():
+            if not gone or task.uncancel():  # somebody else cancels this task, too
                 raise
-            log.exception("what the handler of %s was waiting for is cancelled", name)
-        except Exception:
-            log.exception("the handler of %s failed", name)
-        return 200, peer.fail(asked.id, ProtocolError(INTERNAL_ERROR, "Internal error"))
+            return b"", None
+        finally:
+            watching.cancel()
 
-    async def _check(self, call: Call, link: Link, asked: Requested) -> None:
-        """Holds the headers against the body: whoever looked at one must have seen the other."""
-        method: Any = asked.route.method
-        _same(call, VERSION, asked.vocabulary.revision)
-        _same(call, b"mcp-method", method.name)
-        if method.named_by is not None:
-            header = call.header(b"mcp-name")
-            params, _ = metadata.apart(asked.params)
-            if header is None or decode(header) != getattr(params, method.named_by):
-                raise HeaderMismatch("Mcp-Name " + ("is missing" if header is None else "differs from the body"))
-        if method.name == CALL_TOOL:
-            await self._tools.check(asked.vocabulary, link, asked.params, call.headers)
+    def _check(self, call: Call, revision: Revision, route: Route, params: Any) -> None:
+        """Hold the headers against the body: whoever looked at one must have seen the other."""
+        try:
+            _same(call, VERSION, revision.name)
+            _same(call, b"mcp-method", route.method.name)
+            named_by = getattr(route.method, "named_by", None)
+            if named_by is not None:
+                header = call.header(b"mcp-name")
+                if header is None or decode(header) != getattr(separated(params)[0], named_by):
+                    raise HeaderMismatch("Mcp-Name " + ("is missing" if header is None else "differs from the body"))
+        except HeaderMismatch as error:
+            raise _mismatch(revision, str(error)) from None
 
 
 def _same(call: Call, name: bytes, wanted: str) -> None:
@@ -225,16 +222,29 @@ def _same(call: Call, name: bytes, wanted: str) -> None:
         raise HeaderMismatch(f"{shown} is missing" if header is None else f"{shown} differs from the body")
 
 
-def _clearer(call: Call, body: bytes, error: ProtocolError) -> ProtocolError:
-    """What a body says of its revision, and what the header says, matter more than other faults."""
+def _mismatch(revision: Revision, reason: str, data: Any = None) -> ProtocolError:
+    return ProtocolError(revision.errors["HEADER_MISMATCH"], f"Header mismatch: {reason}", data)
+
+
+def _status(revision: Revision, error: ProtocolError, other: int) -> int:
+    """Return the HTTP status of an error: 404 for unknown methods, 400 for the protocol's own errors."""
+    if error.code == METHOD_NOT_FOUND:
+        return 404
+    return 400 if error.code in revision.errors.values() else other
+
+
+def _clearer(revision: Revision, call: Call, body: bytes, error: ProtocolError) -> ProtocolError:
+    """Return the more important error: what a body says of its revision must be what the header says."""
     header = call.header(VERSION)
     try:
-        message = jsonrpc.parse(body)
-    except ProtocolError:
-        return error
+        envelopes, is_batch = read_envelopes(body)
+    except ProtocolError as unreadable:
+        if unreadable.code == PARSE_ERROR:
+            return error
+        envelopes, is_batch = [], False
     if header is None:
-        return HeaderMismatch("MCP-Protocol-Version is missing", error.data if is_object(error.data) else None)
-    stated = metadata.stated_version(message) if is_object(message) else None
+        return _mismatch(revision, "MCP-Protocol-Version is missing", error.data if is_object(error.data) else None)
+    stated = stated_version(revision, envelopes[0]) if envelopes and not is_batch else None
     if isinstance(stated, str) and header != stated:
-        return HeaderMismatch("the versions differ")
+        return _mismatch(revision, "the versions differ")
     return error

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import anyio
 from pydantic_core import from_json
 
-from ... import jsonrpc
-from ...errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
-from ...jsonrpc import RequestId
-from ...transport import Lost, Outgoing, Oversized
-from .event_store import Event, EventStore, Unfinished
+from ...core import jsonrpc
+from ...core.envelope import RequestId, invalid
+from ...core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
+from ...core.transport import Lost, Outgoing, Oversized
+from .event_store.base import Event, EventStore, Unfinished
 from .streams import STANDING, Stream
 
 log = logging.getLogger("mcp_bindgen")
@@ -154,7 +154,7 @@ class SessionTransport:
         """
         for id_ in ids:
             if id_ in self._routes:
-                raise jsonrpc.invalid(f"the id {id_!r} is in use")
+                raise invalid(f"the id {id_!r} is in use")
         if self._room.free <= 0:
             return None
         self._room.free -= 1

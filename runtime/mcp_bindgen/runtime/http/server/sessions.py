@@ -5,21 +5,20 @@ Here are the rules of HTTP. `registry` has the sessions, each of which is served
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 
-from ... import jsonrpc
-from ...errors import INVALID_REQUEST, ProtocolError
-from ...server import Service
-from ...stateful import memory
-from ...transport import MAX_MESSAGE
-from .asgi import EVENTS, JSON, Call
-from .event_store import EventStore
-from .posted import Posted, posted
-from .registry import LATER, OpenSession, Refusal, Registry
+from ...core import jsonrpc
+from ...core.errors import INVALID_REQUEST, ProtocolError
+from ...core.transport import MAX_MESSAGE
+from ...endpoint.server import Service
+from .call import EVENTS, JSON, Call
+from .envelope import Posted, posted
+from .event_store.base import EventStore
+from .session_registry import LATER, OpenSession, Refusal, Registry, snapshot
 from .session_transport import Room
 from .streams import STANDING, Stream, finish, place_of, pour
 
@@ -33,7 +32,6 @@ class HttpSessions:
     Args:
         service: The servers.
         store: Keeps events, so that clients can come back to a stream; a durable one keeps sessions, too.
-        polls: Whether clients of a revision take an event without data and come back to a stream that was closed.
         max_sessions: How many sessions may be open at once.
         max_streams: How many streams there may be at once: requests that are handled, and connections that listen.
         idle: Seconds without a request, a message or an open connection after which a session ends.
@@ -49,7 +47,6 @@ class HttpSessions:
         service: Service,
         *,
         store: EventStore | None = None,
-        polls: Callable[[str], bool] = lambda revision: False,
         max_sessions: int = 1000,
         max_streams: int = 10_000,
         idle: float = 1800.0,
@@ -59,14 +56,14 @@ class HttpSessions:
         retry: int = 1000,
         patience: float = 30.0,
     ) -> None:
-        self._revisions = list(service.vocabularies)
+        self._revisions = list(service.dispatchers)
         self._store = store
         self._keep_alive = keep_alive
         self._quick = quick
         self._retry = retry
         self._patience = patience
         self._room = Room(max_streams)
-        self._registry = Registry(service, store, polls, most=max_sessions, room=self._room, limit=limit, idle=idle)
+        self._registry = Registry(service, store, most=max_sessions, room=self._room, limit=limit, idle=idle)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -139,9 +136,9 @@ class HttpSessions:
             raise Refusal(400, error) from None
         new = said.introduces and call.header(SESSION) is None
         session = self._registry.begin(call.principal) if new else await self._find(call)
-        words = session.session.terms.vocabulary
-        if said.batch and not words.batches:
-            raise Refusal(400, f"batches are not part of revision {words.revision}")
+        revision = session.session.negotiated.dispatcher.revision
+        if said.batch and not revision.batches:
+            raise Refusal(400, f"batches are not part of revision {revision}")
         try:
             with session.visit():
                 if said.ids:
@@ -151,7 +148,7 @@ class HttpSessions:
                     await session.transport.settle(said.cancelled)
                     await call.respond(202)
         finally:
-            if new and memory(session.session) is None:
+            if new and snapshot(session.session) is None:
                 await self._registry.end(session)
 
     async def _converse(self, call: Call, session: OpenSession, body: bytes, said: Posted, new: bool) -> None:
@@ -174,7 +171,7 @@ class HttpSessions:
                 await stream.first()
             answer = stream.sole_answer()
             if answer is not None:
-                introduced = not new or memory(session.session) is not None
+                introduced = not new or snapshot(session.session) is not None
                 with anyio.move_on_after(self._patience):
                     await call.respond(200, answer, headers=headers if introduced else ())
             else:

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import anyio
 from pydantic_core import to_json
 
-from ...jsonrpc import RequestId
-from .asgi import Call, event
-from .event_store import Event, EventStore
+from ...core.envelope import RequestId
+from .call import Call, event
+from .event_store.base import Event, EventStore
 
 T = TypeVar("T")
 

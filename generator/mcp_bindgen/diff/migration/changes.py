@@ -1,0 +1,406 @@
+"""What became of everything that the old bindings offer, by the names that code uses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from mcp_bindgen.protocol import calls, naming
+from mcp_bindgen.protocol.model import Field, Method, Ref, Sender, Type, Union
+from mcp_bindgen.protocol.text import describe
+
+from ..finding import Comparison, Finding, Message
+from ..match import match
+from ..reach import OTHER, answers
+from ..rules import RULES
+from .assignable import Assignable
+from .bindings import RECEIVERS, SENDERS, Bindings, Parameter
+from .causes import Causes
+from .names import new_names
+
+Kind = Literal["gone", "renamed", "changed", "needed"]
+
+
+def _never(type: Type) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happened to a name, a field, a handler or a call.
+
+    Attributes:
+        kind: What, in a word; `needed` is something that must be given now.
+        rule: The rule of the finding behind it.
+        subject: What that finding is about.
+        old: What it was in Python, in a few words.
+        new: What it is; empty for what is gone.
+        hint: What to do about it.
+        fingerprint: The fingerprint of the finding; empty where the comparison has none of its own for it.
+        tolerates: Whether code whose value is of a type has nothing to change.
+    """
+
+    kind: Kind
+    rule: str
+    subject: str
+    old: str
+    new: str
+    hint: str
+    fingerprint: str = ""
+    tolerates: Callable[[Type], bool] = field(default=_never, compare=False)
+
+
+class Changes:
+    """The changes between the bindings of two revisions.
+
+    Attributes:
+        old: The old bindings.
+        of: Name -> what became of it: `types.Tool`, `types.Tool.title` where it is read, `types.Tool(title=)` where it
+            is given, `Client.call_tool`, `Client.call_tool(name=)`, `Client.call_tool(0)` by its position.
+        needed: Class or call -> the arguments that it needs now and did not need before.
+        positional: Call -> its arguments that may be given by position.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        matches = match(comparison.old, comparison.new)
+        self.old, self._new = Bindings(comparison.old), Bindings(comparison.new)
+        self._names = new_names(comparison.old, comparison.new, matches)
+        self._causes = Causes(comparison, matches, self._names)
+        self._field_names = {one.subject: one.old for one in comparison.findings if one.rule == "field-renamed"}
+        classes = {old: self._new.class_of(new) for old, new in self._names.items()}
+        self._accepts = Assignable(comparison.new, comparison.old, lambda new, old: classes.get(old) == new).covers
+        self._returns = Assignable(comparison.old, comparison.new, lambda old, new: classes.get(old) == new).covers
+        self.of: defaultdict[str, list[Change]] = defaultdict(list)
+        self.needed: defaultdict[str, dict[str, Change]] = defaultdict(dict)
+        self.positional: dict[str, list[str]] = {}
+        for definition in comparison.old.definitions:
+            self._definition(definition)
+            self._fields(definition)
+        for name, method in self.old.calls.items():
+            self._call(name, method, SENDERS[name.partition(".")[0]])
+        for name, (method, walk) in self.old.walks.items():
+            self._walk(name, method, walk, SENDERS[name.partition(".")[0]])
+        for name, method in self.old.handlers.items():
+            self._handler(name, method, RECEIVERS[name.partition(".")[0]])
+        for params, method in self.old.questions.items():
+            self._question(params, method)
+        for name, method in self.old.methods.items():
+            self._constant(name, method)
+        for name in self.old.errors:
+            self._error(name)
+
+    def _add(
+        self,
+        name: str,
+        kind: Kind,
+        cause: Finding | None,
+        default: tuple[str, str],
+        words: tuple[str, str],
+        tolerates: Callable[[Type], bool] = _never,
+    ) -> None:
+        """Add what `cause` did to `name`; the rule and the subject of `default` stand in where no cause is known."""
+        self.of[name].append(_change(kind, cause, default, words, tolerates))
+
+    # --- types --------------------------------------------------------------------------------------------------
+
+    def _definition(self, definition: str) -> None:
+        name, cause, heir = f"types.{definition}", self._causes.of_name(definition), self._names.get(definition)
+        old, new = self.old.protocol.definitions[definition], self._new.protocol.definitions.get(definition)
+        if heir is None and new is None:
+            self._add(name, "gone", cause, ("definition-removed", definition), (definition, ""))
+        elif heir is not None and heir != definition:
+            self._add(name, "renamed", cause, ("definition-renamed", definition), (definition, heir))
+        elif new is not None:
+            words = self._words(old.type, new.type)
+            classes = self.old.class_of(definition), self._new.class_of(definition)
+            if heir is None:
+                self._add(name, "changed", cause, ("definition-redefined", definition), words)
+            elif (classes[0] is None) != (classes[1] is None) or (
+                classes == (None, None) and not self._equal(old.type, new.type)
+            ):
+                self._add(name, "changed", self._causes.of_type(definition), ("type-changed", definition), words)
+
+    def _fields(self, definition: str) -> None:
+        heir = self._names.get(definition)
+        is_class = heir is not None and self._new.class_of(heir) is not None
+        olds, heirs = self.old.fields(definition), self._successors(definition)
+        for old in olds:
+            new = heirs.get(old.field.wire)
+            cause = None if is_class else self._causes.of_name(definition)
+            fits = new is not None and self._returns(old.whole, new.whole)
+            self._member(f"types.{definition}.{old.name}", definition, definition, old, new, fits, cause=cause)
+        if is_class:
+            self._parameters(f"types.{definition}", definition, definition, olds, list(heirs.values()))
+
+    def _parameters(
+        self, name: str, definition: str, subject: str, olds: list[Parameter], news: list[Parameter]
+    ) -> list[tuple[Parameter, Parameter | None]]:
+        """Add what became of the arguments of a constructor or of a call; give each old one with the new one."""
+        wires = {wire: new.field.wire for wire, new in self._successors(definition).items()}
+        by_wire = {new.field.wire: new for new in news}
+        pairs = [(old, by_wire.get(wires.get(old.field.wire, old.field.wire))) for old in olds]
+        for old, new in pairs:
+            accepts = partial(self._accepts, new.whole) if new is not None else _never
+            self._member(f"{name}({old.name}=)", definition, subject, old, new, accepts(old.type), accepts)
+        optional = {new.field.wire: old.may_omit for old, new in pairs if new is not None}
+        for new in news:
+            if new.may_omit or not optional.get(new.field.wire, True):
+                continue
+            was = next((old.field for old, other in pairs if other is new), None)
+            rule = "field-became-required" if was is not None else "field-added-required"
+            cause = self._causes.of_member(definition, new.field.wire)
+            default = rule, f"{subject}.{new.field.wire}"
+            self.needed[name][new.name] = _change("needed", cause, default, self._field_words(was, new.field))
+        return pairs
+
+    def _member(
+        self,
+        name: str,
+        definition: str,
+        subject: str,
+        old: Parameter,
+        new: Parameter | None,
+        fits: bool,
+        tolerates: Callable[[Type], bool] = _never,
+        cause: Finding | None = None,
+    ) -> None:
+        wire, subject = (new or old).field.wire, f"{subject}.{old.field.wire}"
+        cause = cause or self._causes.of_member(definition, wire, new.field.type if new is not None else None)
+        if new is None:
+            rule = f"field-removed-{'required' if old.field.required else 'optional'}"
+            self._add(name, "gone", cause, (rule, subject), (old.name, ""))
+        elif new.name != old.name:
+            self._add(name, "renamed", cause, ("field-renamed", subject), (old.name, new.name))
+        elif not fits:
+            words = self._field_words(old.field, new.field)
+            self._add(name, "changed", cause, ("type-changed", subject), words, tolerates)
+
+    def _successors(self, definition: str) -> dict[str, Parameter]:
+        """Old wire name -> what a member is now, for those that still exist."""
+        found: dict[str, Parameter] = {}
+        for new in self._new.fields(self._names[definition]) if definition in self._names else ():
+            subjects = self._causes.members(definition, new.field.wire)
+            was = next((self._field_names[one] for one in subjects if one in self._field_names), new.field.wire)
+            found[was] = new
+        return found
+
+    # --- calls --------------------------------------------------------------------------------------------------
+
+    def _call(self, name: str, method: Method, sender: Sender) -> None:
+        olds = self.old.arguments(method)
+        self.positional[name] = _positional(method, olds)
+        heir = self._heir(method, sender=sender)
+        if heir is None:
+            self._gone(name, method, sender)
+            return
+        news = self._new.arguments(heir)
+        self._renamed(name, method, calls.call_name(heir))
+        if method.carrier != heir.carrier:
+            message = _message(method, sender)
+            cause = self._causes.of_message(message)
+            self._add(name, "changed", cause, ("message-carrier-changed", message), (method.carrier, heir.carrier))
+        self._guarded(name, method, heir, sender)
+        if not self._returns(method.result, heir.result):
+            self._answers(name, method, sender, self._words(method.result, heir.result))
+        params, subject = _name_of(method.params), f"{method.definition}.params"
+        if olds is not None and news is not None:
+            pairs = self._parameters(name, params or _name_of(heir.params), subject, olds, news)
+            for index, (_, new) in enumerate(pairs):
+                self._position(f"{name}({index})", subject, index, new, _positional(heir, news))
+            return
+        cause = self._causes.of_type(params)
+        if olds is not None or news is not None:
+            words = f"({', '.join(_names(olds))})", f"({', '.join(_names(news))})"
+            self._add(name, "changed", cause, ("type-changed", method.definition), words)
+        elif not self._accepts(heir.params, method.params):
+            words, accepts = self._words(method.params, heir.params), partial(self._accepts, heir.params)
+            self._add(f"{name}(params=)", "changed", cause, ("type-changed", subject), words, accepts)
+
+    def _position(self, name: str, subject: str, index: int, new: Parameter | None, places: list[str]) -> None:
+        """Add that an argument is not at its place any more."""
+        if new is not None and (new.name not in places or places.index(new.name) != index):
+            place = f"argument {places.index(new.name) + 1}" if new.name in places else "a keyword"
+            hint, subject = f"Give it by name: `{new.name}=`.", f"{subject}.{new.field.wire}"
+            self.of[name].append(Change("changed", "type-changed", subject, f"argument {index + 1}", place, hint))
+
+    def _guarded(self, name: str, method: Method, heir: Method, sender: Sender) -> None:
+        """Add that the other side, or this one, must declare more than before."""
+        old, new = method.capability(sender), heir.capability(sender)
+        if new is not None and new != old:
+            owner, _, path = new.partition(".")
+            cause = self._causes.at([f"{owner.capitalize()}Capabilities.{path}"])
+            subject, fingerprint = (cause.subject, cause.fingerprint) if cause else (_message(heir, sender), "")
+            hint = f"It needs the capability `{path}` of the {owner} now, and fails without it."
+            was = f"needs {old}" if old else "needs no capability"
+            self.of[name].append(Change("changed", "capability-added", subject, was, f"needs {new}", hint, fingerprint))
+
+    def _walk(self, name: str, method: Method, walk: calls.Walk, sender: Sender) -> None:
+        heir = self._heir(method, sender=sender)
+        new = calls.walk(self._new.protocol, heir) if heir is not None else None
+        if new is None:
+            self._gone(name, method, sender)
+        elif not self._renamed(name, method, new.name) and not self._returns(walk.item, new.item):
+            self._answers(name, method, sender, self._words(walk.item, new.item))
+
+    # --- handlers and constants ---------------------------------------------------------------------------------
+
+    def _handler(self, name: str, method: Method, receiver: Sender) -> None:
+        """Add what became of a handler; an override may say what it takes, `(params)`, and what it answers, `->`."""
+        heir = self._heir(method, receiver=receiver)
+        if heir is None:
+            self._gone(name, method, OTHER[receiver])
+            return
+        self._renamed(name, method, calls.handler_name(heir, receiver))
+        appears = (method.params is None) != (heir.params is None)
+        takes = _never if appears else partial(self._returns, narrow=heir.params)
+        if appears or not self._returns(method.params, heir.params):
+            cause = self._causes.of_type(_name_of(method.params)) or self._causes.of_type(method.definition)
+            words, default = self._words(method.params, heir.params), ("type-changed", f"{method.definition}.params")
+            self._add(f"{name}(params)", "changed", cause, default, words, takes)
+        if not self._accepts(_answer(heir), _answer(method)):
+            words = _words(_answer(method)), _words(_answer(heir))
+            self._answers(name, method, OTHER[receiver], words, "->", partial(self._accepts, _answer(heir)))
+
+    def _question(self, params: str, method: Method) -> None:
+        name, heir = f"Context.ask({params})", self._new.questions.get(self._names.get(params, ""))
+        if heir is None:
+            self._gone(name, method, "server", "ask")
+        elif not self._returns(method.result, heir.result):
+            self._answers(name, method, "server", self._words(method.result, heir.result))
+        if not self._new.questions:
+            self.of.setdefault("Context.ask", self.of[name][:1])
+
+    def _constant(self, name: str, method: Method) -> None:
+        """Add what became of a constant in `methods.py`."""
+        symbol, heir, sender = f"methods.{name}", self._heir(method), method.senders[0]
+        if heir is None:
+            self._gone(symbol, method, sender)
+            return
+        if self._renamed(symbol, method, naming.descriptor(heir.stub)):
+            return
+        plain = (method.senders, method.carrier) == (heir.senders, heir.carrier)
+        pairs = [(method.params, heir.params), (method.result, heir.result), (_answer(method), _answer(heir))]
+        if not plain or not all(self._equal(old, new) for old, new in pairs):
+            message = _message(method, sender)
+            cause = self._causes.at([message]) or self._causes.of_type(method.definition)
+            self._add(symbol, "changed", cause, ("type-changed", message), (_contract(method), _contract(heir)))
+
+    def _error(self, name: str) -> None:
+        """Add what became of a constant in `errors.py`."""
+        error, heir = self.old.errors[name], self._new.errors.get(name)
+        rule, subject = "error-code-removed", f"{(heir or error).code} {error.name}"
+        cause = self._causes.of_message(subject)
+        if heir is not None:
+            if heir.code != error.code:
+                words = str(error.code), str(heir.code)
+                self._add(f"errors.{name}", "changed", cause, ("error-code-renumbered", subject), words)
+            return
+        same = next((other for other, known in self._new.errors.items() if known.code == error.code), "")
+        self._add(f"errors.{name}", "renamed" if same else "gone", cause, (rule, subject), (name, same))
+
+    # --- messages -----------------------------------------------------------------------------------------------
+
+    def _heir(self, method: Method, sender: Sender | None = None, receiver: Sender | None = None) -> Method | None:
+        """Find a method in the new revision, if there that side sends it, or takes it."""
+        new = self._new.by_wire(method.name)
+        if new is None or (sender is not None and sender not in new.senders):
+            return None
+        return None if receiver is not None and new.senders == (receiver,) else new
+
+    def _renamed(self, name: str, method: Method, new: str) -> bool:
+        old = name.rpartition(".")[2]
+        if new != old:
+            cause = self._causes.of_name(method.definition)
+            self._add(name, "renamed", cause, ("definition-renamed", method.definition), (old, new))
+        return new != old
+
+    def _gone(self, name: str, method: Method, sender: Sender, stub: str = "") -> None:
+        message = _message(method, sender)
+        rule = "request-method-removed" if method.kind == "request" else "notification-removed"
+        cause = self._causes.of_message(message)
+        self._add(name, "gone", cause, (rule, message), (stub or name.rpartition(".")[2], ""))
+
+    def _answers(
+        self,
+        name: str,
+        method: Method,
+        sender: Sender,
+        words: tuple[str, str],
+        suffix: str = "",
+        tolerates: Callable[[Type], bool] = _never,
+    ) -> None:
+        message = _message(method, sender)
+        cause = self._causes.within(message) or self._causes.of_name(_name_of(method.result))
+        said = f"answers {words[0]}", f"answers {words[1]}"
+        self._add(f"{name}{suffix}", "changed", cause, ("type-changed", message), said, tolerates)
+
+    # --- types in words -----------------------------------------------------------------------------------------
+
+    def _equal(self, old: Type | None, new: Type | None) -> bool:
+        return self._accepts(new, old) and self._returns(old, new)
+
+    def _words(self, old: Type | None, new: Type | None) -> tuple[str, str]:
+        """Describe two types; what stands behind a name, where both have the same."""
+        words = _words(old), _words(new)
+        if old is None or new is None or words[0] != words[1]:
+            return words
+        behind = _words(self.old.protocol.resolve(old)), _words(self._new.protocol.resolve(new))
+        if behind[0] != behind[1]:
+            return behind
+        return f"{words[0]} of {self.old.protocol.revision}", f"{words[1]} of {self._new.protocol.revision}"
+
+    def _field_words(self, old: Field | None, new: Field) -> tuple[str, str]:
+        words = self._words(old.type if old is not None else None, new.type)
+        optional = ["" if one is None or one.required else ", optional" for one in (old, new)]
+        return (words[0] + optional[0] if old is not None else "", words[1] + optional[1])
+
+
+def _change(
+    kind: Kind,
+    cause: Finding | None,
+    default: tuple[str, str],
+    words: tuple[str, str],
+    tolerates: Callable[[Type], bool] = _never,
+) -> Change:
+    if cause is None:
+        return Change(kind, *default, *words, RULES[default[0]].hint, tolerates=tolerates)
+    hint = RULES[cause.rule].hint if cause.gate else cause.hint  # code uses it, so it does matter
+    return Change(kind, cause.rule, cause.subject, *words, hint, cause.fingerprint, tolerates)
+
+
+def _names(parameters: list[Parameter] | None) -> list[str]:
+    return [one.name for one in parameters] if parameters is not None else ["params"]
+
+
+def _positional(method: Method, parameters: list[Parameter] | None) -> list[str]:
+    """The names of the arguments that may be given by position."""
+    if parameters is None:
+        return _names(None)
+    known = calls.positional(method, tuple(one.field for one in parameters))
+    return [one.name for one in parameters if one.field in known]
+
+
+def _name_of(type: Type | None) -> str:
+    """The name of a definition that params or a result are; empty where they have none."""
+    return type.name if isinstance(type, Ref) else ""
+
+
+def _message(method: Method, sender: Sender) -> str:
+    return str(Message(method.name, method.kind, sender))
+
+
+def _answer(method: Method) -> Type | None:
+    """Everything that may answer a request; nothing answers a notification."""
+    return Union(tuple(answers(method))) if answers(method) else None
+
+
+def _words(type: Type | None) -> str:
+    return describe(type) if type is not None else "nothing"
+
+
+def _contract(method: Method) -> str:
+    carrier = "" if method.carrier == "message" else f", {method.carrier}"
+    return f"{method.sender}: {_words(method.params)} -> {_words(_answer(method))}{carrier}"

@@ -1,0 +1,43 @@
+"""Collect what a connection must know of a revision beside its methods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..model import Facts, Object, Ref, Type
+from .draft import Draft
+
+
+def collect_facts(draft: Draft) -> Draft:
+    """Fill in the facts: keys of `_meta` from the schema, the rest as `semantics.toml` states it for what there is."""
+    semantics, revision = draft.semantics, draft.source.revision
+    utilities = [(role, name) for role, name in semantics["utilities"].items() if name in draft.methods]
+    stale = [
+        (name, tuple(cached)) for name, methods in semantics["stale"].items() if (cached := _cached(draft, methods))
+    ]
+    facts = Facts(
+        utilities=tuple(utilities),
+        meta_keys=tuple(sorted(_meta_keys(draft).items())),
+        stale=tuple((name, methods) for name, methods in stale if name in draft.methods),
+        batches=any(name in draft.definitions for name in semantics["batches"].values()),
+        stream_polling=revision >= semantics["transports"].get("stream-polling", "~"),
+    )
+    return replace(draft, facts=facts)
+
+
+def _cached(draft: Draft, methods: list[str]) -> list[str]:
+    """Return those of the methods whose results say how long they are fresh."""
+    known = [draft.methods[name] for name in methods if name in draft.methods]
+    return [method.name for method in known if _has_lifetime(method.result, draft)]
+
+
+def _has_lifetime(type: Type | None, draft: Draft) -> bool:
+    while isinstance(type, Ref):
+        type = draft.definitions[type.name].type
+    return isinstance(type, Object) and type.field("ttlMs") is not None
+
+
+def _meta_keys(draft: Draft) -> dict[str, str]:
+    """Return Python name -> key, of the members that carry the prefix of a vendor."""
+    objects = [definition.type for definition in draft.definitions.values() if isinstance(definition.type, Object)]
+    return {field.name: field.wire for type in objects for field in type.fields if "/" in field.wire}

@@ -1,0 +1,53 @@
+"""Merge inline objects of the same form, where `semantics.toml` has a name for it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ..model import Definition, Object, Ref, Type, map_parts
+from .draft import Draft
+
+
+def merge_inline_objects(draft: Draft) -> Draft:
+    """Give the most frequent form of the inline objects below a member, such as `_meta`, the one name that is stated.
+
+    Other forms keep the names of their places, and so do all where the name stands for something else.
+    """
+    names: dict[str, str] = {}
+    merged: dict[str, Definition] = {}
+    for member, name in draft.semantics["shared"].items():
+        form, places = _most_frequent(draft, member)
+        known = draft.definitions.get(name)
+        if len(places) > 1 and (known is None or known.type == form):
+            names.update((place, name) for place in places)
+            merged[name] = known or replace(draft.definitions[places[0]], name=name)
+    kept = {name: definition for name, definition in draft.definitions.items() if name not in names}
+    definitions = {
+        name: replace(definition, type=_renamed(definition.type, names))
+        for name, definition in {**kept, **merged}.items()
+    }
+    return replace(draft, definitions=dict(sorted(definitions.items())))
+
+
+def _most_frequent(draft: Draft, member: str) -> tuple[Type | None, list[str]]:
+    """Find the form that most inline objects below `member` have, and their names."""
+    forms: defaultdict[Type, list[str]] = defaultdict(list)
+    for name in sorted(_below(draft, member)):
+        forms[draft.definitions[name].type].append(name)
+    form = max(forms, key=lambda form: len(forms[form]), default=None)
+    return form, [] if form is None else forms[form]
+
+
+def _below(draft: Draft, member: str) -> Iterator[str]:
+    for definition in draft.definitions.values():
+        field = definition.type.field(member) if isinstance(definition.type, Object) else None
+        if field is not None and isinstance(field.type, Ref) and draft.definitions[field.type.name].hoisted:
+            yield field.type.name
+
+
+def _renamed(type: Type, names: Mapping[str, str]) -> Type:
+    if isinstance(type, Ref):
+        return Ref(names.get(type.name, type.name))
+    return map_parts(type, lambda part: _renamed(part, names))

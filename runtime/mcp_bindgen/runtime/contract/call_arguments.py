@@ -1,0 +1,52 @@
+"""Arguments as typed clients send them: what was not given is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import Enum
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+
+from ..core.scalars import Json
+
+
+class Absent(Enum):
+    """The type of `ABSENT`."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent.ABSENT
+"""Stands for an argument that is not given, where `None` is a value: `null`."""
+
+
+def arguments(values: Mapping[str, Any], nullable: Collection[str] = ()) -> dict[str, Json]:
+    """The arguments of a tool in wire form.
+
+    Args:
+        values: Wire name -> value; models and lists of them are fine.
+        nullable: The names for which `None` means `null`, and only `ABSENT` that nothing was given.
+    """
+    return whole(
+        {
+            name: value
+            for name, value in values.items()
+            if value is not ABSENT and (value is not None or name in nullable)
+        }
+    )
+
+
+def whole(values: Mapping[str, Any] | BaseModel) -> dict[str, Json]:
+    """The arguments of a tool that takes them as one value, in wire form."""
+    wire: dict[str, Json] = from_json(to_json(values))
+    return wire
+
+
+def texts(values: Mapping[str, str | None]) -> dict[str, str]:
+    """The arguments of a prompt: wire name -> text, without those that are `None`."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,4 @@
+"""The protocol without I/O: types, messages, routing and the state machine of a connection.
+
+Imports nothing of ours.
+"""

@@ -1,0 +1,81 @@
+"""What either side declares, and what may be sent because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .json_types import is_object
+from .methods import Method
+from .revision import Dispatcher, Revision
+from .transitions import Role
+
+_OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
+
+
+def declared(target: Any, dispatcher: Dispatcher) -> dict[str, Any]:
+    """Return the capabilities that `target` declares, in wire form: those of its handlers, and what it adds."""
+    more: Mapping[str, Any] = target.extra_capabilities()
+    return merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target)), more)
+
+
+def declare(role: Role, revision: Revision, offered: Iterable[str]) -> dict[str, Any]:
+    """Derive the capabilities of a side from the methods that it handles.
+
+    A method that the other side sends needs a capability of ours. Announcing a change of something that is offered is
+    always possible, unless the other side has to ask for it with a request. Every server can log, because the runtime
+    sees to it.
+    """
+    other = _OTHER[role]
+    found: dict[str, Any] = {}
+    log = revision.log
+    if log is not None and role in log.capabilities:
+        _put(found, log.capabilities[role], revision)
+    for name in sorted(set(offered)):
+        method = revision.methods.get(name)
+        path = method.capabilities.get(other) if method is not None else None
+        if path is not None and path.startswith(f"{role}."):
+            _put(found, path, revision)
+    requested = {method.capabilities.get(other) for method in revision.methods.values() if method.kind == "request"}
+    for method in revision.methods.values():
+        path = method.capabilities.get(role, "")
+        if method.kind == "notification" and path in revision.flags and path not in requested:
+            owner, feature = path.split(".")[:2]
+            if owner == role and feature in found:
+                _put(found, path, revision)
+    return found
+
+
+def _put(tree: dict[str, Any], path: str, revision: Revision) -> None:
+    *parents, leaf = path.split(".")[1:]
+    for name in parents:
+        tree = tree.setdefault(name, {})
+    tree.setdefault(leaf, True if path in revision.flags else {})
+
+
+def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """`tree` with everything that `more` adds, at any depth."""
+    merged = dict(tree)
+    for name, value in more.items():
+        known = merged.get(name)
+        merged[name] = merge(known, value) if is_object(known) and is_object(value) else value
+    return merged
+
+
+def is_declared(tree: Mapping[str, Any], path: str) -> bool:
+    """Whether `tree` declares the dotted `path` (without its owner)."""
+    node: Any = tree
+    for name in path.split("."):
+        node = node.get(name) if is_object(node) else None
+        if node is None or node is False:
+            return False
+    return True
+
+
+def missing(method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]]) -> str | None:
+    """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
+    path = method.capabilities.get(role)
+    if path is None or method is revision.log:  # a server that has nothing to log to drops the message
+        return None
+    owner, _, feature = path.partition(".")
+    return None if is_declared(declared["client" if owner == "client" else "server"], feature) else path

@@ -1,0 +1,140 @@
+"""Errors as JSON-RPC 2.0 sends them (section 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+
+class ProtocolError(Exception):
+    """An error that is sent to the other side, or that came from there.
+
+    Attributes:
+        code: The JSON-RPC error code.
+        message: One short sentence.
+        data: More about it: any JSON value, or `None`.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class MethodNotFound(ProtocolError):
+    """The method does not exist in this revision, or this side does not offer it."""
+
+    def __init__(self, method: str, data: Any = None) -> None:
+        super().__init__(METHOD_NOT_FOUND, f"Method not found: {method}", data)
+
+
+class InvalidParams(ProtocolError):
+    """The params do not fit the method; `data` lists what is wrong and where."""
+
+    def __init__(self, method: str, problems: list[dict[str, str]]) -> None:
+        first = problems[0]
+        super().__init__(INVALID_PARAMS, f"Invalid params of {method}: {first['path']}: {first['problem']}", problems)
+
+
+class MissingClientCapability(ProtocolError):
+    """The request needs what its client did not declare; `data` has it in the form of capabilities.
+
+    Args:
+        code: The error code of the revision.
+        paths: The dotted names of what is missing.
+    """
+
+    def __init__(self, code: int, *paths: str) -> None:
+        tree: dict[str, Any] = {}
+        for path in paths:
+            node = tree
+            for name in path.split("."):
+                node = node.setdefault(name, {})
+        super().__init__(code, f"Missing client capability: {', '.join(paths)}", {"requiredCapabilities": tree})
+
+
+class UnsupportedVersion(ProtocolError):
+    """The request is in a revision that is not served here; `data` names those that are.
+
+    Args:
+        code: The error code of the revision.
+        requested: The revision that was asked for.
+        supported: The revisions that are served.
+    """
+
+    def __init__(self, code: int, requested: str, supported: Sequence[str]) -> None:
+        data = {"supported": list(supported), "requested": requested}
+        super().__init__(code, f"Unsupported protocol version: {requested}", data)
+
+
+class UnexpectedAnswer(Exception):
+    """A request was answered by something that its stub does not return.
+
+    Attributes:
+        answer: What came.
+    """
+
+    def __init__(self, method: str, answer: object) -> None:
+        super().__init__(f"{method} was answered by {type(answer).__name__}; use request() to handle it")
+        self.answer = answer
+
+
+class ConnectionClosed(Exception):
+    """The connection ended before the answer came; the message says why."""
+
+
+class CapabilityMissing(Exception):
+    """A side did not declare what this needs, so nothing was sent.
+
+    Attributes:
+        owner: The side: `client` or `server`.
+        capability: The dotted name with its owner.
+    """
+
+    def __init__(self, method: str, capability: str) -> None:
+        owner, _, path = capability.partition(".")
+        super().__init__(f"{method} needs the capability {path!r}, which the {owner} did not declare")
+        self.owner = owner
+        self.capability = capability
+
+
+class SessionLost(ConnectionClosed):
+    """The server has forgotten this session; a new handshake begins another one."""
+
+
+class Refused(ConnectionClosed):
+    """A server answered with an HTTP status that says no, and with nothing of the protocol.
+
+    Attributes:
+        status: The status.
+    """
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class RequestTimeout(Exception):
+    """No answer came in time; the other side was told that it is no longer wanted."""
+
+
+class UnsupportedRevision(Exception):
+    """The two sides have no revision in common.
+
+    Attributes:
+        revision: The one that the server speaks, or the first of them.
+        revisions: All that it says it speaks.
+    """
+
+    def __init__(self, ours: str, *theirs: str) -> None:
+        spoken = " or ".join(theirs)
+        super().__init__(f"the server speaks {spoken}, this client {ours}; use the client of that revision")
+        self.revision = theirs[0] if theirs else ""
+        self.revisions = theirs

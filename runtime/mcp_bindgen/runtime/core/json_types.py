@@ -1,0 +1,23 @@
+"""What kind of JSON value a Python value is, in a way that type checkers follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_core import from_json
+from typing_extensions import TypeIs
+
+
+def is_object(value: object) -> TypeIs[dict[str, Any]]:
+    """Whether `value` is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeIs[list[Any]]:
+    """Whether `value` is a JSON array."""
+    return isinstance(value, list)
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Parse a JSON document; raises `ValueError` when it is none, or has numbers that are not finite."""
+    return from_json(data, allow_inf_nan=False)

@@ -1,0 +1,164 @@
+"""Read and write JSON-RPC 2.0 messages, each in a single pass over its bytes.
+
+Reading peeks at the bytes to guess what a message is and lets pydantic-core validate the guess, envelope and params at
+once; a wrong guess fails there and is looked at the slow way. Writing joins bytes around what pydantic-core serialises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticUndefined, from_json, to_json
+
+from .envelope import RequestId, invalid
+from .errors import ProtocolError
+from .json_types import is_object
+from .methods import Method, Request
+from .model import wire_name
+from .routing import Route, record
+from .validation import problems
+
+METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]{1,128})"')
+ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"result"\s*:')
+ASKED = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"method"\s*:')
+
+_PEEK = 512
+
+
+# --- reading --------------------------------------------------------------------------------------------------
+
+
+def peek_method(data: bytes) -> str | None:
+    """The method that `data` seems to name; it may be wrong, and the validator of that method will notice."""
+    found = METHOD.search(data, 0, _PEEK)
+    return found[1].decode("utf-8", "replace") if found else None
+
+
+def peek_answer(data: bytes) -> int | None:
+    """The id that `data` answers, if it is a result in the usual form."""
+    found = ANSWER.match(data)
+    return int(found[1]) if found else None
+
+
+def peek_request(data: bytes) -> int | None:
+    """The id under which `data` asks, if it is a request in the usual form."""
+    found = ASKED.match(data)
+    return int(found[1]) if found else None
+
+
+@cache
+def answer_reader(method: Request[Any, Any, Any]) -> TypeAdapter[dict[str, Any]]:
+    """Reads a whole response to one method."""
+    return record("Answer", {"jsonrpc": Literal["2.0"], "id": int | str, "result": _answers(method)})
+
+
+@cache
+def result_reader(method: Request[Any, Any, Any]) -> TypeAdapter[Any]:
+    """Reads a result alone."""
+    return TypeAdapter(_answers(method))
+
+
+def _answers(method: Request[Any, Any, Any]) -> Any:
+    answers: Any = method.result
+    for alternative in method.alternatives:
+        answers = answers | alternative
+    return Annotated[answers, Field(union_mode="left_to_right")] if method.alternatives else answers
+
+
+def read_params(route: Route, message: dict[str, Any]) -> Any:
+    """Read the typed params of a message that was parsed the slow way; raises `InvalidParams`."""
+    return route.read(to_json(message["params"]) if "params" in message else None)
+
+
+def typed_params(method: Method, wire: dict[str, Any]) -> Any:
+    """Params of a method from their wire form."""
+    return _writer(method.params).validate_json(to_json(wire))
+
+
+def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
+    """The result of a method from its wire form; raises `ProtocolError` when it is none.
+
+    What a constructor would fill in may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
+    """
+    reader = result_reader(method)
+    data = to_json({**_filled_in(method.result), **wire} if is_object(wire) else wire)
+    try:
+        return reader.validate_json(data)
+    except ValidationError as error:
+        first = problems(error, "result", data)[0]
+        raise invalid(f"the result of {method.name} is not valid: {first['path']}: {first['problem']}") from None
+
+
+def _filled_in(kind: Any) -> dict[str, Any]:
+    fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
+    return {
+        field.alias or wire_name(name): field.default
+        for name, field in fields.items()
+        if field.default is not None and field.default is not PydanticUndefined
+    }
+
+
+# --- writing --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _writer(type_: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)
+
+
+def write_params(method: Method, params: Any) -> bytes:
+    """The JSON text of params."""
+    serializer = getattr(params, "__pydantic_serializer__", None)
+    return serializer.to_json(params) if serializer is not None else _writer(method.params).dump_json(params)
+
+
+class Written(bytes):
+    """A result that is JSON text already."""
+
+
+def write_result(result: Any) -> bytes:
+    """The JSON text of a result: a model of ours, or any JSON value."""
+    if type(result) is Written:
+        return result
+    serializer = getattr(result, "__pydantic_serializer__", None)
+    return serializer.to_json(result) if serializer is not None else to_json(result)
+
+
+def plain(value: Any) -> Any:
+    """The wire form of a model, as Python's dicts and lists."""
+    return from_json(write_result(value))
+
+
+def _id(value: RequestId | None) -> bytes:
+    return b"%d" % value if type(value) is int else json.dumps(value).encode()
+
+
+def request(id_: RequestId, method: Method, params: Any) -> bytes:
+    """A request."""
+    head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (_id(id_), json.dumps(method.name).encode())
+    return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
+
+
+def notification(method: Method, params: Any) -> bytes:
+    """A notification."""
+    head = b'{"jsonrpc":"2.0","method":' + json.dumps(method.name).encode()
+    return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
+
+
+def response(id_: RequestId, result: Any) -> bytes:
+    """A result."""
+    return b'{"jsonrpc":"2.0","id":' + _id(id_) + b',"result":' + write_result(result) + b"}"
+
+
+def failure(id_: RequestId | None, error: ProtocolError) -> bytes:
+    """An error; without an id where none could be read."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    head = b'{"jsonrpc":"2.0",' if id_ is None else b'{"jsonrpc":"2.0","id":' + _id(id_) + b","
+    return head + b'"error":' + to_json(body) + b"}"

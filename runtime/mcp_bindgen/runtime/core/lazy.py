@@ -1,0 +1,28 @@
+"""Packages whose names are imported when they are first used (PEP 562)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lazy(package: str, exports: Mapping[str, str], *, module: str | None = None) -> Callable[[str], object]:
+    """Make the `__getattr__` of a module.
+
+    Args:
+        package: The package whose submodules are imported.
+        exports: Name -> the submodule that has it, or that it is itself.
+        module: The module whose `__getattr__` this is; by default the package.
+    """
+    owner = module or package
+
+    def get(name: str) -> object:
+        if name not in exports:
+            raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+        found = import_module(f".{exports[name]}", package)
+        value = found if name == exports[name] and not hasattr(found, name) else getattr(found, name)
+        setattr(sys.modules[owner], name, value)
+        return value
+
+    return get

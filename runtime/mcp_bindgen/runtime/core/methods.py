@@ -1,0 +1,101 @@
+"""Descriptors of the protocol's methods: what the generated method tables are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Generic, Literal
+
+from typing_extensions import TypeVar
+
+Params = TypeVar("Params")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer", default=Result)
+
+Sender = Literal["client", "server", "both"]
+Carrier = Literal["message", "embedded"]
+
+
+@dataclass(frozen=True)
+class HeaderParams:
+    """Where HTTP headers may repeat arguments of a request: the schema of what is called asks for it.
+
+    Attributes:
+        listed_by: The method that lists what can be called.
+        items: The field of its result that holds the items.
+        name: The field by which an item is named.
+        schema: The field of an item with the JSON Schema of its arguments.
+        arguments: The field of the request's params with the arguments.
+    """
+
+    listed_by: str
+    items: str
+    name: str
+    schema: str
+    arguments: str
+
+
+@dataclass(frozen=True, eq=False)
+class Request(Generic[Params, Result, Answer]):
+    """A method that is answered.
+
+    `Params` and `Result` are the types of its params and of what usually answers it; `Answer` is everything that may
+    answer it.
+
+    Attributes:
+        name: The method's name on the wire, e.g. `tools/call`.
+        sender: Who may send it.
+        params: The type of its params, or `None` when it has none.
+        result: The type that usually answers it.
+        alternatives: Types that may answer it instead.
+        params_required: Whether `params` must be there even if empty.
+        carrier: A message of its own, or embedded in results and params of others.
+        capabilities: Sender -> the capability that must be declared before that side may send it.
+        named_by: The field of its params that names what it is about, where HTTP headers repeat it.
+        header_params: Where HTTP headers may repeat its arguments, if they may.
+    """
+
+    name: str
+    sender: Sender
+    params: Any
+    result: Any
+    alternatives: tuple[type[Any], ...] = ()
+    params_required: bool = True
+    carrier: Carrier = "message"
+    capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
+    named_by: str | None = None
+    header_params: HeaderParams | None = None
+    kind: Literal["request"] = field(default="request", init=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Notification(Generic[Params]):
+    """A method that is not answered. The other attributes are those of `Request`.
+
+    Attributes:
+        filter: The field of a subscription's filter that asks for it, if it comes by subscription.
+    """
+
+    name: str
+    sender: Sender
+    params: Any
+    params_required: bool = True
+    carrier: Carrier = "message"
+    capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
+    filter: str | None = None
+    kind: Literal["notification"] = field(default="notification", init=False)
+
+
+Method = Request[Any, Any, Any] | Notification[Any]
+
+
+@cache
+def untyped(method: Request[Any, Any, Any]) -> Request[Any, dict[str, Any]]:
+    """The same method, but whatever object answers it is a result."""
+    return replace(method, result=dict[str, Any], alternatives=())
+
+
+def by_name(*methods: Method) -> Mapping[str, Method]:
+    """Wire name -> method."""
+    return {method.name: method for method in methods}

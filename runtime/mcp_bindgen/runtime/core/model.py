@@ -1,0 +1,128 @@
+"""The base of all generated models: what Python shows and what goes on the wire, without loss in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from operator import is_
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic_core import PydanticUndefined, core_schema
+
+from .scalars import NULL_IS_DATA, IsConstant, Json
+
+_is_none = partial(is_, None)
+
+
+def wire_name(name: str) -> str:
+    """The wire name of a Python field, unless the field says otherwise: `next_cursor` -> `nextCursor`."""
+    if name == "meta":
+        return "_meta"
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+class Model(BaseModel):
+    """A JSON object of the protocol.
+
+    - Python uses the field names, JSON the wire names; the wire form is the default of `model_dump_json()`,
+      `model_dump()` and `TypeAdapter.dump_json()`.
+    - An optional field that is absent reads as `None` and stays absent.
+    - Members that the schema does not name are kept, if it allows them, and written back.
+    - A required constant such as `type` must be there on the wire; a constructor fills it in.
+    - Values are checked as JSON Schema checks them: `"1"` is no number and `true` is no integer.
+
+    Models build their validators on first use, so importing a revision stays cheap.
+    """
+
+    model_config = ConfigDict(
+        extra="allow",
+        strict=True,
+        alias_generator=wire_name,
+        serialize_by_alias=True,
+        allow_inf_nan=False,
+        defer_build=True,
+        protected_namespaces=(),
+    )
+
+    if not TYPE_CHECKING:  # type checkers would take it for a field
+        __pydantic_extra__: dict[str, Json]
+    __constructor_defaults__: ClassVar[dict[str, Any]] = {}
+    __defaults_are_required__: ClassVar[bool] = True
+
+    def __init__(self, /, **data: Any) -> None:
+        """Creates the object from fields by their Python names.
+
+        Raises:
+            pydantic.ValidationError: A field is missing or has the wrong type.
+        """
+        __tracebackhide__ = True
+        validate = self.__pydantic_validator__.validate_python  # builds the class, if this is its first use
+        defaults = self.__constructor_defaults__
+        validate({**defaults, **data} if defaults else data, self_instance=self, by_alias=True, by_name=True)
+
+    # Tells pydantic that this constructor only validates, so it need not be called for objects that come from JSON.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Shows what was said: no absent fields and no constants."""
+        silent = self.__constructor_defaults__
+        absent = self.__pydantic_fields__.keys() - self.__pydantic_fields_set__
+        for name, value in super().__repr_args__():
+            if name is None or (name not in absent and value is not None and silent.get(name, _ABSENT) != value):
+                yield name, value
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        schema = handler(source)
+        if schema["type"] == "model":
+            _wire_rules(cls, cast(dict[str, Any], schema))
+        return schema
+
+
+_ABSENT: Any = object()
+
+
+def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
+    """Teaches pydantic the difference between a constructor's default and absence on the wire."""
+    constants = {
+        name: field.default
+        for name, field in cls.__pydantic_fields__.items()
+        if field.default is not None
+        and field.default is not PydanticUndefined
+        and (cls.__defaults_are_required__ or IsConstant in field.metadata)
+    }
+    cls.__constructor_defaults__ = constants
+    nulls: dict[str, str] = {}
+    for name, field in schema["schema"]["fields"].items():
+        value = field["schema"]
+        if value["type"] != "default" or "default" not in value:
+            continue
+        if name in constants:  # it is required on the wire
+            field["schema"] = value["schema"]
+        elif value["default"] is None and _null_is_absence(value["schema"]):
+            field["serialization_exclude_if"] = _is_none
+        else:  # `null` or the default is a value here, so only a field that was never set is absent
+            nulls[name] = field.get("serialization_alias", name)
+    if nulls:
+        schema["serialization"] = core_schema.wrap_serializer_function_ser_schema(
+            partial(_without_unset, nulls), info_arg=True
+        )
+
+
+def _null_is_absence(schema: dict[str, Any]) -> bool:
+    return schema["type"] == "nullable" and NULL_IS_DATA not in schema.get("metadata", {})
+
+
+def _without_unset(
+    nulls: dict[str, str],
+    value: Model,
+    handler: core_schema.SerializerFunctionWrapHandler,
+    info: core_schema.SerializationInfo,
+) -> Any:
+    written = handler(value)
+    for name, wire in nulls.items():
+        if name not in value.__pydantic_fields_set__:
+            written.pop(name if info.by_alias is False else wire, None)
+    return written

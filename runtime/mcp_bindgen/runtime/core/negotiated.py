@@ -1,0 +1,42 @@
+"""What a request may count on: its revision, and who is on the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .revision import Dispatcher
+from .transitions import Role
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""The severities of log messages, the mildest first (RFC 5424)."""
+
+
+class Negotiated:
+    """What the two sides agreed on: for a whole connection, or for a single request (stateless revisions).
+
+    Attributes:
+        dispatcher: What this side takes in the revision that is spoken.
+        peer_info: How the other side introduced itself: an `Implementation`, or `None`.
+        log_level: The least severe log messages that the client wants; `None` if it did not say.
+        logs_by_default: Whether a client that did not say wants all of them, or none.
+    """
+
+    logs_by_default = True
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self.peer_info: Any = None
+        self.log_level: str | None = None
+        self._declared: dict[Role, Mapping[str, Any]] = {"client": {}, "server": {}}
+
+    @property
+    def declared(self) -> dict[Role, Mapping[str, Any]]:
+        """Side -> its capabilities, in wire form."""
+        return self._declared
+
+    def wants(self, level: str) -> bool:
+        """Whether the client wants log messages of this severity."""
+        if self.log_level is None:
+            return self.logs_by_default
+        return LEVELS.index(level) >= LEVELS.index(self.log_level)

@@ -1,0 +1,345 @@
+"""One end of a connection as a state machine: bytes in, events out; calls in, bytes out. No sockets, no event loop.
+
+It keeps what JSON-RPC and the lifecycle demand: ids that are never used twice, pending requests, the requests being
+handled, batches, cancellation, and what may be said before the handshake is over.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from . import jsonrpc
+from .envelope import Envelope, RequestId, invalid, is_answer, parse, read_envelope, request_id
+from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
+from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
+from .json_types import is_array, is_object
+from .methods import Notification, Request
+from .revision import Dispatcher, Era
+from .routing import Route
+from .transitions import Happening, Role, State, next_state
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    """The answers that a batch still owes; they leave together."""
+
+    owed: set[RequestId]
+    parts: list[bytes] = field(default_factory=list[bytes])
+
+    def done(self) -> bytes:
+        return b"[" + b",".join(self.parts) + b"]" if self.parts and not self.owed else b""
+
+
+class Peer:
+    """One end of a connection.
+
+    Args:
+        role: Which end.
+        dispatchers: Revision -> what this end takes in it, the oldest revision first. A server picks one of them when
+            the client introduces itself, or for each request that names its revision.
+        supported: The revisions to name to who wants another one, the best first; by default those above.
+    """
+
+    def __init__(
+        self, role: Role, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None
+    ) -> None:
+        self.role: Role = role
+        self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
+        self.pending: dict[int, Pending] = {}
+        self.handling: dict[RequestId, _Batch | None] = {}
+        self.introducing: RequestId | None = None
+        eras: dict[Era, dict[str, Dispatcher]] = {}
+        for name, dispatcher in dispatchers.items():
+            eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
+        self._by_era = list(eras.items())
+        self.dispatchers = dispatchers
+        oldest, ours = self._by_era[0]
+        self.dispatcher = list(ours.values())[-1]
+        self.state: State = oldest.initial
+        self._ids = itertools.count(1)
+
+    # --- receiving --------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> list[Event]:
+        """What one message (or batch) means. Whatever `data` holds, this does not raise."""
+        if self.state is State.CLOSED:
+            return []
+        event = self._receive_quickly(data)
+        if event is not None:
+            return [event]
+        try:
+            message = parse(data)
+        except ProtocolError as error:
+            answered = jsonrpc.peek_answer(data)
+            if answered in self.pending:  # it begins like an answer, and no other will come
+                return [Answered(self.pending.pop(answered), error=error)]
+            return [Rejected(error, jsonrpc.failure(None, error))]
+        if is_array(message):
+            return self._receive_batch(message)
+        return self._receive_parsed(message, None)
+
+    def receive_oversized(self, limit: int, head: bytes) -> list[Event]:
+        """What a message means that was too large, of which only the beginning is known."""
+        error = invalid(f"the message is larger than {limit} bytes")
+        answered = jsonrpc.peek_answer(head)
+        if answered is None:
+            id_ = jsonrpc.peek_request(head)
+            return [Rejected(error, jsonrpc.failure(id_, error), id_)]
+        pending = self.pending.pop(answered, None)
+        return [] if pending is None else [Answered(pending, error=error)]
+
+    def _receive_quickly(self, data: bytes) -> Event | None:
+        """The event, if `data` is a well-formed answer or message that is welcome now; in one pass over the bytes."""
+        answered = jsonrpc.peek_answer(data)
+        if answered is not None:
+            pending = self.pending.get(answered)
+            if pending is None:
+                return None
+            try:
+                message = jsonrpc.answer_reader(pending.method).validate_json(data)
+            except ValidationError:
+                return None
+            if message["id"] != answered:  # there are two, and the last one counts
+                return None
+            return Answered(self.pending.pop(answered), message["result"])
+        name = jsonrpc.peek_method(data)
+        dispatcher = self._peek_dispatcher(data)
+        if name is None or dispatcher is None:
+            return None
+        route = dispatcher.routes.get(name)
+        era = dispatcher.revision.era
+        if route is None or not era.is_open(self, route.method):
+            return None
+        try:
+            message = route.message.validate_json(data)
+            params = message["params"] if "params" in message else route.read(None)
+        except (ValidationError, InvalidParams):
+            return None
+        if route.method.kind == "request":
+            id_ = message.get("id")
+            if id_ is None or id_ in self.handling or not era.accepts(dispatcher, params):
+                return None
+            self.handling[id_] = None
+            return Requested(id_, route, params, dispatcher)
+        if "id" in message:
+            return None
+        return self._notified(route, params, dispatcher)
+
+    def _peek_dispatcher(self, data: bytes) -> Dispatcher | None:
+        if self.role == "client":
+            return self.dispatcher
+        era, ours = self._by_era[-1]
+        return era.peek(data, ours, self.dispatcher)
+
+    def _select(self, envelope: Envelope) -> Dispatcher:
+        """Find the revision that a message is in; the newest era knows how messages name theirs."""
+        if self.role == "client":
+            return self.dispatcher
+        era, ours = self._by_era[-1]
+        return era.select(envelope, ours, self.dispatcher, self.supported)
+
+    def _receive_batch(self, messages: list[Any]) -> list[Event]:
+        if not self.dispatcher.revision.batches or not messages:
+            error = invalid("batches are not part of this revision" if messages else "the batch is empty")
+            return [Rejected(error, jsonrpc.failure(None, error))]
+        batch = _Batch(set())
+        events = [event for message in messages for event in self._receive_parsed(message, batch)]
+        batch.owed |= {id_ for id_, owner in self.handling.items() if owner is batch}
+        for event in events:
+            if isinstance(event, Rejected) and event.reply:
+                batch.parts.append(event.reply)
+                event.reply = b""
+        rejections = batch.done()
+        return [*events, Rejected(invalid("parts of a batch"), rejections)] if rejections else events
+
+    def _receive_parsed(self, message: Any, batch: _Batch | None) -> list[Event]:
+        try:
+            return self._interpret(read_envelope(message), batch)
+        except ProtocolError as error:
+            if not is_object(message):
+                return [Rejected(error, jsonrpc.failure(None, error))]
+            id_ = request_id(message)
+            silent = "id" not in message and isinstance(message.get("method"), str)
+            return [Rejected(error, b"" if silent or is_answer(message) else jsonrpc.failure(id_, error), id_)]
+
+    def _interpret(self, envelope: Envelope, batch: _Batch | None) -> list[Event]:
+        if envelope.is_answer:
+            return self._answer(envelope)
+        if envelope.kind == "request":
+            return [self._request(envelope, batch)]
+        dispatcher = self._select(envelope)
+        route = dispatcher.routes.get(envelope.method)
+        if route is None or route.method.kind != "notification":
+            raise MethodNotFound(envelope.method)
+        dispatcher.revision.era.admit(self, dispatcher, envelope, batch is not None)
+        return [self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)]
+
+    def _request(self, envelope: Envelope, batch: _Batch | None) -> Event:
+        assert envelope.id is not None
+        dispatcher = self._select(envelope)
+        if envelope.id in self.handling:
+            raise invalid(f"the id {envelope.id!r} is in use")
+        if batch is not None and not dispatcher.revision.batches:
+            raise invalid("batches are not part of this revision")
+        era = dispatcher.revision.era
+        dispatcher = era.admit(self, dispatcher, envelope, batch is not None)
+        route = dispatcher.routes.get(envelope.method)
+        if route is None or route.method.kind != "request":
+            raise MethodNotFound(envelope.method)
+        params = jsonrpc.read_params(route, envelope.message)
+        if not era.accepts(dispatcher, params):
+            params = era.complete(dispatcher, envelope, params)
+        self.handling[envelope.id] = batch
+        return Requested(envelope.id, route, params, dispatcher)
+
+    def _notified(self, route: Route, params: Any, dispatcher: Dispatcher) -> Event:
+        method, revision = route.method, dispatcher.revision
+        if method is revision.cancelled:
+            id_ = getattr(params, "request_id", None)
+            if id_ in self.handling and (self.state is not State.NEW or id_ != self.introducing):
+                return CancelRequested(id_, getattr(params, "reason", None))
+            ours = self.pending.get(id_) if isinstance(id_, int) else None
+            if ours is not None and revision.era.can_cancel(ours.method, by_sender=False):
+                return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
+        elif method is revision.progress:
+            token = getattr(params, "progress_token", None)
+            if isinstance(token, int) and token in self.pending:
+                return Progressed(self.pending[token], params)
+        else:
+            revision.era.noticed(self, method)
+        return Notified(route, params, dispatcher)
+
+    def _answer(self, envelope: Envelope) -> list[Event]:
+        pending = self.pending.pop(envelope.id, None) if isinstance(envelope.id, int) else None
+        if pending is None:
+            return []  # late, or never asked for: nobody waits for it
+        if envelope.kind == "error":
+            return [Answered(pending, error=_error(envelope.message["error"]))]
+        try:
+            return [Answered(pending, jsonrpc.typed_result(pending.method, envelope.message["result"]))]
+        except ProtocolError as error:
+            return [Answered(pending, error=error)]
+
+    # --- sending ----------------------------------------------------------------------------------------------
+
+    def request(self, method: Request[Any, Any, Any], params: Any, *, progress: bool = False) -> tuple[Pending, bytes]:
+        """A request to send, and what will be answered.
+
+        Args:
+            method: The method.
+            params: Its params.
+            progress: Whether to ask for progress notifications, with the request's id as token.
+
+        Raises:
+            ConnectionClosed: The connection is over.
+        """
+        self._check_open()
+        pending = Pending(next(self._ids), method)
+        data = jsonrpc.request(pending.id, method, params)
+        if progress:
+            message = from_json(data)
+            message.setdefault("params", {}).setdefault("_meta", {})["progressToken"] = pending.id
+            data = to_json(message)
+        self.pending[pending.id] = pending
+        return pending, data
+
+    def notify(self, method: Notification[Any], params: Any) -> bytes:
+        """A notification to send.
+
+        Raises:
+            ConnectionClosed: The connection is over.
+        """
+        self._check_open()
+        return jsonrpc.notification(method, params)
+
+    def cancel(self, pending: Pending, reason: str) -> bytes:
+        """Give up a request of ours; returns what to send so that the other side gives up too, if it may be told."""
+        revision = self.dispatcher.revision
+        if self.pending.pop(pending.id, None) is None or not revision.era.can_cancel(pending.method, by_sender=True):
+            return b""
+        method = revision.cancelled
+        if method is None:
+            return b""
+        params = jsonrpc.typed_params(method, {"requestId": pending.id, "reason": reason})
+        return jsonrpc.notification(method, params)
+
+    def respond(self, id_: RequestId, result: Any) -> bytes:
+        """The answer to a request of theirs; empty when it was cancelled or when its batch still waits for others."""
+        return self._close(id_, lambda: jsonrpc.response(id_, result))
+
+    def fail(self, id_: RequestId, error: ProtocolError) -> bytes:
+        """The error that answers a request of theirs; empty in the same cases as `respond`."""
+        return self._close(id_, lambda: jsonrpc.failure(id_, error))
+
+    def drop(self, id_: RequestId) -> bytes:
+        """Gives up a request of theirs without an answer, because they cancelled it; a batch may become complete."""
+        return self._close(id_, lambda: b"")
+
+    def _close(self, id_: RequestId, write: Any) -> bytes:
+        if id_ not in self.handling:
+            return b""
+        data: bytes = write()
+        batch = self.handling.pop(id_)
+        if batch is None:
+            return data
+        batch.owed.discard(id_)
+        if data:
+            batch.parts.append(data)
+        return batch.done()
+
+    def negotiated(self, revision: str | None = None) -> None:
+        """Note that both sides know the revision; a client is ready then, a server when the client says so."""
+        if revision is not None:
+            self.dispatcher = self.dispatchers[revision]
+        self._happened(Happening.AGREED)
+
+    def best(self, era: Era, wanted: object) -> Dispatcher:
+        """Return the revision of an era that is wanted, if it is served, else the newest."""
+        ours = list(dict(self._by_era)[era].values())
+        return next((dispatcher for dispatcher in ours if dispatcher.revision.name == wanted), ours[-1])
+
+    def confirmed(self) -> None:
+        """Note that the client has taken the answer to its handshake."""
+        self._happened(Happening.CONFIRMED)
+
+    def _happened(self, happening: Happening) -> None:
+        self.state = next_state(self.role, self.state, happening)
+
+    def lose(self, id_: int, error: Exception) -> list[Event]:
+        """What it means that the answer to a request of ours will not come."""
+        pending = self.pending.pop(id_, None)
+        return [] if pending is None else [Answered(pending, error=error)]
+
+    def resume(self, revision: str, first_id: int) -> None:
+        """Go on as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
+        self.dispatcher = self.dispatchers[revision]
+        self._happened(Happening.RESUMED)
+        self._ids = itertools.count(first_id)
+
+    def close(self, reason: str) -> list[Answered]:
+        """Ends the connection: every request of ours fails with one clear error."""
+        self._happened(Happening.CLOSED)
+        failed = [Answered(pending, error=ConnectionClosed(reason)) for pending in self.pending.values()]
+        self.pending.clear()
+        self.handling.clear()
+        return failed
+
+    def _check_open(self) -> None:
+        if self.state is State.CLOSED:
+            raise ConnectionClosed("the connection is closed")
+
+
+def _error(body: Any) -> ProtocolError:
+    """The error of a response, however badly it is formed."""
+    if not is_object(body):
+        return invalid("the error of a response is not an object")
+    code, message = body.get("code"), body.get("message")
+    return ProtocolError(
+        code if type(code) is int else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")
+    )

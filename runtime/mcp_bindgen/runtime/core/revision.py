@@ -1,0 +1,220 @@
+"""One revision of the protocol as the runtime sees it: its facts, its era, and the dispatchers of its two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias
+
+from .envelope import Envelope, RequestId
+from .errors import MethodNotFound
+from .methods import Method, Notification, Request
+from .routing import Route, custom_routes
+from .transitions import Role, State
+
+Handler: TypeAlias = Callable[[Any, "RequestId | None", Any], Any]
+"""Takes a message: the link that it came by, the id of a request, its params. Returns the result or an awaitable."""
+
+
+class Connection(Protocol):
+    """What an era may know and change of one end of a connection; `Peer` is one."""
+
+    role: Role
+    state: State
+    dispatcher: Dispatcher
+    supported: Sequence[str]
+    handling: Mapping[RequestId, Any]
+    introducing: RequestId | None
+
+    def negotiated(self, revision: str | None = None) -> None:
+        """Note that both sides know the revision."""
+        ...
+
+    def best(self, era: Era, wanted: object) -> Dispatcher:
+        """Return the revision of an era that is wanted, if it is served, else the newest."""
+        ...
+
+    def confirmed(self) -> None:
+        """Note that the client has taken the answer to its handshake."""
+        ...
+
+
+class Era(Protocol):
+    """What differs between revisions with a handshake and those in which every request speaks for itself.
+
+    Attributes:
+        initial: The state in which a connection begins.
+        stands_alone: Whether the answer to a request depends on nothing else that was said, so that hanging up cancels
+            it and nobody can be told anything unasked.
+    """
+
+    initial: State
+    stands_alone: bool
+
+    # --- messages, for `Peer` ---------------------------------------------------------------------------------
+
+    def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
+        """Guess from its bytes which revision a message is in; `None` where only its whole text can tell.
+
+        Args:
+            data: The message.
+            ours: The revisions of this era that are served, by name.
+            current: The revision of the connection.
+        """
+        ...
+
+    def select(
+        self, envelope: Envelope, ours: Mapping[str, Dispatcher], current: Dispatcher, supported: Sequence[str]
+    ) -> Dispatcher:
+        """Find the revision that a message is in; raises `ProtocolError` where that is not served."""
+        ...
+
+    def is_open(self, connection: Connection, method: Method) -> bool:
+        """Tell whether a message needs no closer look at the state of the connection."""
+        ...
+
+    def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
+        """Let a message in; returns the revision that it is in. Raises `ProtocolError` where it may not come now."""
+        ...
+
+    def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
+        """Tell whether the typed params of a request carry what every request of the era must carry."""
+        ...
+
+    def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
+        """Return the params of a request with what every request of the era must carry; raises `InvalidParams`."""
+        ...
+
+    def noticed(self, connection: Connection, method: Method) -> None:
+        """Take note of a notification."""
+        ...
+
+    def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
+        """Tell whether a side may cancel a request of a method: its sender, or else its receiver."""
+        ...
+
+    # --- servers ----------------------------------------------------------------------------------------------
+
+    def handler(self, server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+        """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
+        ...
+
+    def snapshot(self, session: Any) -> dict[str, Any] | None:
+        """Return what a session must know to go on in another process, as JSON; `None` where there is nothing."""
+        ...
+
+    def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
+        """Make a new session go on where another one was."""
+        ...
+
+    # --- clients ----------------------------------------------------------------------------------------------
+
+    async def introduce(self, client: Any, session: Any) -> None:
+        """Get to know the server; raises `UnsupportedRevision` where it does not speak the client's revision."""
+        ...
+
+    def answers_by_default(self, method: Method) -> bool:
+        """Tell whether a client takes a message that it has no handler for."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Revision:
+    """The facts of one revision; generated packages hold one, as `REVISION`.
+
+    Attributes:
+        name: Its date.
+        era: Its era.
+        methods: Method name -> descriptor, for all methods.
+        types: The module of its types.
+        cancelled: The notification that takes a request back.
+        progress: The one that tells how far a request is.
+        log: The one that carries log messages.
+        flags: Capabilities that are `true` where others are objects.
+        errors: Name -> code, of the errors that the protocol adds to those of JSON-RPC.
+        meta_keys: Python name -> key, of the members of `_meta` that requests, results and notifications carry.
+        stale: Notification -> the methods whose results it makes stale.
+        batches: Whether there are JSON-RPC batches.
+        stream_polling: Whether clients take an event without data and come back to a stream that the server closed.
+    """
+
+    name: str
+    era: Era
+    methods: Mapping[str, Method]
+    types: ModuleType
+    cancelled: Notification[Any] | None = None
+    progress: Notification[Any] | None = None
+    log: Notification[Any] | None = None
+    flags: frozenset[str] = frozenset()
+    errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    meta_keys: Mapping[str, str] = field(default_factory=dict[str, str])
+    stale: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    batches: bool = False
+    stream_polling: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Revision({self.name!r})"
+
+    def request(self, name: str) -> Request[Any, Any, Any]:
+        """Return the descriptor of a request; raises `MethodNotFound` where the revision has none of that name."""
+        method = self.methods.get(name)
+        if method is None or method.kind != "request":
+            raise MethodNotFound(name)
+        return method
+
+
+class Dispatcher:
+    """What one side takes in one revision: from the name of a method to the handler of a user's object.
+
+    Args:
+        revision: The revision.
+        role: Which side.
+        routes: One for each method that the other side sends.
+
+    Attributes:
+        routes: Method name -> route, for messages.
+        embedded: Method name -> route, for requests that come inside of results.
+    """
+
+    def __init__(self, revision: Revision, role: Role, *routes: Route) -> None:
+        self.revision = revision
+        self.role: Role = role
+        self.routes = {route.method.name: route for route in routes if route.method.carrier == "message"}
+        self.embedded = {route.method.name: route for route in routes if route.method.carrier == "embedded"}
+        self._all = routes
+        self._extended: dict[type, Dispatcher] = {}
+
+    def extended(self, kind: type) -> Dispatcher:
+        """Return the dispatcher for objects of a class, with the methods of its own that it handles."""
+        found = self._extended.get(kind)
+        if found is None:
+            found = self._extended[kind] = Dispatcher(self.revision, self.role, *self._all)
+            found.routes |= custom_routes(kind)
+        return found
+
+    def is_handled(self, route: Route, target: object) -> bool:
+        """Tell whether `target` overrides the stub of a route, or brought the route itself."""
+        if route.is_custom:
+            return True
+        stubs = next(kind for kind in type(target).__mro__ if "dispatcher" in vars(kind))
+        return getattr(type(target), route.handler) is not getattr(stubs, route.handler)
+
+    def offered(self, target: object) -> list[str]:
+        """Return the names of the methods that `target` handles."""
+        routes = {**self.routes, **self.embedded}
+        return [name for name, route in routes.items() if self.is_handled(route, target)]
+
+    def handler(self, route: Route, target: object) -> Callable[..., Any]:
+        """Return the handler of `target` for a route, bound to it.
+
+        Raises:
+            MethodNotFound: `target` does not handle it.
+        """
+        if not self.is_handled(route, target):
+            raise MethodNotFound(route.method.name)
+        handler: Callable[..., Any] = getattr(target, route.handler)
+        return handler

@@ -1,0 +1,97 @@
+"""Routes lead from the methods of the protocol to the handlers of a user's object."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from .errors import InvalidParams
+from .methods import Method
+from .validation import problems
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+Returns: TypeAlias = T | Awaitable[T]
+"""What a handler may return: the result, or something to await for it. So handlers may be `def` or `async def`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """The way of one method to its handler.
+
+    Attributes:
+        method: The method.
+        handler: The name of the attribute that handles it.
+        is_custom: Whether the user brought the method, so that there is no stub to override.
+    """
+
+    method: Method
+    handler: str
+    is_custom: bool = False
+
+    @cached_property
+    def params(self) -> TypeAdapter[Any]:
+        """The reader of params alone; built on first use."""
+        return TypeAdapter(self.method.params)
+
+    @cached_property
+    def message(self) -> TypeAdapter[dict[str, Any]]:
+        """The reader of whole messages, envelope and params in one pass; built on first use."""
+        method = self.method
+        fields: dict[str, Any] = {"jsonrpc": Literal["2.0"], "id": NotRequired[int | str]}
+        fields["method"] = Literal[method.name]
+        if method.params is not None:
+            fields["params"] = method.params if method.params_required else NotRequired[method.params]
+        return record("Message", fields)
+
+    def read(self, data: bytes | str | None) -> Any:
+        """Read the typed params of a message.
+
+        Args:
+            data: Their JSON text, or `None` when the message has none.
+
+        Raises:
+            InvalidParams: They do not fit.
+        """
+        if self.method.params is None:
+            return None
+        if data is None and self.method.params_required:
+            raise InvalidParams(self.method.name, [{"path": "params", "problem": "Field required"}])
+        try:
+            return self.params.validate_json(b"{}" if data is None else data)
+        except ValidationError as error:
+            raise InvalidParams(self.method.name, problems(error, "params", data or b"{}")) from None
+
+
+def record(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
+    """Make a reader of JSON objects that have these members and no others."""
+    make: Any = TypedDict
+    kind = make(name, fields)
+    kind.__pydantic_config__ = {"strict": True, "extra": "forbid"}
+    return TypeAdapter(kind)
+
+
+def handles(method: Method) -> Callable[[F], F]:
+    """Mark a handler of a method of your own: `@handles(ECHO) async def echo(self, params, ctx): ...`."""
+
+    def mark(handler: F) -> F:
+        handler.__mcp_method__ = method  # type: ignore[attr-defined]
+        return handler
+
+    return mark
+
+
+def custom_routes(target: type) -> dict[str, Route]:
+    """Find the handlers that a class marks with `handles`; returns method name -> route."""
+    found: dict[str, Route] = {}
+    for name in dir(target):
+        method = getattr(getattr(target, name, None), "__mcp_method__", None)
+        if method is not None:
+            found[method.name] = Route(method, name, is_custom=True)
+    return found

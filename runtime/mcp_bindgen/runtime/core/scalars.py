@@ -1,0 +1,105 @@
+"""The value types of generated models that Python has no exact word for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias, TypeVar, cast
+
+from pydantic import GetCoreSchemaHandler, Strict
+from pydantic_core import PydanticKnownError, core_schema
+from typing_extensions import TypeAliasType
+
+T = TypeVar("T")
+
+
+class _Alternatives:
+    """The six types of JSON value, tried in order, with one message when none fits; written without a second look."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        itself = handler.generate_schema(_Json)
+        return core_schema.union_schema(
+            [
+                core_schema.str_schema(strict=True),
+                core_schema.int_schema(strict=True),
+                core_schema.bool_schema(strict=True),
+                core_schema.float_schema(strict=True, allow_inf_nan=False),
+                core_schema.none_schema(),
+                core_schema.list_schema(itself, strict=True),
+                core_schema.dict_schema(core_schema.str_schema(strict=True), itself, strict=True),
+            ],
+            mode="left_to_right",
+            custom_error_type="json_value",
+            custom_error_message="Input should be a JSON value with finite numbers",
+            serialization=core_schema.simple_ser_schema("any"),
+        )
+
+
+class _IsJson:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return handler.generate_schema(_Json)
+
+
+# A named alias, so that pydantic sees where the type contains itself.
+_Json = TypeAliasType("_Json", Annotated[Any, _Alternatives()])
+
+Json = Annotated[Any, _IsJson()]
+"""Any JSON value: `None` is `null`, numbers are finite. Type checkers see `Any`, as there is nothing to know."""
+
+
+class _IsWhole:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        whole = core_schema.no_info_after_validator_function(_whole, core_schema.float_schema(strict=True))
+        return core_schema.union_schema(
+            [core_schema.int_schema(strict=True), whole],
+            mode="left_to_right",
+            custom_error_type="int_type",
+            serialization=core_schema.simple_ser_schema("int"),
+        )
+
+
+def _whole(value: float) -> int:
+    if not value.is_integer():
+        raise PydanticKnownError("int_type")
+    return int(value)
+
+
+class _IsNumber:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.union_schema(
+            [core_schema.int_schema(strict=True), core_schema.float_schema(strict=True, allow_inf_nan=False)],
+            mode="left_to_right",
+            custom_error_type="float_type",
+            serialization=core_schema.simple_ser_schema("any"),
+        )
+
+
+Integer = Annotated[int, _IsWhole()]
+"""A JSON integer. `1.0` is one too (JSON Schema 2020-12, 6.1.1) and becomes `1`; `true` and `"1"` are not."""
+
+Number = Annotated[int | float, _IsNumber()]
+"""A JSON number: `1` stays `1`, `1.0` stays `1.0`, and integers of any size stay exact."""
+
+Boolean = Annotated[bool, Strict()]
+"""`true` or `false`, and nothing that Python could take for one."""
+
+
+NULL_IS_DATA = "mcp_bindgen_null_is_data"
+"""The metadata key that keeps an explicit `null` apart from absence."""
+
+
+class _NullIsData:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        schema: Any = handler(source)
+        schema["metadata"] = {**schema.get("metadata", {}), NULL_IS_DATA: True}
+        return cast(core_schema.CoreSchema, schema)
+
+
+Nullable: TypeAlias = Annotated[T | None, _NullIsData()]
+"""An optional field for which an explicit `null` means something: setting `None` sends it, leaving it out does not."""
+
+
+class IsConstant:
+    """Marks the type of a field whose default is required on the wire."""
+
+
+Constant: TypeAlias = Annotated[T, IsConstant]
+"""A required constant of a contract: its constructor fills it in. Any other default is what absence means."""

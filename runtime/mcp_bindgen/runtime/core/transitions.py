@@ -1,0 +1,66 @@
+"""The states of a connection, and every transition that is legal, in one table.
+
+A connection begins in the state that its era says: NEW where a handshake comes first, READY where every request speaks
+for itself. Whatever leads from there to another state is one of the `Happening`s below; what is not in the table is a
+mistake of the side that causes it, and raises. Messages have no transitions of their own: a request is *handled* from
+the moment it is accepted until it is answered, dropped or the connection closes, and a request of ours is *pending*
+until its answer comes, it is cancelled or the connection closes. Both are sets of ids in `Peer`, in any state.
+
+    server   NEW --agreed--> NEGOTIATED --confirmed--> READY        client   NEW --agreed--> READY
+             NEW --resumed--> READY
+    both     READY --agreed--> READY (a client introduces itself again)      any --closed--> CLOSED
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Literal
+
+Role = Literal["client", "server"]
+
+
+class State(Enum):
+    """Where a connection is in its life (MCP, "Lifecycle")."""
+
+    NEW = "nothing was agreed"
+    NEGOTIATED = "initialize is answered"
+    READY = "initialized, or never in need of it"
+    CLOSED = "over"
+
+
+class Happening(Enum):
+    """What changes the state of a connection."""
+
+    AGREED = "both sides know the revision"
+    CONFIRMED = "the client has taken the answer to its handshake"
+    RESUMED = "the handshake was done in another process"
+    CLOSED = "either side is gone"
+
+
+TRANSITIONS: Mapping[tuple[Role, State], Mapping[Happening, State]] = {
+    ("server", State.NEW): {
+        Happening.AGREED: State.NEGOTIATED,
+        Happening.RESUMED: State.READY,
+        Happening.CLOSED: State.CLOSED,
+    },
+    ("server", State.NEGOTIATED): {Happening.CONFIRMED: State.READY, Happening.CLOSED: State.CLOSED},
+    ("server", State.READY): {Happening.CLOSED: State.CLOSED},
+    ("server", State.CLOSED): {Happening.CLOSED: State.CLOSED},
+    ("client", State.NEW): {Happening.AGREED: State.READY, Happening.CLOSED: State.CLOSED},
+    ("client", State.READY): {Happening.AGREED: State.READY, Happening.CLOSED: State.CLOSED},
+    ("client", State.CLOSED): {Happening.CLOSED: State.CLOSED},
+}
+"""Role and state -> what may happen, and the state after it."""
+
+
+def next_state(role: Role, state: State, happening: Happening) -> State:
+    """Return the state after something has happened.
+
+    Raises:
+        ValueError: It cannot happen to that side in that state.
+    """
+    try:
+        return TRANSITIONS[role, state][happening]
+    except KeyError:
+        raise ValueError(f"{happening.name} is impossible for a {role} in the state {state.name}") from None

@@ -1,0 +1,47 @@
+"""Say what is wrong with a JSON text in words that are fit to be sent: no values, no addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, from_json
+
+from .json_types import is_array, is_object
+
+
+def problems(error: ValidationError, root: str, data: bytes | str) -> list[dict[str, str]]:
+    """List what is wrong with a JSON text and where.
+
+    Paths lead through the document, so the names that pydantic gives to the members of a union are left out.
+    """
+    try:
+        document = from_json(data)
+    except ValueError:
+        document = None
+    return [
+        {"path": ".".join([root, *_steps(problem, document)]), "problem": _said(problem)}
+        for problem in error.errors(include_url=False, include_input=False)
+    ]
+
+
+def _said(problem: ErrorDetails) -> str:
+    if problem["type"] == "union_tag_invalid":  # pydantic's own words repeat the value
+        return "Input should have one of these as {discriminator}: {expected_tags}".format(**problem.get("ctx", {}))
+    return problem["msg"]
+
+
+def _steps(problem: ErrorDetails, node: Any) -> Iterator[str]:
+    for position, step in enumerate(problem["loc"]):
+        if _leads_on(node, step):
+            node = node[step]
+        elif problem["type"] != "missing" or position < len(problem["loc"]) - 1:
+            continue
+        yield str(step)
+
+
+def _leads_on(node: Any, step: int | str) -> bool:
+    if isinstance(step, str):
+        return is_object(node) and step in node
+    return is_array(node) and step < len(node)

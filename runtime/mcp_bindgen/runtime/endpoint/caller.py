@@ -1,0 +1,88 @@
+"""Typed calls from one side to the other, over whatever connects them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from ..core.capabilities import missing
+from ..core.errors import CapabilityMissing, UnexpectedAnswer
+from ..core.link import Link
+from ..core.methods import Method, Notification, Request
+from ..core.negotiated import Negotiated
+
+T = TypeVar("T")
+Params = TypeVar("Params")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
+M = TypeVar("M", bound=BaseModel)
+
+
+class Caller:
+    """One side's typed calls to the other.
+
+    Args:
+        link: The way there.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+
+    @property
+    def negotiated(self) -> Negotiated | None:
+        """What the two sides agreed on, if the link knows."""
+        return getattr(self.link, "negotiated", None)
+
+    def check(self, method: Method) -> None:
+        """Raise `CapabilityMissing` when `method` needs a capability that was not declared."""
+        agreed = self.negotiated
+        if agreed is not None:
+            dispatcher = agreed.dispatcher
+            capability = missing(method, dispatcher.revision, dispatcher.role, agreed.declared)
+            if capability is not None:
+                raise CapabilityMissing(method.name, capability)
+
+    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+        """Sends any request of the method table, or one of your own, and returns whatever answers it.
+
+        Raises:
+            CapabilityMissing: The other side did not declare what this needs; nothing was sent.
+            ProtocolError: The answer is an error.
+            ConnectionClosed: The connection ended first.
+        """
+        self.check(method)
+        return await self.link.request(method, params)
+
+    async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
+        """Sends a request and returns its usual result.
+
+        Raises:
+            ProtocolError: The other side answered with an error.
+            UnexpectedAnswer: It answered with one of the method's alternatives.
+        """
+        answer = await self.request(method, params)
+        if isinstance(answer, method.alternatives):
+            raise UnexpectedAnswer(method.name, answer)
+        result: Result = answer
+        return result
+
+    async def notify(self, method: Notification[Params], params: Params) -> None:
+        """Sends any notification of the method table, or one of your own; raises as `request` does."""
+        self.check(method)
+        await self.link.notify(method, params)
+
+    async def pages(self, call: Callable[[str | None], Awaitable[T]]) -> AsyncIterator[T]:
+        """The pages of a paginated list: calls again with each `next_cursor` until there is none."""
+        cursor: str | None = None
+        while True:
+            page = await call(cursor)
+            yield page
+            cursor = getattr(page, "next_cursor", None)
+            if cursor is None:
+                return
+
+    def metadata(self, model: type[M], extra: Mapping[str, Any] | None) -> M:
+        """The `_meta` of a request: what the link must say, and what the caller adds."""
+        return model.model_validate({**self.link.metadata(), **(extra or {})})

@@ -1,0 +1,230 @@
+"""The base of generated clients."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+import anyio
+
+from ..core import jsonrpc
+from ..core.envelope import RequestId
+from ..core.errors import MethodNotFound, ProtocolError, SessionLost, UnexpectedAnswer
+from ..core.methods import Method, Request
+from ..core.options import Options, Progress
+from ..core.revision import Dispatcher, Handler
+from ..core.routing import Route
+from ..eras.sides import bound
+from ..eras.stateless import client as rounds
+from ..eras.stateless.subscription_client import Listening, reaches, subscribed
+from .caller import Caller
+from .context import Context
+from .result_cache import CacheScope, ResultCache
+from .session import Session
+
+Params = TypeVar("Params")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
+Filter = TypeVar("Filter")
+
+
+class HeaderMirror(Protocol):
+    """What repeats parts of messages in headers, and learns from results what is wanted there."""
+
+    def headers(self, method: Method, params: Any) -> Mapping[str, str]:
+        """Return the headers of a message."""
+        ...
+
+    def learn(self, method: Method, answer: Any) -> Any:
+        """Learn from a result which headers are wanted; returns the result without what asks for the impossible."""
+        ...
+
+    def source(self, method: Method) -> str | None:
+        """Return the method whose results say which headers messages of `method` need, if there is one."""
+        ...
+
+
+class Client(Caller):
+    """The base of generated clients: call what the server offers, override `on_...` for what it may ask.
+
+    Attributes:
+        dispatcher: The generated routes to its handlers.
+        revision: The revision it speaks.
+        options: How requests are sent; `with_options` changes it for a few calls.
+        server_info: How the server introduced itself.
+        server_capabilities: What it declared, in wire form.
+        instructions: How it wants to be used, if it says so.
+        mirror: What is repeated in HTTP headers, where that is done.
+        cache: Keeps results for as long as the server says that they are fresh, if there is one.
+    """
+
+    dispatcher: ClassVar[Dispatcher]
+    revision: ClassVar[str]
+    info: Any
+    options: Options = Options()
+    server_info: Any = None
+    server_capabilities: Mapping[str, Any] = {}
+    instructions: str | None = None
+    link: Session
+
+    mirror: HeaderMirror | None = None
+    cache: ResultCache | None = None
+    _fresh = False
+
+    def __init__(self) -> None:
+        """A client that is not connected yet."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "dispatcher" in vars(cls):
+            cls.revision = cls.dispatcher.revision.name
+
+    def subscribed(self, wanted: Filter) -> AbstractAsyncContextManager[Filter]:
+        """Hears of changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
+
+        When the connection is lost, the client listens again as soon as it can.
+
+        Args:
+            wanted: A `SubscriptionFilter`: what to hear of.
+
+        Returns:
+            A context manager that gives what the server agreed to.
+
+        Raises:
+            ProtocolError: The server has no subscriptions.
+            RequestTimeout: It did not acknowledge this one in time.
+        """
+        return subscribed(self, self._listening, wanted, self._forget)
+
+    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+        """Sends any request of the method table, or one of your own, and returns whatever answers it."""
+        self.check(method)
+        if self.cache is None:
+            answer = await self._request(method, params)
+        else:
+            ask = partial(self._request, method, params)
+            answer = await self.cache.through(self._scope, method, params, ask, fresh=self._fresh)
+        if self.mirror is not None:
+            answer = self.mirror.learn(method, answer)
+        understood: Answer = rounds.understood(method, answer)
+        return understood
+
+    async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+        known = self.link.introductions
+        try:
+            return await self.link.request(method, params, self.options)
+        except SessionLost:
+            await self._introduce(known)
+        except ProtocolError as error:
+            source = self.mirror.source(method) if self.mirror is not None else None
+            if source is None or error.code != self.dispatcher.revision.errors["HEADER_MISMATCH"]:
+                raise
+            await self._relearn(self.dispatcher.revision.request(source))
+        return await self.link.request(method, params, self.options)
+
+    async def _introduce(self, known: int) -> None:
+        """Introduce this client to the server, unless that was done again after the `known` time."""
+        async with self._introducing:
+            if known == self.link.introductions:
+                await self.link.peer.dispatcher.revision.era.introduce(self, self.link)
+                self.link.introductions += 1
+
+    async def _relearn(self, method: Request[Any, Any, Any]) -> None:
+        """Read a list again, because what one of its entries wants to see in headers has changed."""
+        client = self.with_options(fresh=True)
+
+        def page(cursor: str | None) -> Awaitable[Any]:
+            more = {} if cursor is None else {"cursor": cursor}
+            return client.request(method, jsonrpc.typed_params(method, {"_meta": client.link.meta, **more}))
+
+        async for _ in client.pages(page):
+            pass
+
+    async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
+        """Sends a request and returns its usual result; what the server asks meanwhile, the handlers answer.
+
+        Raises:
+            ProtocolError: The server answered with an error.
+            MethodNotFound: It asked something that this client has no handler for.
+            UnexpectedAnswer: It answered with one of the method's alternatives.
+        """
+        answer = await self.request(method, params)
+        if isinstance(answer, method.alternatives):
+            answer = await rounds.settle(self, method, params, answer)
+        if isinstance(answer, method.alternatives):
+            raise UnexpectedAnswer(method.name, answer)
+        result: Result = answer
+        return result
+
+    async def answer(self, method: str, params: Any) -> Any:
+        """What this client answers to a question that came inside of a result; raises `MethodNotFound`."""
+        dispatcher = self.link.peer.dispatcher
+        route = dispatcher.embedded.get(method)
+        if route is None:
+            raise MethodNotFound(method)
+        return await self.handler(dispatcher, route)(self.link, None, params)
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: Progress | None = None,
+        fresh: bool = False,
+    ) -> Self:
+        """The same client and connection with other options: `await client.with_options(timeout=5).call_tool("x")`.
+
+        Args:
+            timeout: Seconds to wait for an answer or for progress.
+            total_timeout: Seconds to wait in all.
+            on_progress: Called with the params of each progress notification.
+            fresh: Ask the server, whatever the cache knows.
+        """
+        view = copy.copy(self)
+        view._fresh = fresh or self._fresh
+        view.options = Options(
+            timeout if timeout is not None else self.options.timeout,
+            total_timeout if total_timeout is not None else self.options.total_timeout,
+            on_progress or self.options.on_progress,
+        )
+        return view
+
+    def extra_capabilities(self) -> Mapping[str, Any]:
+        """Capabilities to declare beside those that follow from the handlers, in wire form."""
+        return {}
+
+    def attach(self, session: Session, scope: CacheScope) -> None:
+        """Make this client speak over a session; `scope` says what of a cache it may see."""
+        self.link = session
+        self.mirror = None
+        self._scope = scope
+        self._introducing = anyio.Lock()
+        self._listening: dict[int, Listening] = {}
+
+    def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
+        """Return the handler for the messages of a route; raises `MethodNotFound` where there is none."""
+        work = bound(dispatcher, route, self) if dispatcher.is_handled(route, self) else None
+        if work is None and not dispatcher.revision.era.answers_by_default(route.method):
+            raise MethodNotFound(route.method.name)
+        is_news = route.method.kind == "notification"
+
+        def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
+            if (is_news and not self._concerns_handlers(route, params)) or work is None:
+                return {}
+            return work(params, Context(link, id_, params))
+
+        return handle
+
+    def _concerns_handlers(self, route: Route, params: Any) -> bool:
+        """Take note of a notification; returns whether it concerns the handlers."""
+        if self.cache is not None:
+            self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
+        return reaches(self._listening, self.link, route, params)
+
+    def _forget(self) -> None:
+        """Forget all results, because news of a change may have been missed."""
+        if self.cache is not None:
+            self.cache.forget(self._scope, public=True)

@@ -1,0 +1,164 @@
+"""What a handler knows of its request, and its way back to the side that sent it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from ..core import jsonrpc
+from ..core.envelope import RequestId
+from ..core.errors import ConnectionClosed
+from ..core.json_types import is_object
+from ..core.link import Link
+from ..core.methods import Notification, Request
+from ..core.negotiated import LEVELS, Negotiated
+from ..eras.stateless.input_required import Questions
+from .caller import Caller
+from .session import Session
+
+Params = TypeVar("Params")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
+
+
+class Context(Caller):
+    """What a handler knows of its request, and what it may do meanwhile.
+
+    Attributes:
+        request_id: The request's id; `None` for a notification.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        request_id: RequestId | None = None,
+        params: Any = None,
+        negotiated: Negotiated | None = None,
+        questions: Questions | None = None,
+    ) -> None:
+        self.link = link
+        self.request_id = request_id
+        self.params = params
+        self._negotiated = negotiated
+        self._questions = questions
+
+    @property
+    def negotiated(self) -> Negotiated | None:
+        """What the request may count on, if that is known."""
+        return self._negotiated or getattr(self.link, "negotiated", None)
+
+    @property
+    def session(self) -> Session:
+        """The connection; raises `ConnectionClosed` where there is none, as for a request that stands for itself."""
+        if not isinstance(self.link, Session):
+            raise ConnectionClosed("this context has no connection")
+        return self.link
+
+    @property
+    def revision(self) -> str:
+        """The revision that is spoken."""
+        return self._agreed.dispatcher.revision.name
+
+    @property
+    def peer_info(self) -> Any:
+        """How the other side introduced itself: an `Implementation`, or `None`."""
+        return self._agreed.peer_info
+
+    @property
+    def peer_capabilities(self) -> Mapping[str, Any]:
+        """What the other side declared, in wire form."""
+        agreed = self._agreed
+        return agreed.declared["client" if agreed.dispatcher.role == "server" else "server"]
+
+    @property
+    def _agreed(self) -> Negotiated:
+        agreed = self.negotiated
+        if agreed is None:
+            raise ConnectionClosed("this context has no connection")
+        return agreed
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `_meta` of the request, in wire form."""
+        meta = getattr(self._negotiated, "meta", None) or getattr(self.params, "meta", None)
+        if meta is None and isinstance(self.params, BaseModel):
+            meta = (self.params.model_extra or {}).get("_meta")  # revisions that do not name it let it pass
+        if isinstance(meta, BaseModel):
+            return meta.model_dump()
+        return meta if is_object(meta) else {}
+
+    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+        """Sends any request of the method table, or one of your own, and returns whatever answers it."""
+        self.check(method)
+        if method.carrier == "embedded":
+            answer: Answer = await self._embedded(None, method, params)
+            return answer
+        return await self.link.request(method, params, related=self.request_id)
+
+    async def notify(self, method: Notification[Params], params: Params) -> None:
+        """Sends any notification of the method table, or one of your own; a log message only if the client wants it."""
+        if method.filter is not None and self.request_id is not None:
+            raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
+        agreed = self.negotiated
+        is_log = agreed is not None and method is agreed.dispatcher.revision.log
+        if agreed is not None and is_log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
+            return
+        self.check(method)
+        await self.link.notify(method, params, related=self.request_id)
+
+    async def ask_by(self, key: str, method: Request[Params, Result, Any], params: Params) -> Result:
+        """Asks the client something, as `ask` does, by a method of your choice."""
+        if method.carrier != "embedded":
+            return await self.call(method, params)
+        self.check(method)
+        answer: Result = await self._embedded(key, method, params)
+        return answer
+
+    async def _embedded(self, key: str | None, method: Request[Any, Any, Any], params: Any) -> Any:
+        if self._questions is None:
+            raise RuntimeError(f"{method.name} can only be asked while a request runs that may be answered in rounds")
+        return await self._questions.ask(key or self._questions.next_key(method.name), method, params)
+
+    def close_stream(self, retry: float = 1.0) -> bool:
+        """Hangs up on the client while the request goes on, so that no connection is held: it comes back for the rest.
+
+        Args:
+            retry: After how many seconds it should.
+
+        Returns:
+            Whether that was possible: what is sent meanwhile is kept, and the client knows how to come back.
+        """
+        close = getattr(getattr(self.link, "transport", None), "close_stream", None)
+        return close is not None and close(self.request_id, round(retry * 1000))
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tells the other side how far the request is; does nothing when it did not ask.
+
+        Args:
+            progress: How much is done; grows from call to call.
+            total: How much there is in all, if known.
+            message: What is going on (from 2025-03-26).
+        """
+        token = self.meta.get("progressToken")
+        if token is None:
+            return
+        wire = {"progressToken": token, "progress": progress, "total": total, "message": message}
+        await self._notify(self._agreed.dispatcher.revision.progress, wire)
+
+    async def log(self, level: str, data: Any, logger: str | None = None) -> None:
+        """Sends a log message, unless the client does not want it.
+
+        Args:
+            level: One of `LEVELS`.
+            data: Any JSON value.
+            logger: Which part of the server speaks.
+        """
+        await self._notify(self._agreed.dispatcher.revision.log, {"level": level, "data": data, "logger": logger})
+
+    async def _notify(self, method: Notification[Any] | None, wire: dict[str, Any]) -> None:
+        if method is None:
+            raise RuntimeError("this revision has no such notification")
+        known = {key: value for key, value in wire.items() if value is not None or key == "data"}
+        await self.notify(method, jsonrpc.typed_params(method, known))

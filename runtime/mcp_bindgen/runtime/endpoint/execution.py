@@ -1,0 +1,76 @@
+"""Run the handler of a message: the one way from a message to its answer, whatever it travelled by."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ..core.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
+from ..core.events import Notified, Requested
+from ..core.peer import Peer
+from ..core.revision import Dispatcher, Handler
+from ..core.routing import Route
+from ..tasks import is_being_cancelled
+
+log = logging.getLogger("mcp_bindgen")
+
+FindHandler = Callable[[Dispatcher, Route], Handler]
+"""Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""
+
+
+async def execute(
+    find: FindHandler, peer: Peer, link: Any, event: Requested | Notified
+) -> tuple[bytes, ProtocolError | None]:
+    """Run the handler of a message, and answer it.
+
+    What a failure becomes is the same everywhere: an error of the protocol is sent as it is; a capability that the
+    other side did not declare is an invalid request; everything else is logged and an internal error, a capability
+    that this side itself did not declare included.
+
+    Args:
+        find: Finds the handler.
+        peer: The protocol's state, which writes the answer.
+        link: The way to the other side.
+        event: The message.
+
+    Returns:
+        The bytes of the answer, empty where none is to be sent, and the error that is in them.
+    """
+    id_ = event.id if isinstance(event, Requested) else None
+    method = event.route.method
+    try:
+        answer = find(event.dispatcher, event.route)(link, id_, event.params)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if id_ is None:
+            return b"", None
+        if answer is None and not event.route.is_custom:
+            raise TypeError(f"the handler of {method.name} returned nothing")
+        return peer.respond(id_, answer), None
+    except ProtocolError as error:
+        return _refuse(peer, id_, method.name, error)
+    except CapabilityMissing as error:
+        if error.owner != peer.role:
+            return _refuse(peer, id_, method.name, ProtocolError(INVALID_REQUEST, str(error)))
+        log.exception("the handler of %s needs what is not declared", method.name)
+    except asyncio.CancelledError:
+        if is_being_cancelled():
+            raise
+        log.exception("what the handler of %s was waiting for is cancelled", method.name)
+    except Exception:
+        log.exception("the handler of %s failed", method.name)
+    return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, "Internal error"))
+
+
+def _refuse(peer: Peer, id_: Any, name: str, error: ProtocolError) -> tuple[bytes, ProtocolError]:
+    if id_ is None:
+        return b"", error
+    try:
+        return peer.fail(id_, error), error
+    except ValueError:
+        log.exception("the error that the handler of %s raised cannot be written", name)
+        internal = ProtocolError(INTERNAL_ERROR, "Internal error")
+        return peer.fail(id_, internal), internal

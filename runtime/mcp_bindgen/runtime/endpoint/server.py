@@ -1,0 +1,156 @@
+"""The base of generated servers, and serving them over a transport."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, ClassVar
+
+import anyio
+
+from ..core.capabilities import declared
+from ..core.errors import ConnectionClosed
+from ..core.options import Options
+from ..core.peer import Peer
+from ..core.revision import Dispatcher, Handler
+from ..core.routing import Route
+from ..core.transport import Transport
+from ..eras.stateless.request_state import StateSeal
+from ..eras.stateless.subscriptions import Subscription, attached, audience
+from .context import Context
+from .session import Session
+
+
+class Server:
+    """The base of generated servers: override what you offer; what is not overridden is answered with -32601.
+
+    Attributes:
+        dispatcher: The generated routes to its handlers.
+        context: The generated class of what its handlers know of their requests.
+        revision: The revision it speaks.
+        instructions: How a model should use the server, told to every client.
+        options: How the server's own requests are sent.
+        state_seal: Protects what a client carries from one round of a request to the next (stateless revisions).
+            Processes that serve the same clients need one with the same keys.
+    """
+
+    dispatcher: ClassVar[Dispatcher]
+    context: ClassVar[type[Context]]
+    revision: ClassVar[str]
+    info: Any
+    instructions: str | None = None
+    options: Options = Options()
+    state_seal: StateSeal = StateSeal()
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "dispatcher" in vars(cls):
+            cls.revision = cls.dispatcher.revision.name
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None]:
+        """Start-up and shut-down of what the server owns: override it, and `yield` while it serves."""
+        yield
+
+    def extra_capabilities(self) -> Mapping[str, Any]:
+        """Capabilities to declare beside those that follow from the handlers, in wire form."""
+        return {}
+
+    @property
+    def connections(self) -> list[Context]:
+        """A context for each client that can be told something now: those that are connected, or that listen."""
+        links: list[Any] = [link for link in audience(self) if isinstance(link, Session | Subscription) and link.ready]
+        return [self.context(link) for link in links if link.negotiated.dispatcher.revision.name == self.revision]
+
+    async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
+        """Tells all clients something: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
+
+        They are told at the same time; who is slow delays nobody, and who is gone is left out.
+
+        Args:
+            tell: Tells one client, given its context.
+        """
+
+        async def one(context: Context) -> None:
+            with suppress(ConnectionClosed):
+                await tell(context)
+
+        async with anyio.create_task_group() as tasks:
+            for context in self.connections:
+                tasks.start_soon(one, context)
+
+
+class Service:
+    """Servers that are served together, one for each revision.
+
+    Args:
+        servers: The servers.
+
+    Attributes:
+        servers: The servers, the oldest revision first.
+        dispatchers: Revision -> what is taken in it.
+
+    Raises:
+        ValueError: There is none, or there are two for a revision.
+    """
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = sorted(servers, key=lambda server: server.revision)
+        self.dispatchers = {server.revision: server.dispatcher.extended(type(server)) for server in self.servers}
+        if not servers or len(self.dispatchers) < len(servers):
+            raise ValueError("serving needs servers, one for each revision")
+        self._by_revision = {server.revision: server for server in self.servers}
+        self._handlers: dict[Route, Handler] = {}
+
+    @property
+    def supported(self) -> list[str]:
+        """The revisions, the best first."""
+        return list(reversed(self.dispatchers))
+
+    def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
+        """Return what takes the messages of a route; raises `MethodNotFound` where nothing does."""
+        found = self._handlers.get(route)
+        if found is None:
+            revision = dispatcher.revision
+            found = revision.era.handler(self._by_revision[revision.name], dispatcher, route, self.supported)
+            self._handlers[route] = found
+        return found
+
+    def session(self, transport: Transport) -> Session:
+        """A session for a new connection."""
+        peer = Peer("server", self.dispatchers)
+        return Session(peer, transport, self.handler, self.servers[-1].options)
+
+    def restore(self, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
+        """Make a new session go on where another one was: see `Era.restore`; raises `KeyError`."""
+        server = self._by_revision[snapshot["revision"]]
+        dispatcher = self.dispatchers[server.revision]
+        dispatcher.revision.era.restore(session, snapshot, declared(server, dispatcher), first_id)
+
+    async def run(self, session: Session) -> None:
+        """Serves a connection until either side ends it."""
+        async with AsyncExitStack() as stack:
+            for server in self.servers:
+                stack.enter_context(attached(server, session))
+            await session.run()
+
+
+async def serve(transport: Transport, *servers: Server) -> None:
+    """Serves one connection until either side ends it.
+
+    Args:
+        transport: How messages travel.
+        servers: One for each revision that is offered. A request that names a stateless revision is answered in it;
+            else the client's wish at the handshake decides, or the newest revision that has one.
+    """
+    service = Service(servers)
+    await service.run(service.session(transport))
+
+
+@asynccontextmanager
+async def lifespans(servers: Sequence[Server]) -> AsyncGenerator[None]:
+    """Enters the lifespans of all servers, and leaves them in reverse."""
+    async with AsyncExitStack() as stack:
+        for server in servers:
+            await stack.enter_async_context(server.lifespan())
+        yield

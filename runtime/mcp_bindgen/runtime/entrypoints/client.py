@@ -1,0 +1,36 @@
+"""The base of generated clients, with what connects them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Self
+
+from ..endpoint import client
+from .connect import connect
+from .target import Target
+
+
+class Client(client.Client):
+    """The base of generated clients: call what the server offers, override `on_...` for what it may ask."""
+
+    @classmethod
+    def connect(cls, target: Target, *, headers: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Self]:
+        """Make a client, connected for as long as the `async with` block lasts; see `connected`."""
+        return cls().connected(target, headers=headers)
+
+    def connected(
+        self, target: Target, *, headers: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[Self]:
+        """Connect this client: both sides know each other when the block begins, all is closed when it ends.
+
+        Args:
+            target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+            headers: HTTP headers to send with each request.
+
+        Raises:
+            UnsupportedRevision: The server does not speak the revision of this client; see `connect` in
+                `mcp_bindgen.runtime` for clients of several.
+            ConnectionClosed: The server is gone before the handshake is over.
+        """
+        return connect(target, self, headers=headers)

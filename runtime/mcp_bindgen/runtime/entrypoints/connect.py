@@ -1,0 +1,244 @@
+"""Finding the way to a server: which transport it has, and which revision it speaks.
+
+MCP 2026-07-28, "Versioning": Backward Compatibility, and "Streamable HTTP": Backward Compatibility.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import IO, Any, TypeVar, overload
+
+from ..core.errors import ConnectionClosed, ProtocolError
+from ..core.peer import Peer
+from ..core.revision import Dispatcher, Handler
+from ..core.routing import Route
+from ..endpoint.client import Client
+from ..endpoint.result_cache import CacheScope, ResultCache
+from ..endpoint.session import Session
+from ..eras.lifecycle import DISCOVER
+from ..eras.negotiation import Clients, Negotiation
+from ..tasks import background_tasks
+from .target import Address, Target, address
+
+C = TypeVar("C", bound=Client)
+
+PATIENCE = 5.0
+"""Seconds that a server has to answer the probe before it is taken for one that does not know it."""
+
+_MOST_REMEMBERED = 1000
+_PACKAGE = re.compile(r"v\d+(_\d+)+")
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How to go about connecting.
+
+    Attributes:
+        probe: Whether to ask which revisions the server speaks.
+        handshake_first: Whether to try the handshake before that.
+        sse: Whether to use HTTP+SSE.
+    """
+
+    probe: bool = True
+    handshake_first: bool = False
+    sse: bool = False
+
+
+_remembered: OrderedDict[Hashable, _Way] = OrderedDict()
+
+
+class NoConnection(ConnectionClosed):
+    """Nothing that was tried led to a connection; the message says what that was and what came of it.
+
+    Attributes:
+        failures: What was tried, and the error.
+    """
+
+    def __init__(self, failures: list[tuple[str, Exception]]) -> None:
+        super().__init__("; ".join(f"{what}: {error}" for what, error in failures))
+        self.failures = failures
+
+
+@overload
+def connect(
+    target: Target,
+    *,
+    headers: Mapping[str, str] | None = None,
+    cache: ResultCache | None = None,
+    patience: float = PATIENCE,
+    stderr: int | IO[Any] | None = None,
+) -> AbstractAsyncContextManager[Any]: ...
+
+
+@overload
+def connect(
+    target: Target,
+    *clients: type[C] | C,
+    headers: Mapping[str, str] | None = None,
+    cache: ResultCache | None = None,
+    patience: float = PATIENCE,
+    stderr: int | IO[Any] | None = None,
+) -> AbstractAsyncContextManager[C]: ...
+
+
+@asynccontextmanager
+async def connect(
+    target: Target,
+    *clients: Any,
+    headers: Mapping[str, str] | None = None,
+    cache: ResultCache | None = None,
+    patience: float = PATIENCE,
+    stderr: int | IO[Any] | None = None,
+) -> AsyncGenerator[Any]:
+    """Connects to a server in the best revision that both sides speak; all is closed when the block ends.
+
+    A server is asked first which revisions it speaks. One that does not know the question gets the handshake, on the
+    same connection; at a URL where there is nothing to shake hands with, HTTP+SSE is tried. What was found out is
+    remembered for the next time.
+
+    Args:
+        target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+        clients: The client classes, or clients, one for each revision that may be spoken; by default those of all
+            bindings that are installed.
+        headers: HTTP headers to send with each request, for example to authenticate.
+        cache: Keeps results; without it, that of the client's class, if there is one.
+        patience: Seconds that a server has to answer the question before it is taken for one that does not know it.
+        stderr: Where the error output of a command goes; by default to ours.
+
+    Raises:
+        UnsupportedRevision: The server speaks other revisions.
+        ConnectionClosed: There is no way to the server; one error says what was tried.
+        ProtocolError: The server refuses.
+        ValueError: There is nothing to connect to.
+    """
+    place = address(target, headers, stderr)
+    kinds = clients or installed()
+    ours: list[Any] = [kind() if isinstance(kind, type) else kind for kind in kinds]
+    if cache is not None:
+        for client in ours:
+            client.cache = cache
+    async with _Search(place, Clients(ours), patience).connected() as client:
+        yield client
+
+
+def installed() -> list[type[Client]]:
+    """The client classes of all bindings that are installed."""
+    namespace = import_module(__name__.partition(".")[0])
+    names = [found.name for found in pkgutil.iter_modules(namespace.__path__) if _PACKAGE.fullmatch(found.name)]
+    return [import_module(f"{namespace.__name__}.{name}").Client for name in names]
+
+
+def forget() -> None:
+    """Forgets what was found out about servers."""
+    _remembered.clear()
+
+
+class _Search:
+    """The way to one server.
+
+    Args:
+        place: Where it is.
+        clients: Who wants to talk to it.
+        patience: See `connect`.
+    """
+
+    def __init__(self, place: Address, clients: Clients[Client], patience: float) -> None:
+        self._place = place
+        self._server = place.server or object()
+        self._clients = clients
+        self._patience = patience
+        self._failures: list[tuple[str, Exception]] = []
+        self._elsewhere = False
+        self._ended = False
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncGenerator[Client]:
+        """The client that the server understands, connected."""
+        known = _remembered.get(self._place.place)
+        way: _Way | None = known or _Way(sse=self._place.open is None, handshake_first=self._place.open is None)
+        while way is not None:
+            async with self._over(way) as client:
+                if client is not None:
+                    yield client
+                    return
+            way = self._further(way, known)
+            known = None
+        raise self._verdict()
+
+    @asynccontextmanager
+    async def _over(self, way: _Way) -> AsyncGenerator[Client | None]:
+        """Tries one way; gives nothing if that leads nowhere."""
+        start = self._place.sse if way.sse else self._place.open
+        assert start is not None
+        async with AsyncExitStack() as stack:
+            try:
+                transport = await stack.enter_async_context(start())
+            except ConnectionClosed as error:
+                self._failures.append(("GET" if way.sse else "connecting", error))
+                yield None
+                return
+            session = Session(Peer("client", self._clients.dispatchers), transport, self._handler)
+            tasks = await stack.enter_async_context(background_tasks())
+            tasks.start_soon(session.run)
+            stack.push_async_callback(session.close)
+            negotiation = Negotiation(self._clients, session, partial(self._attach, session), tasks, self._patience)
+            client = await negotiation.client(probe=way.probe, handshake_first=way.handshake_first)
+            if client is None:
+                self._failures += negotiation.failures
+                self._elsewhere = negotiation.elsewhere
+                self._ended = session.closed.is_set()
+                yield None
+                return
+            self._remember(way, negotiation.is_legacy, client.revision in self._clients.stateless)
+            if client.cache is not None:
+                stack.callback(client.cache.forget, CacheScope(None, session))
+            yield client
+
+    def _handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
+        handler: Handler = self._clients.by_revision[dispatcher.revision.name].handler(dispatcher, route)
+        return handler
+
+    def _attach(self, session: Session, client: Client) -> None:
+        client.attach(session, CacheScope((self._server, client.revision), session))
+
+    def _further(self, way: _Way, known: _Way | None) -> _Way | None:
+        """What to try after a way that led nowhere; `None` if there is nothing more."""
+        place, clients = self._place, self._clients
+        self._forget()
+        if known is not None and (way.sse or self._ended) and place.open is not None:
+            return _Way()
+        if self._elsewhere and not way.sse and place.sse is not None:
+            return _Way(probe=False, sse=True)
+        probed = way.probe and not way.handshake_first and bool(clients.stateless and clients.stateful)
+        if self._ended and probed and place.reopens:  # some servers end when they do not understand
+            return _Way(probe=False)
+        return None
+
+    def _remember(self, way: _Way, is_legacy: bool, is_stateless: bool) -> None:
+        place = self._place.place
+        if place is None:
+            return
+        if is_stateless:
+            self._forget()
+        elif way.sse or is_legacy or not way.probe:
+            _remembered[place] = _Way(handshake_first=True, sse=way.sse)
+            _remembered.move_to_end(place)
+            if len(_remembered) > _MOST_REMEMBERED:
+                _remembered.popitem(last=False)
+
+    def _forget(self) -> None:
+        _remembered.pop(self._place.place, None)
+
+    def _verdict(self) -> Exception:
+        """The one error that says what was tried: as it came, if that says it all."""
+        what, error = self._failures[-1]
+        if len(self._failures) == 1 and (what != DISCOVER or not isinstance(error, ProtocolError)):
+            return error
+        return NoConnection(self._failures)

@@ -1,0 +1,107 @@
+"""The `mcpServers` file that most MCP hosts read, strictly: what cannot be used is said in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..core.json_types import is_array, is_object
+
+_TRANSPORTS = ("http", "streamable-http", "sse")
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+class BadConfig(ValueError):
+    """A configuration that cannot be used; the message is one line that names the file and the entry."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How to reach one server: a command to start, or the URL of one that runs.
+
+    Attributes:
+        command: The program.
+        args: Its arguments.
+        env: Environment variables for it, beside the few that every child gets.
+        cwd: The folder to run it in.
+        url: Where it listens, if it is not a program to start.
+        headers: HTTP headers to send there.
+        type: Which transport it speaks at the URL, if that is known: `http` (or `streamable-http`), or `sse`.
+    """
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    type: str | None = None
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The `mcpServers` of a file, as they stand there.
+
+    Raises:
+        BadConfig: The file is missing or is no such JSON.
+    """
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise BadConfig(error.strerror or "cannot be read") from None
+    except ValueError as error:
+        raise BadConfig(f"not JSON: {error}") from None
+    servers = document.get("mcpServers") if is_object(document) else None
+    if not is_object(servers):
+        raise BadConfig('"mcpServers" must be there, an object with an entry for each server')
+    return servers
+
+
+def entry(name: str, value: object) -> Entry:
+    """One entry, checked; members that we do not know are let pass.
+
+    Args:
+        name: Its name in the file, if it has one.
+        value: The entry.
+
+    Raises:
+        BadConfig: It cannot be used.
+    """
+
+    def bad(reason: str) -> BadConfig:
+        return BadConfig(f"server {name!r}: {reason}" if name else reason)
+
+    def text(member: str) -> str | None:
+        found = given.get(member)
+        if found is not None and not (isinstance(found, str) and found):
+            raise bad(f'"{member}" must be text')
+        return found
+
+    def texts(member: str) -> dict[str, str]:
+        found = given.get(member, {})
+        if not is_object(found) or not all(isinstance(setting, str) for setting in found.values()):
+            raise bad(f'"{member}" must be an object with texts')
+        wanted = [variable for setting in found.values() for variable in _VARIABLE.findall(setting)]
+        missing = [variable for variable in wanted if variable not in os.environ]
+        if missing:
+            raise bad(f'"{member}" needs the environment variable {missing[0]}, which is not set')
+        return {key: _VARIABLE.sub(lambda found: os.environ[found[1]], setting) for key, setting in found.items()}
+
+    if not is_object(value):
+        raise bad("an entry must be an object")
+    given = value
+    command, url, cwd, kind = text("command"), text("url"), text("cwd"), text("type")
+    if (command is None) == (url is None):
+        raise bad('it needs either "command" or "url"' + (", not both" if command else ""))
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise bad('"url" must begin with http:// or https://')
+    if url is not None and kind is not None and kind not in _TRANSPORTS:
+        raise bad(f'"type" of a URL must be one of {", ".join(_TRANSPORTS)}')
+    args = given.get("args", [])
+    if not is_array(args) or not all(isinstance(argument, str) for argument in args):
+        raise bad('"args" must be a list of texts')
+    return Entry(command, tuple(args), texts("env"), cwd, url, texts("headers"), kind)

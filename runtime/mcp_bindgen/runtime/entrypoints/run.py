@@ -1,0 +1,59 @@
+"""Runs servers from the command line: `run(Weather())`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib.util import find_spec
+
+import anyio
+
+from ..endpoint.server import Server, lifespans, serve
+from ..transports.stdio import StdioServerTransport
+
+
+def run(*servers: Server) -> None:
+    """Serves until the client is gone or the process is stopped: stdio, or what the command line asks for.
+
+    Args:
+        servers: One for each revision to offer.
+
+    Command line:
+        (nothing): standard input and output.
+        --http HOST:PORT: Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse`.
+        --sse HOST:PORT: HTTP with server-sent events, as of 2024-11-05.
+    """
+    parser = argparse.ArgumentParser(description=type(servers[-1]).__doc__)
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--http", metavar="HOST:PORT", help="serve Streamable HTTP instead of stdio")
+    ways.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
+    chosen = parser.parse_args()
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        if chosen.http is not None:
+            from ..http.server.serve import serve_http
+
+            _run_quickly(partial(serve_http, *servers, address=chosen.http))
+        elif chosen.sse is not None:
+            from ..http.server.legacy_sse import serve_sse
+
+            _run_quickly(partial(serve_sse, *servers, address=chosen.sse))
+        else:
+            anyio.run(_serve_stdio, *servers)
+    except ValueError as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _run_quickly(serving: Callable[[], Awaitable[None]]) -> None:
+    """Run on uvloop where it is installed, as uvicorn's own command does."""
+    anyio.run(serving, backend_options={"use_uvloop": find_spec("uvloop") is not None})
+
+
+async def _serve_stdio(*servers: Server) -> None:
+    async with lifespans(servers):
+        await serve(StdioServerTransport(), *servers)

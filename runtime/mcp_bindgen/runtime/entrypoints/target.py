@@ -1,0 +1,103 @@
+"""What can be connected to: URLs, commands, entries of an `mcpServers` file, and transports."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any, TypeAlias
+from urllib.parse import urlsplit
+
+from ..core.transport import Transport
+from ..transports.stdio import stdio
+from .mcp_servers import Entry, entry
+
+Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Entry | Transport | AbstractAsyncContextManager[Transport]
+"""A URL, a command line, its words, an entry of an `mcpServers` file, or a transport (also one that is yet to open)."""
+
+Opener: TypeAlias = Callable[[], AbstractAsyncContextManager[Transport]]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is found.
+
+    Attributes:
+        open: Opens a connection; `None` where only `sse` will do.
+        sse: Opens a connection over HTTP+SSE, where there may be one.
+        place: What belongs to the server as a program, such as its era, is remembered under this; `None` if nothing is.
+        server: What identifies the server and what it offers.
+        reopens: Whether a connection can be opened again because the server ended it.
+    """
+
+    open: Opener | None
+    sse: Opener | None = None
+    place: Hashable | None = None
+    server: Hashable | None = None
+    reopens: bool = False
+
+
+def address(target: Target, headers: Mapping[str, str] | None = None, stderr: int | IO[Any] | None = None) -> Address:
+    """Where `target` is.
+
+    Args:
+        target: What to connect to.
+        headers: HTTP headers to send there, beside those of an entry.
+        stderr: Where the error output of a command goes.
+
+    Raises:
+        ValueError: It is nothing to connect to, or headers are given for what takes none.
+    """
+    if isinstance(target, str):
+        target = {"url": target} if target.startswith(("http://", "https://")) else command_words(target)
+    if isinstance(target, AbstractAsyncContextManager):
+        found = Address(lambda: target)
+    elif isinstance(target, Mapping | Entry):
+        return _entry(target if isinstance(target, Entry) else entry("", dict(target)), headers, stderr)
+    elif isinstance(target, Sequence):
+        command, *arguments = target
+        return _entry(Entry(command, tuple(arguments)), headers, stderr)
+    else:
+        found = Address(lambda: nullcontext(target))
+    if headers:
+        raise ValueError("headers can only be sent to a URL")
+    return found
+
+
+def command_words(line: str) -> list[str]:
+    """The words of a command line; raises `ValueError` when it has none, or a quotation mark without its other half."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise ValueError(f"not a command: {line}: {error}") from None
+    if not words:
+        raise ValueError("the command is empty")
+    return words
+
+
+def _entry(found: Entry, headers: Mapping[str, str] | None, stderr: int | IO[Any] | None) -> Address:
+    if found.url is not None:
+        return _url(found.url, {**found.headers, **(headers or {})}, found.type)
+    if headers:
+        raise ValueError("headers can only be sent to a URL")
+    command = found.command or ""
+    start = partial(stdio, command, *found.args, env=found.env, cwd=found.cwd, stderr=stderr)
+    place = (command, *found.args, found.cwd)
+    return Address(start, place=place, server=(place, frozenset(found.env.items())), reopens=True)
+
+
+def _url(url: str, headers: Mapping[str, str], kind: str | None) -> Address:
+    from ..http.client.legacy_sse import sse
+    from ..http.client.transport import http  # brings an HTTP client with it
+
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    place = f"{parts.scheme}://{host}{parts.path}"
+    return Address(
+        None if kind == "sse" else partial(http, url, headers=headers),
+        None if kind in ("http", "streamable-http") else partial(sse, url, headers=headers),
+        place=place,
+        server=f"{place}?{parts.query}",
+    )

@@ -1,0 +1,236 @@
+"""The era of the handshake, up to 2025-11-25 (MCP, "Lifecycle")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..core import jsonrpc
+from ..core.capabilities import declared
+from ..core.envelope import Envelope, invalid
+from ..core.errors import MethodNotFound, UnsupportedRevision
+from ..core.json_types import is_object
+from ..core.methods import Method, untyped
+from ..core.revision import Connection, Dispatcher, Handler, Revision
+from ..core.routing import Route
+from ..core.transitions import State
+from .lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PING, SET_LEVEL
+from .sides import bound, introduction
+
+VERSION_HEADER = "MCP-Protocol-Version"
+
+
+class Handshake:
+    """Revisions in which the client introduces itself once, and the connection remembers it."""
+
+    initial = State.NEW
+    stands_alone = False
+
+    # --- messages ---------------------------------------------------------------------------------------------
+
+    def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
+        """Return the revision of the connection: messages do not name theirs."""
+        return current
+
+    def select(
+        self, envelope: Envelope, ours: Mapping[str, Dispatcher], current: Dispatcher, supported: Sequence[str]
+    ) -> Dispatcher:
+        """Return the revision of the connection."""
+        return current
+
+    def is_open(self, connection: Connection, method: Method) -> bool:
+        """Tell whether the handshake is over, and this is not another one."""
+        return connection.state is State.READY and method.name != INITIALIZE
+
+    def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
+        """Let a message in if the handshake allows it; `initialize` decides the revision.
+
+        Raises:
+            ProtocolError: It comes too early, or twice.
+        """
+        if envelope.kind == "notification":
+            is_early = connection.role == "server" and connection.state is State.NEW
+            if is_early and envelope.method != CANCELLED:
+                raise invalid("the connection is not initialized")
+            return dispatcher
+        if envelope.method == INITIALIZE and connection.role == "server":
+            if connection.state is not State.NEW or connection.introducing in connection.handling or in_batch:
+                raise invalid("initialize comes once, first and alone")
+            connection.introducing = envelope.id
+            wanted = envelope.params.get("protocolVersion") if is_object(envelope.params) else None
+            connection.dispatcher = connection.best(self, wanted)
+            return connection.dispatcher
+        if connection.state is not State.READY and envelope.method != PING:
+            raise invalid("the connection is not initialized")
+        return dispatcher
+
+    def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
+        """Tell that nothing is missing: what a request may count on was said before."""
+        return True
+
+    def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
+        """Return the params as they are."""
+        return params
+
+    def noticed(self, connection: Connection, method: Method) -> None:
+        """Note that the client has taken the answer to its handshake."""
+        if method.name == INITIALIZED and connection.role == "server" and connection.state is State.NEGOTIATED:
+            connection.confirmed()
+
+    def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
+        """Tell whether a request can be taken back: by its sender, and not the handshake itself."""
+        return by_sender and method.name != INITIALIZE
+
+    # --- servers ----------------------------------------------------------------------------------------------
+
+    def handler(self, server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+        """Return what answers the messages of a route: the server's own handler, else the runtime's.
+
+        Raises:
+            MethodNotFound: There is neither.
+        """
+        name = route.method.name
+        if not dispatcher.is_handled(route, server):
+            default = _DEFAULTS.get(name)
+            if default is None and route.method.kind == "request":
+                raise MethodNotFound(name)
+            return lambda session, id_, params: (default or _nothing)(server, session, params)
+        work, context = bound(dispatcher, route, server), server.context
+        if name == INITIALIZE:
+            return lambda session, id_, params: _initialize_by(work, session, params, context(session, id_, params))
+        return lambda session, id_, params: work(params, context(session, id_, params))
+
+    def snapshot(self, session: Any) -> dict[str, Any] | None:
+        """Return what a session must know to go on in another process; `None` before the client has said it."""
+        agreed = session.negotiated
+        if session.peer.state not in (State.NEGOTIATED, State.READY):
+            return None
+        return {
+            "revision": agreed.dispatcher.revision.name,
+            "clientInfo": agreed.peer_info.model_dump(),
+            "capabilities": agreed.declared["client"],
+            "logLevel": agreed.log_level,
+        }
+
+    def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
+        """Make a new session go on where another one was.
+
+        Args:
+            session: The session, to which nothing was said yet.
+            snapshot: What `snapshot` gave.
+            offers: What the server declares.
+            first_id: The first id of the server's own requests: late answers to those of the former process mean
+                nothing.
+        """
+        session.peer.resume(snapshot["revision"], first_id)
+        agreed = session.negotiated
+        agreed.dispatcher = session.peer.dispatcher
+        agreed.peer_info = agreed.dispatcher.revision.types.Implementation.model_validate(snapshot["clientInfo"])
+        agreed.log_level = snapshot["logLevel"]
+        agreed.declared["client"] = snapshot["capabilities"]
+        agreed.declared["server"] = offers
+
+    # --- clients ----------------------------------------------------------------------------------------------
+
+    async def introduce(self, client: Any, session: Any) -> None:
+        """Do the handshake.
+
+        Raises:
+            UnsupportedRevision: The server answers with a revision that this client does not speak.
+        """
+        answer = await self.offer(client, session)
+        if answer["protocolVersion"] != client.revision:
+            raise UnsupportedRevision(client.revision, answer["protocolVersion"])
+        await self.accept(client, session, answer)
+
+    async def offer(self, client: Any, session: Any) -> dict[str, Any]:
+        """Send `initialize` and return the answer in wire form: it may be in another revision.
+
+        Raises:
+            ProtocolError: The server refuses, or does not say which revision it speaks.
+        """
+        dispatcher: Dispatcher = session.peer.dispatcher
+        session.negotiated.declared["client"] = declared(client, dispatcher)
+        method = dispatcher.revision.request(INITIALIZE)
+        wire = {
+            "protocolVersion": dispatcher.revision.name,
+            "capabilities": session.negotiated.declared["client"],
+            "clientInfo": introduction(client, dispatcher.revision).model_dump(),
+        }
+        answer = await session.request(
+            untyped(method), jsonrpc.typed_params(method, wire), client.options, begins_session=True
+        )
+        if not isinstance(answer.get("protocolVersion"), str):
+            raise invalid("the result of initialize names no protocolVersion")
+        return answer
+
+    async def accept(self, client: Any, session: Any, wire: dict[str, Any]) -> None:
+        """Take the answer to `initialize`, whose revision is that of the client, and end the handshake.
+
+        Raises:
+            ProtocolError: It is no such answer.
+        """
+        revision: Revision = session.peer.dispatcher.revision
+        answer = jsonrpc.typed_result(revision.request(INITIALIZE), wire)
+        agreed = session.negotiated
+        agreed.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
+        agreed.peer_info = client.server_info = answer.server_info
+        client.instructions = answer.instructions
+        session.peer.negotiated()
+        headers = {VERSION_HEADER: revision.name}
+        session.headers = lambda method, params: headers
+        await session.notify(revision.methods[INITIALIZED], None, opens_stream=True)
+
+    def answers_by_default(self, method: Method) -> bool:
+        """Tell whether a client takes a message that it has no handler for."""
+        return method.kind == "notification" or method.name == PING
+
+
+def _initialize(server: Any, session: Any, params: Any) -> Any:
+    _introduced(session, params)
+    dispatcher: Dispatcher = session.negotiated.dispatcher
+    offers = session.negotiated.declared["server"] = declared(server, dispatcher)
+    wire = {
+        "protocolVersion": dispatcher.revision.name,
+        "capabilities": offers,
+        "serverInfo": introduction(server, dispatcher.revision),
+    }
+    if server.instructions is not None:
+        wire["instructions"] = server.instructions
+    session.peer.negotiated()
+    return dispatcher.revision.request(INITIALIZE).result.model_validate(wire)
+
+
+async def _initialize_by(work: Callable[..., Any], session: Any, params: Any, context: Any) -> Any:
+    """Let a server answer `initialize` itself."""
+    _introduced(session, params)
+    answer = await work(params, context)
+    session.negotiated.declared["server"] = answer.capabilities.model_dump()
+    session.peer.negotiated()
+    return answer
+
+
+def _introduced(session: Any, params: Any) -> None:
+    """Take note of what a client says of itself."""
+    session.negotiated.dispatcher = session.peer.dispatcher
+    session.negotiated.declared["client"] = params.capabilities.model_dump()
+    session.negotiated.peer_info = params.client_info
+
+
+def _set_level(server: Any, session: Any, params: Any) -> Any:
+    session.negotiated.log_level = params.level
+    return {}
+
+
+def _nothing(server: Any, session: Any, params: Any) -> Any:
+    return {}
+
+
+_DEFAULTS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    INITIALIZE: _initialize,
+    PING: _nothing,
+    SET_LEVEL: _set_level,
+}
+"""What the runtime answers for servers that do not."""
+
+HANDSHAKE = Handshake()

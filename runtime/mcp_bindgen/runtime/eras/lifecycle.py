@@ -1,0 +1,10 @@
+"""The methods by which the two sides get to know each other, in either era (MCP, "Lifecycle" and "Discovery")."""
+
+INITIALIZE = "initialize"
+INITIALIZED = "notifications/initialized"
+CANCELLED = "notifications/cancelled"
+PING = "ping"
+SET_LEVEL = "logging/setLevel"
+DISCOVER = "server/discover"
+LISTEN = "subscriptions/listen"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"

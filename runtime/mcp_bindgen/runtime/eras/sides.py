@@ -1,0 +1,28 @@
+"""What both eras do with a user's server or client: introduce it, and call its handlers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..core.revision import Dispatcher, Revision
+from ..core.routing import Route
+from ..tasks import in_thread
+
+
+def introduction(target: Any, revision: Revision) -> Any:
+    """Return how `target` introduces itself, an `Implementation`; by default it is named after this runtime."""
+    info = getattr(target, "info", None)
+    return info if info is not None else revision.types.Implementation(name="mcp-bindgen", version="0")
+
+
+def bound(dispatcher: Dispatcher, route: Route, target: object) -> Callable[..., Awaitable[Any]]:
+    """Return the handler of `target` as a coroutine function of params and context; one that blocks gets a thread.
+
+    Raises:
+        MethodNotFound: `target` does not handle the method.
+    """
+    handler = dispatcher.handler(route, target)
+    handler = handler if inspect.iscoroutinefunction(handler) else in_thread(handler)
+    return handler if route.method.params is not None else lambda params, context: handler(context)

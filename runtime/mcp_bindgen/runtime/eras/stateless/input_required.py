@@ -1,0 +1,78 @@
+"""Questions to the client that travel inside of results: the handler runs again once they are answered.
+
+MCP 2026-07-28, "Multi Round-Trip Requests".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import anyio.lowlevel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
+
+from ...core import jsonrpc
+from ...core.errors import InvalidParams
+from ...core.methods import Request
+from ...core.validation import problems
+
+
+class InputRequired(BaseException):
+    """Leaves a handler that cannot go on before its client has answered. `except Exception` lets it pass."""
+
+
+@dataclass(eq=False)
+class Questions:
+    """What a handler asks while it runs, and the answers to what it asked when it ran before.
+
+    Attributes:
+        answers: Key -> answer, in wire form or typed.
+        used: The answers that the handler has looked at, in wire form.
+        open: Key -> the request that is not answered yet, in wire form.
+    """
+
+    answers: Mapping[str, Any]
+    used: dict[str, Any] = field(default_factory=dict[str, Any])
+    open: dict[str, Any] = field(default_factory=dict[str, Any])
+    _counted: int = 0
+
+    def next_key(self, method: str) -> str:
+        """A key for a question that has none: its place among those of this handler."""
+        self._counted += 1
+        return f"{method}#{self._counted}"
+
+    async def ask(self, key: str, method: Request[Any, Any, Any], params: Any) -> Any:
+        """The answer under `key`; without one, the handler ends here and runs again when it has come.
+
+        Raises:
+            InvalidParams: The client answered with something that is not an answer to this.
+        """
+        if key not in self.answers:
+            question: dict[str, Any] = {"method": method.name}
+            if params is not None:
+                question["params"] = jsonrpc.plain(params)
+            self.open[key] = question
+            await anyio.lowlevel.checkpoint()  # who asks at the same time gets to ask as well
+            raise InputRequired
+        answer = self.answers[key]
+        data = answer.model_dump_json().encode() if isinstance(answer, BaseModel) else to_json(answer)
+        try:
+            typed = jsonrpc.result_reader(method).validate_json(data)
+        except ValidationError as error:
+            raise InvalidParams(method.name, problems(error, f"params.inputResponses.{key}", data)) from None
+        self.used[key] = jsonrpc.plain(typed)
+        return typed
+
+
+def asks_for_input(kind: Any) -> bool:
+    """Tell whether a class of results asks for input."""
+    return "input_requests" in getattr(kind, "model_fields", {})
+
+
+def other_than_required(error: BaseException) -> BaseException | None:
+    """What ended a handler beside the fact that input is required; tasks that ask may stand in a group with others."""
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).split(InputRequired)[1]
+    return None if isinstance(error, InputRequired) else error

@@ -1,0 +1,83 @@
+"""Read what every request of a stateless revision says of itself in its `_meta` (MCP 2026-07-28, "Overview": _meta)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ...core.envelope import Envelope
+from ...core.json_types import is_object
+from ...core.negotiated import Negotiated
+from ...core.revision import Dispatcher, Revision
+from ...core.transitions import Role
+
+Peek = Callable[[bytes], "re.Match[bytes] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class ParamsWithMeta:
+    """The params of a method of one's own, which have no place for the `_meta` of a stateless request.
+
+    Attributes:
+        params: The typed params.
+        meta: The typed `_meta`.
+    """
+
+    params: Any
+    meta: Any
+
+
+def separated(params: Any) -> tuple[Any, Any]:
+    """Return the params of a stateless request as its handler wants them, and its typed `_meta`."""
+    return (params.params if isinstance(params, ParamsWithMeta) else params), params.meta
+
+
+@cache
+def _version(revision: Revision) -> tuple[bytes, Peek]:
+    """Return the key under which requests name their revision, and what finds it in their bytes."""
+    key = revision.meta_keys["protocol_version"].encode()
+    return key, re.compile(rb'"%b"\s*:\s*"([^"\\]{1,64})"' % re.escape(key)).search
+
+
+def peek_version(revision: Revision, data: bytes) -> str | None:
+    """Guess the revision that a message is in; whoever validates the message will notice when that is wrong."""
+    found = _version(revision)[1](data)
+    return found[1].decode("utf-8", "replace") if found else None
+
+
+def may_state_version(revision: Revision, data: bytes) -> bool:
+    """Tell whether a message could name its revision; if not, nobody needs to parse it to find out."""
+    return _version(revision)[0] in data or b"\\u" in data or b"\\/" in data  # escapes can spell any name
+
+
+def stated_version(revision: Revision, envelope: Envelope) -> Any:
+    """Return what a message says of its revision, of whatever type; `None` when it says nothing."""
+    meta = envelope.params.get("_meta") if is_object(envelope.params) else None
+    return meta.get(revision.meta_keys["protocol_version"]) if is_object(meta) else None
+
+
+class RequestNegotiated(Negotiated):
+    """What one request may count on, as it says itself in its `_meta`.
+
+    Args:
+        dispatcher: What the server takes in the revision of the request.
+        offers: What the server declares.
+        meta: The request's `_meta`, typed.
+    """
+
+    logs_by_default = False
+
+    def __init__(self, dispatcher: Dispatcher, offers: dict[str, Any], meta: Any) -> None:
+        self.dispatcher = dispatcher
+        self.peer_info = meta.client_info
+        self.log_level = meta.log_level
+        self._offers = offers
+        self.meta = meta
+
+    @property
+    def declared(self) -> dict[Role, Any]:
+        """Side -> its capabilities, in wire form."""
+        return {"client": self.meta.client_capabilities.model_dump(), "server": self._offers}

@@ -1,0 +1,174 @@
+"""Answer stateless requests: what each may count on, questions to the client, and the server's signature.
+
+MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round-Trip Requests".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, cast
+
+from pydantic_core import to_json
+
+from ...core import jsonrpc
+from ...core.capabilities import declared, missing
+from ...core.envelope import RequestId, parse
+from ...core.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
+from ...core.link import Link
+from ...core.methods import Request
+from ...core.model import Model
+from ...core.negotiated import Negotiated
+from ...core.revision import Dispatcher, Handler, Revision
+from ...core.routing import Route
+from ..lifecycle import DISCOVER, LISTEN
+from ..sides import bound, introduction
+from . import subscriptions
+from .input_required import Questions, other_than_required
+from .input_required import asks_for_input as _asks
+from .request_meta import RequestNegotiated, separated
+
+MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
+
+
+def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    """Return what answers the messages of a route.
+
+    Args:
+        server: The server.
+        dispatcher: What it takes.
+        route: The method.
+        supported: The revisions that are served here, the best first.
+
+    Raises:
+        MethodNotFound: Nothing does.
+    """
+    method, revision = route.method, dispatcher.revision
+    offers = declared(server, dispatcher)
+    context = server.context
+    if not isinstance(method, Request):
+        if not dispatcher.is_handled(route, server):
+            return lambda link, id_, params: None
+        take = bound(dispatcher, route, server)
+        told = Negotiated(dispatcher)
+        told.logs_by_default = False
+        return lambda link, id_, params: take(params, context(link, id_, params, told))
+    work = _work(server, dispatcher, route, supported, offers)
+    asks = any(_asks(kind) for kind in method.alternatives)
+    signature = to_json(introduction(server, revision).model_dump())
+    prefix = b'{"_meta":{' + to_json(revision.meta_keys["server_info"]) + b":" + signature + b"},"
+
+    async def handle(link: Link, id_: RequestId | None, params: Any) -> jsonrpc.Written:
+        params, meta = separated(params)
+        agreed = RequestNegotiated(dispatcher, offers, meta)
+        try:
+            if asks:
+                answer = await _round(server, method, work, context, link, id_, params, agreed)
+            else:
+                answer = await work(params, context(link, id_, params, agreed))
+                if _asks(type(answer)):
+                    raise TypeError(f"{method.name} cannot ask for input")
+        except (CapabilityMissing, ExceptionGroup) as error:
+            raise _for_client(revision, error) from None
+        return _signed(answer, prefix)
+
+    return handle
+
+
+def _for_client(revision: Revision, error: Exception) -> Exception:
+    """Return what a client is told of an error: if all of it is capabilities that it lacks, which these are."""
+    found = list(_single_errors(error))
+    owners = {one.capability.partition(".")[0] if isinstance(one, CapabilityMissing) else "" for one in found}
+    if owners != {"client"}:
+        return error
+    return lacking(revision, *dict.fromkeys(one.capability.partition(".")[2] for one in found))
+
+
+def _single_errors(error: Exception) -> Iterator[Any]:
+    if not isinstance(error, ExceptionGroup):
+        yield error
+        return
+    for one in cast("ExceptionGroup[Exception]", error).exceptions:
+        yield from _single_errors(one)
+
+
+def _work(
+    server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str], offers: dict[str, Any]
+) -> Callable[[Any, Any], Awaitable[Any]]:
+    """Return the server's own handler of a request, else the runtime's."""
+    name = route.method.name
+    if dispatcher.is_handled(route, server):
+        return bound(dispatcher, route, server)
+    if name == LISTEN:
+        return lambda params, context: subscriptions.listen(server, dispatcher.revision, offers, params, context)
+    if name != DISCOVER:
+        raise MethodNotFound(name)
+
+    async def discover(params: Any, context: Any) -> Any:
+        wire = {"supportedVersions": list(supported), "capabilities": offers, "instructions": server.instructions}
+        known = {key: value for key, value in wire.items() if value is not None}
+        return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **known}
+
+    return discover
+
+
+async def _round(
+    server: Any,
+    method: Request[Any, Any, Any],
+    work: Callable[[Any, Any], Awaitable[Any]],
+    context: Callable[..., Any],
+    link: Link,
+    id_: RequestId | None,
+    params: Any,
+    agreed: Negotiated,
+) -> Any:
+    """Runs a handler that may ask the client, with the answers so far."""
+
+    def purpose() -> Any:
+        mine = {"_meta", "inputResponses", "requestState"}
+        said = {key: value for key, value in jsonrpc.plain(params).items() if key not in mine}
+        name = introduction(server, agreed.dispatcher.revision).name
+        return [server.revision, name, method.name, said, getattr(link, "principal", None)]
+
+    revision = agreed.dispatcher.revision
+    state: dict[str, Any] = {}
+    told = params
+    if params.request_state is not None:
+        state = server.state_seal.open(params.request_state, purpose())
+        told = params.model_copy(update={"request_state": state.get("own")})
+    questions = Questions({**state.get("answers", {}), **(params.input_responses or {})})
+    own: str | None = None
+    try:
+        answer = await work(told, context(link, id_, told, agreed, questions))
+        if not _asks(type(answer)):
+            return answer
+        asked, own = jsonrpc.plain(answer), answer.request_state
+        methods = {question["method"] for question in asked.get("inputRequests", {}).values()}
+        absent = [missing(revision.methods[name], revision, "server", agreed.declared) for name in sorted(methods)]
+        if any(absent):
+            raise lacking(revision, *[path.partition(".")[2] for path in absent if path is not None])
+    except BaseException as error:
+        other = other_than_required(error)
+        if other is error:
+            raise
+        if other is not None:
+            raise other from None
+        asked = {"resultType": "input_required", "inputRequests": questions.open}
+    if own is not None or questions.used or "inputRequests" not in asked:
+        asked["requestState"] = server.state_seal.seal({"answers": questions.used, "own": own}, purpose())
+    return asked
+
+
+def _signed(answer: Any, prefix: bytes) -> jsonrpc.Written:
+    """Return the JSON text of a result, with the name of the server that gives it in its `_meta`."""
+    if isinstance(answer, Model) and getattr(answer, "result_type", None) and getattr(answer, "meta", None) is None:
+        return jsonrpc.Written(prefix + jsonrpc.write_result(answer)[1:])
+    if answer is None:
+        raise TypeError("a handler returned nothing")
+    wire: dict[str, Any] = {"resultType": "complete", **jsonrpc.plain(answer)}
+    wire["_meta"] = {**parse(prefix[:-1] + b"}")["_meta"], **wire.get("_meta", {})}
+    return jsonrpc.Written(to_json(wire))
+
+
+def lacking(revision: Revision, *paths: str) -> MissingClientCapability:
+    """Make the error that names capabilities which the client did not declare."""
+    return MissingClientCapability(revision.errors[MISSING], *paths)

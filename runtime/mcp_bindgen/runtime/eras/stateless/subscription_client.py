@@ -1,0 +1,134 @@
+"""The client's side of subscriptions (MCP 2026-07-28, "Subscriptions")."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import anyio
+
+from ...core import jsonrpc
+from ...core.errors import ConnectionClosed, ProtocolError, RequestTimeout
+from ...core.options import Options
+from ...core.routing import Route
+from ...tasks import background_tasks
+from ..lifecycle import ACKNOWLEDGED, LISTEN
+
+log = logging.getLogger("mcp_bindgen")
+
+Filter = TypeVar("Filter")
+
+_SHORTEST, _LONGEST = 0.25, 30.0  # seconds before listening again
+
+
+class Listening:
+    """A subscription of ours, which outlives the loss of its stream.
+
+    Args:
+        client: Whose it is.
+        open_: The subscriptions of that client by the id of the request that listens.
+        wanted: What to hear of, a filter.
+        lost: Called when something may have been missed.
+
+    Attributes:
+        agreed: What the server agreed to; `None` before that.
+        error: Why the server did not agree.
+        settled: Set when either is known.
+    """
+
+    def __init__(self, client: Any, open_: dict[int, Listening], wanted: Any, lost: Callable[[], None]) -> None:
+        self.agreed: Any = None
+        self.error: Exception | None = None
+        self.settled = anyio.Event()
+        self._client = client
+        self._open = open_
+        self._wanted = wanted
+        self._lost = lost
+        self._losses = 0
+        self._id = 0
+
+    def acknowledge(self, agreed: Any) -> bool:
+        """Takes note of what the server agrees to; says whether that is for the first time."""
+        self._losses = 0
+        first = self.agreed is None
+        if first:
+            self.agreed = agreed
+            self.settled.set()
+        elif agreed != self.agreed:
+            log.warning("the server agrees to another subscription than before: %r", agreed)
+        return first
+
+    async def listen(self) -> None:
+        """Listens until the server ends the subscription in good order, or cannot be listened to any longer."""
+        session = self._client.link
+        method = session.peer.dispatcher.revision.request(LISTEN)
+        while True:
+            wire = {"notifications": jsonrpc.plain(self._wanted), "_meta": dict(session.meta)}
+            try:
+                await session.request(method, jsonrpc.typed_params(method, wire), Options(), opened=self._opened)
+                error: Exception = ConnectionClosed("the server ended the subscription")
+                lost = False
+            except (ConnectionClosed, ProtocolError) as reason:
+                error = reason
+                lost = isinstance(reason, ConnectionClosed) and not session.closed.is_set()
+            finally:
+                self._open.pop(self._id, None)
+            if self.agreed is None:
+                self.error = error
+                self.settled.set()
+                return
+            if not lost or not session.transport_mirror is not None:
+                log.info("%s", error)
+                return
+            self._lost()
+            await anyio.sleep(self._pause())
+
+    def _opened(self, id_: int) -> None:
+        self._id = id_
+        self._open[id_] = self
+
+    def _pause(self) -> float:
+        """Longer from time to time, and not the same for all that lost their streams together."""
+        self._losses += 1
+        pause = min(_LONGEST, _SHORTEST * 2.0 ** min(self._losses, 16))
+        return pause * random.uniform(0.5, 1)  # noqa: S311
+
+
+@asynccontextmanager
+async def subscribed(
+    client: Any, open_: dict[int, Listening], wanted: Filter, lost: Callable[[], None]
+) -> AsyncGenerator[Filter]:
+    """Hears of changes while the block lasts; see `Client.subscribed`."""
+    client.link.peer.dispatcher.revision.request(LISTEN)  # stateful revisions have none
+    listening = Listening(client, open_, wanted, lost)
+    async with background_tasks() as tasks:
+        tasks.start_soon(listening.listen)
+        with anyio.move_on_after(client.options.timeout):
+            await listening.settled.wait()
+        if listening.error is not None:
+            raise listening.error
+        if listening.agreed is None:
+            raise RequestTimeout(f"{LISTEN} was not acknowledged in time")
+        yield listening.agreed
+
+
+def reaches(open_: Mapping[int, Listening], session: Any, route: Route, params: Any) -> bool:
+    """Whether a notification concerns the handlers of a client: not if its subscription is over.
+
+    Args:
+        open_: The subscriptions of the client.
+        session: Its connection.
+        route: The method.
+        params: Its params.
+    """
+    id_ = getattr(getattr(params, "meta", None), "subscription_id", None)
+    if not isinstance(id_, int):
+        return True
+    if id_ not in session.peer.pending:
+        return False
+    if route.method.name == ACKNOWLEDGED and id_ in open_:
+        return open_[id_].acknowledge(params.notifications)
+    return True

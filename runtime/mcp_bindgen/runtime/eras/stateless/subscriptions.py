@@ -1,0 +1,141 @@
+"""Streams of change notifications that a client asks for (MCP 2026-07-28, "Subscriptions")."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+
+from ...core import jsonrpc
+from ...core.capabilities import is_declared
+from ...core.envelope import RequestId
+from ...core.errors import ConnectionClosed, MethodNotFound
+from ...core.json_types import is_array
+from ...core.link import Link
+from ...core.methods import Notification
+from ...core.negotiated import Negotiated
+from ...core.revision import Revision
+from ...core.uris import is_part
+from ..lifecycle import ACKNOWLEDGED
+
+_MOST_WAITING = 1000  # notifications for a client that reads slowly
+
+
+class Subscription:
+    """The way to a client that listens: what it did not ask for is not sent.
+
+    What is to be sent waits in a queue, so that nobody who has something to tell waits for a client that reads slowly.
+
+    Args:
+        context: The context of the request that listens.
+        agreed: Which notifications it gets, in the form of a filter.
+
+    Attributes:
+        ready: Whether the client can be told something.
+        negotiated: What the request that listens may count on.
+    """
+
+    ready = True
+
+    def __init__(self, context: Any, agreed: Any) -> None:
+        self.negotiated: Negotiated | None = context.negotiated
+        self._context = context
+        self._key = context.negotiated.dispatcher.revision.meta_keys["subscription_id"]
+        self._agreed = agreed
+        self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
+        self._ends = False
+        self._news = anyio.Event()
+
+    async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
+        """Refuses: who listens cannot be asked."""
+        raise MethodNotFound(method.name)
+
+    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
+        """Sends a notification soon, if it was asked for.
+
+        Raises:
+            ConnectionClosed: Too many wait already. The client is given up, because it would miss some.
+        """
+        agreed = getattr(self._agreed, method.filter) if method.filter is not None else None
+        if agreed is True or (is_array(agreed) and any(is_part(params.uri, uri) for uri in agreed)):
+            if len(self._waiting) >= _MOST_WAITING:
+                self.ready = False
+                raise ConnectionClosed("the client does not read")
+            self._waiting.append((method, {} if params is None else jsonrpc.plain(params)))
+            self._news.set()
+
+    async def serve(self, acknowledged: Notification[Any]) -> None:
+        """Sends the agreement, and then what there is to say until either side ends the subscription.
+
+        Raises:
+            ConnectionClosed: The client is gone, or does not read.
+        """
+        await self._send(acknowledged, {"notifications": jsonrpc.plain(self._agreed)})
+        while True:
+            while self._waiting and self.ready:
+                await self._send(*self._waiting.popleft())
+            if not self.ready:
+                raise ConnectionClosed("the client does not read")
+            if self._ends:
+                return
+            self._news = anyio.Event()
+            await self._news.wait()
+
+    async def _send(self, method: Notification[Any], wire: dict[str, Any]) -> None:
+        id_ = self._context.request_id
+        wire["_meta"] = {**wire.get("_meta", {}), self._key: id_}
+        await self._context.link.notify(method, jsonrpc.typed_params(method, wire), related=id_)
+
+    def metadata(self) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
+
+    def end(self) -> None:
+        """Ends the subscription in good order."""
+        self._ends = True
+        self._news.set()
+
+
+async def listen(server: object, revision: Revision, offers: Mapping[str, Any], params: Any, context: Any) -> Any:
+    """Answers `subscriptions/listen`: serves a subscription until either side ends it."""
+    wanted = params.notifications
+    agreed = {
+        method.filter: getattr(wanted, method.filter)
+        for method in revision.methods.values()
+        if method.kind == "notification"
+        and method.filter is not None
+        and getattr(wanted, method.filter)
+        and is_declared(offers, method.capabilities["server"].partition(".")[2])
+    }
+    subscription = Subscription(context, type(wanted)(**agreed))
+    acknowledged: Any = revision.methods[ACKNOWLEDGED]
+    endless: set[Any] = getattr(context.link, "endless", set())
+    endless.add(subscription.end)
+    try:
+        with attached(server, subscription):  # what happens from now on comes behind the agreement
+            await subscription.serve(acknowledged)
+    finally:
+        endless.discard(subscription.end)
+    return {"resultType": "complete", "_meta": {revision.meta_keys["subscription_id"]: context.request_id}}
+
+
+# --- who listens to a server ----------------------------------------------------------------------------------
+
+
+def audience(server: object) -> list[Link]:
+    """The links to the clients of a server: connections, and subscriptions."""
+    found: list[Link] = server.__dict__.setdefault("_audience", [])
+    return found
+
+
+@contextmanager
+def attached(server: object, link: Link) -> Generator[None]:
+    """Makes a link part of the audience for a while."""
+    audience(server).append(link)
+    try:
+        yield
+    finally:
+        audience(server).remove(link)

@@ -1,0 +1,226 @@
+"""Send HTTP requests to one URL, within limits, and tell what went wrong without giving away secrets."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from functools import cache
+from typing import Self
+
+import anyio
+import httpx2
+
+from ...core.errors import ConnectionClosed, Refused
+from ...core.transport import Oversized
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+SESSION_ID = "mcp-session-id"
+
+_IDLE = 4.0  # seconds that a connection is kept; many servers close it after 5, which must not happen while we send
+_REDIRECTS = 3
+_HEAD = 256
+_SAID = 200  # characters of what a server says about a refusal
+_UNWANTED = 64 * 1024  # bytes of a body that nobody needs, worth reading to use the connection again
+_DRAINING = 1.0  # seconds for that
+_LOGGERS = ("httpx2", "httpcore2.http11", "httpcore2.http2")
+
+
+class Endpoint:
+    """Send requests to a URL.
+
+    Args:
+        url: The URL.
+        client: Sends the requests.
+        headers: Sent with each of them.
+        timeout: Seconds to wait for a connection, and for the server to take what is sent.
+        limit: The largest body that is read, in bytes.
+
+    Attributes:
+        place: The URL as it may be shown: without credentials and query.
+
+    Raises:
+        ConnectionClosed: The URL or a header is none.
+    """
+
+    def __init__(
+        self, url: str, client: httpx2.AsyncClient, headers: Mapping[str, str], timeout: float, limit: int
+    ) -> None:
+        try:
+            self.url = httpx2.URL(url)
+            self._headers = {name.lower(): value for name, value in httpx2.Headers(headers).items()}
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise ConnectionClosed(f"there is nothing to connect to: {reason(error)}") from None
+        self.place = _place(self.url)
+        if self.url.scheme not in ("http", "https") or not self.url.host:
+            raise ConnectionClosed(f"{self.place} is not the URL of a server")
+        self.limit = limit
+        self._client = client
+        self._timeout = httpx2.Timeout(timeout)
+        self._patient = httpx2.Timeout(timeout, read=None)
+        self._secrets = {part.decode("ascii") for part in (self.url.userinfo, self.url.query) if part}
+
+    def join(self, base: httpx2.URL, reference: str) -> Self:
+        """Return the endpoint that a server named; who knows its path can speak in the session, so it is a secret.
+
+        Args:
+            base: Where the server named it.
+            reference: What it said.
+
+        Raises:
+            ConnectionClosed: It is on another origin, where the server could have us write to others.
+        """
+        try:
+            url = base.join(reference)
+        except (httpx2.InvalidURL, ValueError):
+            raise ConnectionClosed(f"{self.place} named an endpoint that is no URL") from None
+        if url.origin != self.url.origin:
+            raise ConnectionClosed(f"{self.place} named an endpoint of another origin: {_place(url)}")
+        other = copy.copy(self)
+        other.url = url
+        other._secrets = {*self._secrets, url.raw_path.decode("ascii")}
+        return other
+
+    @asynccontextmanager
+    async def request(
+        self, method: str, headers: Mapping[str, str], content: bytes | None = None, *, patient: bool = True
+    ) -> AsyncGenerator[httpx2.Response]:
+        """Send a request and give the response, of which only the head was read; close it in the end.
+
+        Redirects are followed on the same origin if they change nothing but the URL.
+
+        Args:
+            method: The method of HTTP.
+            headers: Sent beside those of the endpoint, names in lower case.
+            content: The body.
+            patient: Whether the answer may take as long as it wants.
+
+        Raises:
+            Refused: It redirects without end.
+            ConnectionClosed: The server cannot be reached, or the connection broke off.
+        """
+        timeout = self._patient if patient else self._timeout
+        try:
+            request = self._client.build_request(
+                method, self.url, content=content, headers={**self._headers, **headers}, timeout=timeout
+            )
+            response = await self._send(request)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise ConnectionClosed(f"no answer from {self.place}: {reason(error)}") from None
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        for _ in range(_REDIRECTS):
+            response = await self._client.send(request, stream=True, follow_redirects=False)
+            further = response.next_request
+            if further is None or further.url.origin != self.url.origin or further.method != request.method:
+                return response
+            await response.aclose()
+            request = further
+        raise Refused(307, f"{self.place} redirects without end")
+
+    async def post(self, content: bytes, headers: Mapping[str, str]) -> None:
+        """Post what is answered by a status only.
+
+        Of the body no more is read than is worth it: to use the connection again, or to say why the server refuses.
+
+        Raises:
+            Refused: The server says no.
+            ConnectionClosed: It cannot be reached.
+        """
+        async with self.request("POST", headers, content, patient=False) as response:
+            body: bytes | Oversized = b""
+            with anyio.move_on_after(_DRAINING), suppress(httpx2.StreamError):
+                body = await _read(response.aiter_raw() if response.is_success else response.aiter_bytes(), _UNWANTED)
+            if not response.is_success:
+                raise Refused(response.status_code, self.refusal(response, body))
+
+    async def read(self, response: httpx2.Response) -> bytes | Oversized:
+        """Read the body of a response."""
+        return await _read(response.aiter_bytes(), self.limit)
+
+    def refusal(self, response: httpx2.Response, body: bytes | Oversized = b"") -> str:
+        """Describe in one line a response that is not what was asked for."""
+        type_ = media_type(response)
+        words = f"{self.place} answered {response.status_code} {response.reason_phrase}".strip()
+        if response.next_request is not None:
+            return f"{words}: it redirects to {_place(response.next_request.url)}"
+        if response.is_success and type_:
+            words += f" with {type_}"
+        if isinstance(body, Oversized) or type_ not in (JSON, "text/plain"):
+            return words
+        said = " ".join(body[: _SAID * 8].decode("utf-8", "replace").split())[:_SAID]
+        return f"{words}: {said}" if said.isprintable() and said and self._is_harmless(said) else words
+
+    @contextmanager
+    def hiding_secrets(self) -> Generator[Self]:
+        """Keep credentials, queries and sessions out of the log of the HTTP client."""
+
+        def harmless(record: logging.LogRecord) -> bool:
+            text = record.getMessage()
+            return SESSION_ID not in text.lower() and self._is_harmless(text)
+
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(harmless)
+        try:
+            yield self
+        finally:
+            for name in _LOGGERS:
+                logging.getLogger(name).removeFilter(harmless)
+
+    def _is_harmless(self, text: str) -> bool:
+        return not any(secret in text for secret in self._secrets)
+
+
+@asynccontextmanager
+async def open_endpoint(
+    url: str,
+    client: httpx2.AsyncClient | None,
+    headers: Mapping[str, str] | None,
+    timeout: float,
+    limit: int,
+    connections: int,
+) -> AsyncGenerator[Endpoint]:
+    """Open an endpoint; without a client of the caller's, make one that keeps so many connections."""
+    async with AsyncExitStack() as stack:
+        if client is None:
+            limits = httpx2.Limits(max_keepalive_connections=connections, keepalive_expiry=_IDLE)
+            client = await stack.enter_async_context(httpx2.AsyncClient(verify=_certificates(), limits=limits))
+        yield stack.enter_context(Endpoint(url, client, headers or {}, timeout, limit).hiding_secrets())
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Load whom to trust, once; that takes longer than everything else that a connection needs."""
+    return httpx2.create_ssl_context()
+
+
+async def _read(parts: AsyncIterator[bytes], limit: int) -> bytes | Oversized:
+    """Join the parts of a body; stop where it is larger than the limit."""
+    body = bytearray()
+    async for part in parts:
+        body += part
+        if len(body) > limit:
+            return Oversized(limit, bytes(body[:_HEAD]))
+    return bytes(body)
+
+
+def media_type(response: httpx2.Response) -> str:
+    """Return the media type of a response, without parameters."""
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def reason(error: Exception) -> str:
+    """Say in one line what an error says."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _place(url: httpx2.URL) -> str:
+    """Return a URL without credentials and query."""
+    return f"{url.scheme}://{url.netloc.decode('ascii')}{url.path}"

@@ -1,0 +1,46 @@
+"""Read as much of what was posted as tells where its answers go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...core.envelope import RequestId, invalid, read_envelopes, request_id
+from ...core.json_types import is_object
+from ...eras.lifecycle import CANCELLED, INITIALIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A body that holds a message, or a batch of them.
+
+    Attributes:
+        ids: The ids of the requests in it.
+        cancelled: The ids of requests that it takes back.
+        introduces: Whether it begins a session.
+        batch: Whether it is a batch.
+    """
+
+    ids: tuple[RequestId, ...] = ()
+    cancelled: tuple[RequestId, ...] = ()
+    introduces: bool = False
+    batch: bool = False
+
+
+def posted(body: bytes) -> Posted:
+    """Read what a body holds.
+
+    Raises:
+        ProtocolError: Something in it is not a JSON-RPC message. A session would answer that without an id, and nobody
+            could tell to which stream such an answer belongs.
+    """
+    envelopes, is_batch = read_envelopes(body)
+    ids = [envelope.id for envelope in envelopes if envelope.kind == "request" and envelope.id is not None]
+    if len(set(ids)) < len(ids):
+        raise invalid("an id is used twice")
+    taken_back = [
+        request_id({"id": envelope.params.get("requestId")})
+        for envelope in envelopes
+        if envelope.method == CANCELLED and envelope.kind == "notification" and is_object(envelope.params)
+    ]
+    introduces = not is_batch and envelopes[0].kind == "request" and envelopes[0].method == INITIALIZE
+    return Posted(tuple(ids), tuple(id_ for id_ in taken_back if id_ is not None), introduces, is_batch)

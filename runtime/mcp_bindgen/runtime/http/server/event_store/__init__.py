@@ -1,0 +1,1 @@
+"""Keep what clients may have missed: in memory, or in SQLite."""

@@ -1,0 +1,257 @@
+"""An event store in a file: sessions and their streams outlive the process."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from .base import LIMITS, PAGE, Event, Kept, Limits, Unfinished
+
+T = TypeVar("T")
+
+_VERSION = 1
+_BUSY = 5.0  # seconds to wait for another process that writes
+_SCHEMA = """
+create table sessions (
+    key text primary key, record blob not null, life integer not null default 0, seen real not null,
+    events integer not null default 0, size integer not null default 0
+) without rowid;
+create table streams (
+    session text not null references sessions on delete cascade, name text not null,
+    last integer not null, owed blob, primary key (session, name)
+) without rowid;
+create table events (
+    place integer primary key, session text not null, stream text not null, number integer not null, data blob not null,
+    foreign key (session, stream) references streams on delete cascade
+);
+create unique index events_by_stream on events (session, stream, number);
+create index events_by_session on events (session);
+create table total (events integer not null, size integer not null);
+insert into total values (0, 0);
+create trigger come after insert on events begin
+    update sessions set events = events + 1, size = size + length(new.data) where key = new.session;
+    update total set events = events + 1, size = size + length(new.data);
+end;
+create trigger gone after delete on events begin
+    update sessions set events = events - 1, size = size - length(old.data) where key = old.session;
+    update total set events = events - 1, size = size - length(old.data);
+    delete from streams where session = old.session and name = old.stream and owed is null
+        and not exists (select 1 from events where session = old.session and stream = old.stream);
+end;
+"""
+
+_Job = Callable[[sqlite3.Connection], Any]
+
+
+class SqliteEventStore:
+    """Holds events in an SQLite file. One process at a time serves the sessions of a file.
+
+    What was written survives the end of the process at any moment, a power cut up to the last moments. A thread does
+    the work; what is asked for at the same time is committed together.
+
+    Args:
+        path: The file; it is made when it is not there, for its owner's eyes only.
+        limits: How much it holds.
+
+    Raises:
+        ValueError: The file is not ours, or was written by another version.
+        sqlite3.Error: The file cannot be opened.
+    """
+
+    def __init__(self, path: str | Path, limits: Limits = LIMITS) -> None:
+        self._limits = limits
+        self._jobs: SimpleQueue[tuple[_Job, Future[Any]] | None] = SimpleQueue()
+        self._closed = False
+        Path(path).touch(0o600)
+        self._db = sqlite3.connect(path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(path)
+        except BaseException:
+            self._db.close()
+            raise
+        self._thread = threading.Thread(target=self._work, name="mcp-event-store", daemon=True)
+        self._thread.start()
+
+    def _prepare(self, path: str | Path) -> None:
+        db = self._db
+        try:
+            (version,) = db.execute("pragma user_version").fetchone()
+            (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
+            new = version == tables == 0
+            if version != _VERSION and not new:
+                raise ValueError(f"{path} is not an event store of this version; choose another file, or delete it")
+            db.execute("pragma journal_mode = wal")
+            db.execute("pragma synchronous = normal")
+            db.execute("pragma foreign_keys = on")
+            if new:
+                db.executescript(f"begin immediate; {_SCHEMA} pragma user_version = {_VERSION}; commit;")
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{path} is not an event store: {error}") from None
+
+    def close(self) -> None:
+        """Finishes what was asked for and closes the file; safe to call twice."""
+        self._closed = True
+        self._jobs.put(None)
+        self._thread.join()
+
+    # --- the thread -------------------------------------------------------------------------------------------
+
+    async def _do(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        if self._closed:
+            raise ValueError("the event store is closed")
+        future: Future[T] = Future()
+        self._jobs.put((job, future))
+        return await asyncio.wrap_future(future)
+
+    def _work(self) -> None:
+        open_ = True
+        while open_:
+            batch = [self._jobs.get()]
+            try:
+                while True:
+                    batch.append(self._jobs.get_nowait())
+            except Empty:
+                pass
+            open_ = None not in batch
+            jobs = [job for job in batch if job is not None and job[1].set_running_or_notify_cancel()]
+            try:
+                self._commit(jobs)
+            except Exception:
+                for job in jobs:  # each for itself, so that only those fail which must
+                    try:
+                        self._commit([job])
+                    except Exception as error:
+                        job[1].set_exception(error)
+        self._db.close()
+
+    def _commit(self, jobs: Sequence[tuple[_Job, Future[Any]]]) -> None:
+        db = self._db
+        try:
+            db.execute("begin immediate")
+            results = [job(db) for job, _ in jobs]
+            db.execute("commit")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("rollback")
+            raise
+        for (_, future), result in zip(jobs, results, strict=True):
+            future.set_result(result)
+
+    # --- sessions ---------------------------------------------------------------------------------------------
+
+    async def save(self, session: str, record: bytes) -> None:
+        """Keeps a record of a session."""
+        statement = "insert into sessions (key, record, seen) values (?, ?, ?) on conflict do update set record = ?"
+        await self._do(lambda db: db.execute(statement, (session, record, time.time(), record)).rowcount)
+
+    async def load(self, session: str) -> Kept | None:
+        """What is known of a session."""
+
+        def job(db: sqlite3.Connection) -> Kept | None:
+            statement = "update sessions set life = life + 1, seen = ? where key = ? returning record, life"
+            rows = db.execute(statement, (time.time(), session)).fetchall()
+            if not rows:
+                return None
+            found = db.execute(
+                "select name, last, owed from streams where session = ? and owed is not null", (session,)
+            )
+            streams = {name: Unfinished(last, owed) for name, last, owed in found}
+            return Kept(record=rows[0][0], life=rows[0][1], streams=streams)
+
+        return await self._do(job)
+
+    async def forget(self, session: str) -> None:
+        """Drops a session."""
+        await self._do(lambda db: db.execute("delete from sessions where key = ?", (session,)).rowcount)
+
+    async def sweep(self, alive: Collection[str], idle: float) -> None:
+        """Forgets sessions that are no longer in use."""
+
+        def job(db: sqlite3.Connection) -> None:
+            now = time.time()
+            db.executemany("update sessions set seen = ? where key = ?", [(now, session) for session in alive])
+            db.execute("delete from sessions where seen < ?", (now - idle,))
+
+        await self._do(job)
+
+    # --- streams ----------------------------------------------------------------------------------------------
+
+    async def write(self, session: str, stream: str, events: Sequence[Event], owed: bytes | None) -> None:
+        """Adds events to a stream."""
+
+        def job(db: sqlite3.Connection) -> None:
+            if not db.execute("update sessions set seen = ? where key = ?", (time.time(), session)).rowcount:
+                return
+            db.execute(
+                "insert into streams values (?, ?, ?, ?)"
+                " on conflict do update set last = max(last, excluded.last), owed = excluded.owed",
+                (session, stream, events[-1].number if events else 0, owed),
+            )
+            db.executemany(
+                "insert into events (session, stream, number, data) values (?, ?, ?, ?)",
+                [(session, stream, event.number, event.data) for event in events],
+            )
+            self._shrink(db, session)
+            if owed is None and not events:
+                db.execute(
+                    "delete from streams where session = ?1 and name = ?2"
+                    " and not exists (select 1 from events where session = ?1 and stream = ?2)",
+                    (session, stream),
+                )
+
+        await self._do(job)
+
+    def _shrink(self, db: sqlite3.Connection, session: str) -> None:
+        """Drops the oldest events, until what is left is within the limits."""
+        limits = self._limits
+        ours = "select min(place) from events where session = ?"
+        while _exceeds(db, "sessions where key = ?", limits.events, limits.size, session):
+            db.execute(f"delete from events where place = ({ours})", (session,))  # noqa: S608
+        while _exceeds(db, "total", limits.all_events, limits.all_size):
+            db.execute("delete from events where place = (select min(place) from events)")
+
+    async def span(self, session: str, stream: str) -> tuple[int, int] | None:
+        """What is held of a stream."""
+
+        def job(db: sqlite3.Connection) -> tuple[int, int] | None:
+            oldest = "select min(number) from events where session = ?1 and stream = ?2"
+            found: tuple[int, int] | None = db.execute(
+                f"select coalesce(({oldest}), last + 1), last from streams where session = ?1 and name = ?2",  # noqa: S608
+                (session, stream),
+            ).fetchone()
+            return found
+
+        return await self._do(job)
+
+    async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
+        """The next events of a stream."""
+
+        def job(db: sqlite3.Connection) -> list[Event]:
+            found: list[Event] = []
+            size = 0
+            for number, data in db.execute(
+                "select number, data from events where session = ? and stream = ? and number > ? order by number",
+                (session, stream, after),
+            ):
+                size += len(data)
+                if found and size > PAGE:
+                    break
+                found.append(Event(number, data))
+            return found
+
+        return await self._do(job)
+
+
+def _exceeds(db: sqlite3.Connection, where: str, events: int, size: int, *values: str) -> bool:
+    """Whether there are too many events, or bytes of them, and more than one."""
+    held: tuple[int, int] = db.execute(f"select events, size from {where}", values).fetchone()  # noqa: S608
+    return held[0] > 1 and (held[0] > events or held[1] > size)

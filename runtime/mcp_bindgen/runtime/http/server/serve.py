@@ -1,0 +1,140 @@
+"""Serves ASGI applications of ours until the process is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from socket import socket
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from ...endpoint.server import Server
+from .app import HttpApp
+from .event_store.base import EventStore
+from .legacy_sse import sse_app
+from .origin_policy import LOOPBACK
+
+_GRACE = 5  # seconds for what is still being answered when the process shall stop
+_PATIENCE = 30.0  # seconds for the headers of a request
+_MOST_HEAD = 256 * 1024  # bytes of them; not all parsers have a limit
+
+_Protocol: Any = AutoHTTPProtocol
+
+
+class _Impatient(_Protocol):  # type: ignore[misc]
+    """Closes connections on which no request is completed for long, however slowly they trickle, or however quickly."""
+
+    _alarm: asyncio.TimerHandle | None = None
+    _head = 0
+
+    def connection_made(self, transport: Any) -> None:
+        _Protocol.connection_made(self, transport)
+        self._alarm = self.loop.call_later(_PATIENCE, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        _Protocol.connection_lost(self, exc)
+
+    def data_received(self, data: bytes) -> None:
+        _Protocol.data_received(self, data)
+        if not self._waiting():
+            self._head = 0
+            return
+        if self._alarm is None:
+            self._alarm = self.loop.call_later(_PATIENCE, self._look)
+        if self.cycle is None or not self.cycle.more_body:
+            self._head += len(data)
+            if self._head > _MOST_HEAD:
+                self.transport.close()
+
+    def _waiting(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _look(self) -> None:
+        self._alarm = None
+        if self._waiting():
+            self.transport.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    """Says where it listens once it does, and tells what is open that it has to end."""
+
+    path = "/"
+    ending: Callable[[], None] | None = None
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        print(f"listening on http://{shown}:{port}{self.path}", file=sys.stderr, flush=True)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self.ending is not None:
+            asyncio.get_event_loop().call_soon_threadsafe(self.ending)
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """The host and port of HOST:PORT; raises `ValueError`."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or int(port) > 0xFFFF:
+        raise ValueError(f"not an address like 127.0.0.1:8000: {address}")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def hosts_for(host: str) -> tuple[str, ...]:
+    """The hosts that a server may be called by: on a loopback address only those of this machine, else any."""
+    private = host in ("localhost", "::1") or host.startswith("127.")
+    return (*LOOPBACK, host) if private else ("*",)
+
+
+async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], None] | None = None) -> None:
+    """Serves an application until the process is told to stop (SIGINT, SIGTERM).
+
+    Args:
+        app: The application.
+        address: HOST:PORT.
+        path: Where it serves, to be shown.
+        ending: Called when the process shall stop, so that endless responses end.
+
+    Raises:
+        ValueError: The address is not HOST:PORT.
+    """
+    host, port = parse_address(address)
+    config = uvicorn.Config(
+        app, host, port, http=_Impatient, lifespan="on", ws="none", log_config=None, access_log=False
+    )
+    config.timeout_graceful_shutdown = _GRACE
+    server = _Uvicorn(config)
+    server.path, server.ending = path, ending
+    await server.serve()
+
+
+async def serve_http(*servers: Server, address: str, store: EventStore | None = None) -> None:
+    """Serves Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse` for the oldest clients.
+
+    Args:
+        servers: One for each revision to offer.
+        address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
+        store: Keeps what clients may have missed; by default in memory.
+
+    Raises:
+        ValueError: The address is not HOST:PORT.
+    """
+    hosts = hosts_for(parse_address(address)[0])
+    app = HttpApp(*servers, allowed_hosts=hosts, store=store)
+    old = sse_app(*servers, allowed_hosts=hosts)
+
+    async def either(scope: Scope, receive: Receive, send: Send) -> None:
+        chosen: ASGIApp = old if scope.get("path") in ("/sse", "/messages") else app
+        await chosen(scope, receive, send)
+
+    with suppress(asyncio.CancelledError):
+        await serve_app(either, address, "/mcp", app.leave)

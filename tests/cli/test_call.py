@@ -1,0 +1,336 @@
+"""`mcp-bindgen call` against real servers: the real command where the process matters, else inside of this one."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.cli.results import readable
+from tests.support.helpers import COMMAND, ROOT, Done, bindgen, inside
+
+WEATHER = f"'{sys.executable}' '{ROOT / 'examples' / 'weather_server.py'}'"
+ECHO = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}'"
+
+ODD = """
+import os, sys
+from mcp_bindgen.runtime import ProtocolError, run
+from mcp_bindgen.v2025_11_25 import Server, types as mcp
+
+print("odd words", file=sys.stderr)
+
+class Odd(Server):
+    async def list_tools(self, params, ctx):
+        page = int(params.cursor or 0)
+        schema = mcp.ToolInputSchema(properties={"x": {}, "y": {}}, required=["y"])
+        tool = mcp.Tool(name=f"[/tool{page}]", description="two\\nlines \\x1b[31m[bold]", input_schema=schema)
+        return mcp.ListToolsResult(tools=[tool], next_cursor=None if page else "1")
+
+    async def call_tool(self, params, ctx):
+        if params.name == "die":
+            print("oh no", file=sys.stderr)
+            os._exit(3)
+        if params.name == "refuse":
+            raise ProtocolError(-32000, "not today", {"why": "é"})
+        if params.name == "red":
+            return mcp.CallToolResult(content=[mcp.TextContent(text="\\x1b[31mred\\tand\\nmore")])
+        known = {name: os.environ[name] for name in ("A", "B") if name in os.environ}
+        text = mcp.TextContent(text=str(known).replace("'", '"'))
+        return mcp.CallToolResult(content=[text], structured_content=known)
+
+    async def list_resources(self, params, ctx):
+        return mcp.ListResourcesResult(resources=[mcp.Resource(name="r", uri="test://r", mime_type="text/plain")])
+
+    async def list_resource_templates(self, params, ctx):
+        template = mcp.ResourceTemplate(name="t", title="T", uri_template="test://{id}")
+        return mcp.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def list_prompts(self, params, ctx):
+        arguments = [mcp.PromptArgument(name="a", required=True), mcp.PromptArgument(name="b")]
+        return mcp.ListPromptsResult(prompts=[mcp.Prompt(name="p", arguments=arguments)])
+
+    async def get_prompt(self, params, ctx):
+        said = mcp.TextContent(text=f"{params.name} {params.arguments}")
+        return mcp.GetPromptResult(messages=[mcp.PromptMessage(role="user", content=said)])
+
+    async def complete(self, params, ctx):
+        return mcp.CompleteResult(completion=mcp.CompleteResultCompletion(values=[params.argument.value + "!"]))
+
+run(Odd())
+"""
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The command of a server whose words are a trial."""
+    script = tmp_path_factory.mktemp("odd") / "odd_server.py"
+    script.write_text(ODD, "utf-8")
+    return f"'{sys.executable}' '{script}'"
+
+
+def call(*arguments: object) -> Done:
+    """Runs `mcp-bindgen call` in this process."""
+    return inside("call", *arguments)
+
+
+def answered(*arguments: object) -> str:
+    """What `call` prints; it must succeed and say nothing else."""
+    done = call(*arguments)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def refused(*arguments: object, code: int = 2) -> str:
+    """The one line that `call` ends with."""
+    done = call(*arguments)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    return done.stderr.strip()
+
+
+# --- listing --------------------------------------------------------------------------------------------------
+
+
+def test_what_a_server_offers() -> None:
+    done = bindgen("call", WEATHER)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert answered(WEATHER, "--list") == done.stdout
+    assert done.stdout.splitlines() == [
+        "KIND      NAME              TAKES        MEANING",
+        "tool      forecast          city, days?  Tells the sky over a city, day by day.",
+        "tool      await_sun         -            Answers as soon as the sun comes out, which may take an hour.",
+        "prompt    pack              -            What to take along.",
+        "resource  weather://cities  -            cities",
+    ]
+
+
+def test_all_pages_and_kinds_on_plain_lines(odd: str) -> None:
+    assert answered(odd).splitlines() == [
+        "KIND      NAME         TAKES       MEANING",
+        "tool      [/tool0]     x?, y       two lines [31m[bold]",
+        "tool      [/tool1]     x?, y       two lines [31m[bold]",
+        "prompt    p            a, b?       -",
+        "resource  test://r     text/plain  r",
+        "template  test://{id}  -           T",
+    ]
+
+
+def test_a_list_as_json(odd: str) -> None:
+    listed = json.loads(answered(odd, "--list", "--json"))
+    assert list(listed) == ["tools", "prompts", "resources", "resourceTemplates"]
+    assert [tool["name"] for tool in listed["tools"]] == ["[/tool0]", "[/tool1]"]
+    assert listed["resourceTemplates"] == [{"name": "t", "title": "T", "uriTemplate": "test://{id}"}]
+    assert list(json.loads(answered(ECHO, "--json"))) == ["tools"]
+
+
+def test_one_page_says_that_there_is_more(odd: str) -> None:
+    done = call(odd, "tools/list")
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
+    assert done.stderr == 'there is more; go on with {"cursor": "1"}\n'
+    assert "[/tool1]" in answered(odd, "tools/list", '{"cursor": "1"}')
+
+
+def in_terminal(*arguments: object) -> str:
+    """What `call` prints on a terminal."""
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}
+    command = [str(COMMAND), "call", *map(str, arguments)]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        parts: list[bytes] = []
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not part:
+                break
+            parts.append(part)
+        os.close(ours)
+    assert process.returncode == 0, parts
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def test_words_of_a_server_are_only_text_on_a_terminal(odd: str) -> None:
+    listed = re.sub(r"\x1b\[[01]m", "", in_terminal(odd))  # our own header is bold
+    assert "[/tool0]" in listed
+    assert "two lines [31m[bold]" in " ".join(listed.split())
+    assert "\x1b" not in listed
+    assert in_terminal(odd, "tools/call", "red") == "[31mred\tand\nmore\n"
+    assert answered(odd, "tools/call", "red") == "\x1b[31mred\tand\nmore\n"
+
+
+# --- calling --------------------------------------------------------------------------------------------------
+
+
+def test_text_is_printed_as_text() -> None:
+    assert answered(ECHO, "tools/call", "echo", '{"text": "hi\\nyou"}') == "hi\nyou\n"
+    assert answered(WEATHER, "resources/read", "weather://cities") == "Bergen\nCairo\nOslo\n"
+    assert answered(WEATHER, "prompts/get", "pack") == "user: Look at the forecast for Oslo. What do I pack?\n"
+
+
+def test_structured_content_is_printed_as_json() -> None:
+    text, _, structured = answered(WEATHER, "tools/call", "forecast", '{"city": "Oslo", "days": 2}').partition("\n")
+    assert text == "Oslo: snow, clouds"
+    assert json.loads(structured) == {"city": "Oslo", "skies": ["snow", "clouds"]}
+
+
+def test_an_answer_as_json() -> None:
+    wanted = ("tools/call", '{"name": "echo", "arguments": {"text": "é"}}', "--json")
+    assert json.loads(answered(ECHO, *wanted)) == {"content": [{"type": "text", "text": "é"}]}
+
+
+def test_words_and_json_become_params(odd: str) -> None:
+    assert answered(odd, "prompts/get", "p", '{"a": "1"}') == "user: p {'a': '1'}\n"
+    assert answered(odd, "prompts/get", '{"name": "q"}') == "user: q None\n"
+    ref = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "x"}}
+    assert json.loads(answered(odd, "completion/complete", json.dumps(ref))) == {"completion": {"values": ["x!"]}}
+    assert answered(odd, "logging/setLevel", "info") == "{}\n"
+    assert answered(odd, "ping") == "{}\n"
+
+
+def test_the_environment_is_given(odd: str) -> None:
+    done = bindgen("call", odd, "tools/call", "env", "--env", "A=1=2", "--env", "B=", A="0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"A": "1=2", "B": ""}  # once, though the server says it as text too
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
+def test_the_revision_of_the_server_is_spoken(revision: str) -> None:
+    assert answered(f"{ECHO} {revision}", "tools/call", "echo", '{"text": "hi"}') == "hi\n"
+
+
+def test_another_revision_than_the_one_that_was_asked_for() -> None:
+    assert answered(f"{ECHO} 2025-06-18", "ping", "--revision", "2024-11-05") == "{}\n"
+    assert "no request that a client of MCP 2024-11-05" in refused(f"{ECHO} 2024-11-05", "tasks/get", "1")
+
+
+def test_a_server_behind_a_url() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "weather_server.py"), "--sse", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            url = server.stderr.readline().split()[-1]
+            assert answered(url, "resources/read", "weather://cities") == "Bergen\nCairo\nOslo\n"
+        finally:
+            server.terminate()
+
+
+def test_stderr_of_the_server_is_hidden_unless_asked_for(odd: str) -> None:
+    done = bindgen("call", odd, "ping")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{}\n", "")
+    done = bindgen("call", odd, "ping", "--verbose")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{}\n", "odd words\n")
+
+
+# --- what goes wrong over there -------------------------------------------------------------------------------
+
+
+def test_the_error_of_a_tool() -> None:
+    done = bindgen("call", WEATHER, "tools/call", "forecast", '{"city": "Rome"}')
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Input should be 'Bergen', 'Cairo' or 'Oslo'\n"
+    done = call(WEATHER, "tools/call", "forecast", '{"city": "Rome"}', "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout)["isError"] is True
+
+
+def test_the_error_of_a_request(odd: str) -> None:
+    done = call(odd, "tools/call", "refuse")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == 'error: not today (-32000)\n{"why": "é"}\n'
+
+
+def test_what_is_not_offered() -> None:
+    assert "needs the capability 'prompts'" in refused(ECHO, "prompts/list", code=1)
+    assert "Method not found" in refused(WEATHER, "resources/templates/list", code=1)
+
+
+def test_a_tool_that_takes_too_long() -> None:
+    assert refused(WEATHER, "tools/call", "await_sun", "--timeout", 3, code=1) == "error: no answer within 3 s"
+
+
+def test_a_server_that_dies(odd: str) -> None:
+    assert refused(odd, "tools/call", "die", code=1) == "error: the other side closed the connection: oh no"
+
+
+# --- bad input ------------------------------------------------------------------------------------------------
+
+
+def test_the_command_ends_with_2_on_bad_input() -> None:
+    done = bindgen("call", "no-such-program", "ping")
+    assert (done.returncode, done.stdout) == (2, "")
+    reason = "no-such-program cannot be started: No such file or directory"
+    assert done.stderr == f"error: cannot connect to 'no-such-program': {reason}\n"
+
+
+UNUSABLE: list[tuple[tuple[str, ...], str]] = [
+    (("no-such-program", "ping"), "cannot connect to 'no-such-program': no-such-program cannot be started"),
+    ((f"{sys.executable} no_such_file.py", "ping"), "no_such_file.py"),
+    (("sh -c 'cat > /dev/null'", "ping", "--timeout", "0.3"), "cannot connect to .*: no answer within 0.3 s"),
+    (("http://127.0.0.1:9/sse", "ping"), "cannot connect to 'http://127.0.0.1:9/sse'"),
+    (("", "ping"), "the command is empty"),
+    (("it's", "ping"), "not a command: it's: No closing quotation"),
+    (("x", "tools/cal"), "'tools/cal' is no request .*; did you mean tools/call or"),
+    (("x", "zzz"), "'zzz' is no request .*; see: mcp-bindgen methods 2026-07-28"),
+    (("x", "initialize"), "'initialize' is no request that a client of MCP 2026-07-28 can make"),
+    (("x", "notifications/cancelled"), "'notifications/cancelled' is no request"),
+    (("x", "sampling/createMessage"), "'sampling/createMessage' is no request"),
+    (("x", "tools/call"), "params.name: Field required; see: mcp-bindgen show 2026-07-28 tools/call"),
+    (("x", "tools/call", "echo", "{"), "not JSON: {: "),
+    (("x", "tools/call", "echo", '{"a": NaN}'), "NaN is not JSON"),
+    (("x", "tools/call", "echo", "[]"), r"not a JSON object: \[\]"),
+    (("x", "tools/call", "echo", '{"text":', '"hi"}'), "is too much; put the JSON in quotes"),
+    (("x", "tools/call", "{}", "{}"), "'{}' is too much"),
+    (("x", "tools/list", "echo"), "tools/list takes its params as a JSON object, not as 'echo'"),
+    (("x", "logging/setLevel", "loud"), "params.level: Input should be 'alert'"),
+    (("x", "ping", "--list"), "--list and ping are two things"),
+    (("x", "ping", "--revision", "2025-11-52"), "did you mean 2025-11-25?"),
+    (("x", "ping", "--revision", "2026-07-28"), "'ping' is no request that a client of MCP 2026-07-28 can make"),
+    (("x", "ping", "--env", "A"), "--env A is not KEY=VALUE"),
+    (("x", "ping", "--env", "=A"), "is not KEY=VALUE"),
+    (("http://127.0.0.1:9/sse", "ping", "--env", "A=1"), "--env is for servers that are started here"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), UNUSABLE, ids=[" ".join(arguments) for arguments, _ in UNUSABLE])
+def test_bad_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
+    done = call(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    assert re.search(message, done.stderr)
+
+
+# --- how results read -----------------------------------------------------------------------------------------
+
+BYTES = base64.b64encode(b"12345").decode()
+
+
+@pytest.mark.parametrize(
+    ("block", "line"),
+    [
+        ({"type": "text", "text": "hi"}, "hi"),
+        ({"type": "image", "mimeType": "image/png", "data": BYTES}, "[image image/png, 5 bytes]"),
+        ({"type": "audio", "mimeType": "audio/wav", "data": ""}, "[audio audio/wav, 0 bytes]"),
+        ({"type": "resource", "resource": {"uri": "a:b", "text": "inside"}}, "inside"),
+        ({"type": "resource", "resource": {"uri": "a:b", "blob": BYTES}}, "[a:b of unknown type, 5 bytes]"),
+        ({"type": "resource_link", "uri": "a:b", "name": "x"}, "[link a:b]"),
+        ({"type": "hologram"}, '{\n  "type": "hologram"\n}'),
+    ],
+)
+def test_blocks(block: dict[str, Any], line: str) -> None:
+    assert readable({"content": [block]}) == line
+    assert readable({"content": [block, block]}) == f"{line}\n{line}"
+    assert readable({"messages": [{"role": "assistant", "content": block}]}) == f"assistant: {line}"
+
+
+def test_resources() -> None:
+    contents = [{"uri": "a:b", "text": "x"}, {"uri": "a:c", "mimeType": "image/png", "blob": BYTES}]
+    assert readable({"contents": contents}) == "x\n[a:c image/png, 5 bytes]"

@@ -1,0 +1,445 @@
+"""The real command: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from mcp_bindgen.cli.app import app
+from mcp_bindgen.emit import MARK
+from mcp_bindgen.spec import Store
+from tests.support.helpers import COMMAND, ROOT, Done, bindgen, draft, inside, python, save, small, snapshot
+
+REVISION = "2025-11-25"
+OWN = ("--out", "out", "--package", "acme.mcp")
+REVISIONS = list(Store().pins)
+
+
+def refused(done: Done) -> str:
+    """The one line that a command printed before it ended with 2."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    return done.stderr.strip()
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `acme.mcp` was generated below `out`."""
+    folder = tmp_path_factory.mktemp("own")
+    done = bindgen("generate", REVISION, *OWN, cwd=folder, PYTHONHASHSEED="1")
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(rf"{REVISION}  189 definitions  31 methods  \d files  [\d.]+ s  out/acme/mcp\n", done.stdout)
+    assert done.stderr == ""
+    return folder
+
+
+@pytest.fixture
+def copied(own: Path, tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    shutil.copytree(own / "out", tmp_path / "out")
+    return tmp_path
+
+
+# --- help and usage -------------------------------------------------------------------------------------------
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """The words of every command and of every group of commands."""
+    pending: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app))]
+    while pending:
+        words, command = pending.pop()
+        yield words
+        pending += [((*words, name), child) for name, child in getattr(command, "commands", {}).items()]
+
+
+COMMANDS = sorted(commands())
+GROUPS = {words[:-1] for words in COMMANDS if words}
+
+
+def test_the_commands() -> None:
+    assert set(COMMANDS) >= {("generate",), ("check",), ("methods",), ("show",), ("schema", "import")}
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_shows_an_example(words: tuple[str, ...]) -> None:
+    done = bindgen(*words, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = " ".join(done.stdout.split())
+    if words in GROUPS:
+        children = [other[-1] for other in COMMANDS if other and other[:-1] == words]
+        assert all(re.search(rf"\b{child} [A-Z]", text) for child in children)
+    else:
+        assert re.search(rf"Examples?: `mcp-bindgen {' '.join(words)}\b", text), text
+
+
+def test_version() -> None:
+    done = bindgen("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"mcp-bindgen \d+\.\d+\.\d+\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("nope",), ("methods",), ("methods", REVISION, "--nope"), ("schema", "import", REVISION, "x.json")]
+)
+def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+    done = bindgen(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: mcp-bindgen")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("methods", "2025-11-52"),
+        ("show", "2025-11-52", "Tool"),
+        ("check", "2025-11-52"),
+        ("generate", "2025-11-52", "--out", "x", "--package", "acme"),
+        ("schema", "verify", "2025-11-52", ROOT / "schema" / REVISION / "schema.json"),
+    ],
+)
+def test_an_unknown_revision(arguments: tuple[object, ...], tmp_path: Path) -> None:
+    line = refused(bindgen(*arguments, cwd=tmp_path))
+    assert "no revision '2025-11-52'; did you mean 2025-11-25?" in line
+    assert all(revision in line for revision in REVISIONS)
+
+
+@pytest.mark.parametrize("command", ["generate", "check"])
+@pytest.mark.parametrize(
+    ("arguments", "fix"),
+    [
+        ((REVISION, "--out", "x"), "--package NAME"),
+        ((REVISION, "--package", "acme"), "--out DIR"),
+        (("--out", "x", "--package", "acme"), "one revision"),
+        ((REVISION, "2026-07-28", "--out", "x", "--package", "acme"), "one revision"),
+        ((REVISION, "--schema", "s.json", "--revision", "r", "--out", "x", "--package", "acme"), "--schema"),
+        (("--schema", "s.json", "--out", "x", "--package", "acme"), "--revision NAME"),
+        (("--schema", "s.json", "--revision", "r"), "--out DIR"),
+        ((REVISION, "--revision", "r", "--out", "x", "--package", "acme"), "--schema FILE"),
+        ((REVISION, "--semantics", "s.toml", "--out", "x", "--package", "acme"), "--schema FILE"),
+        ((REVISION, "--only", "tools"), "--out DIR"),
+        ((REVISION, "--out", "x", "--package", "acme-mcp"), "letters"),
+        ((REVISION, "--out", "x", "--package", "acme..mcp"), "letters"),
+        ((REVISION, "--out", "x", "--package", "acme.class"), "'acme.class'"),
+        ((REVISION, "--out", "x", "--package", "acme", "--only", "tols"), "did you mean tools?"),
+        ((REVISION, "--out", "x", "--package", "acme", "--only", ","), "--only"),
+        (("--schema", "s.json", "--revision", "r", "--out", "x", "--package", "acme"), "s.json"),
+    ],
+)
+def test_options_that_do_not_fit_together(
+    command: str, arguments: tuple[str, ...], fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert fix in refused(inside(command, *arguments))
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- check ----------------------------------------------------------------------------------------------------
+
+
+def test_this_checkout_is_in_sync(tmp_path: Path) -> None:
+    done = bindgen("check", cwd=tmp_path)
+    assert done.stdout.splitlines() == [f"{revision}  in sync" for revision in REVISIONS]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_drift_is_shown_with_the_command_that_ends_it(own: Path, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = copied / "out" / "acme" / "mcp" / "errors.py"
+    edited = file.read_text("utf-8").replace("-32601", "-32600")
+    file.write_text(edited, "utf-8")
+
+    done = bindgen("check", REVISION, *OWN, cwd=copied)
+    assert done.returncode == 1
+    assert "\n-METHOD_NOT_FOUND: Final = -32600\n+METHOD_NOT_FOUND: Final = -32601\n" in done.stdout
+    assert done.stdout.startswith("--- mcp/errors.py (on disk)\n+++ mcp/errors.py (from the schema)\n@@ ")
+    assert done.stdout.endswith(f"\n{REVISION}  differs\n")
+    assert file.read_text("utf-8") == edited, "check only looks"
+
+    command = shlex.split(done.stderr.removeprefix("out of sync; run: "))
+    assert command == ["mcp-bindgen", "generate", REVISION, *OWN]
+    monkeypatch.chdir(copied)
+    assert inside(*command[1:]).returncode == 0
+    assert snapshot(copied / "out") == snapshot(own / "out")
+    assert inside("check", REVISION, *OWN).stdout == f"{REVISION}  in sync\n"
+
+
+# --- methods and show -----------------------------------------------------------------------------------------
+
+
+def test_methods_as_json() -> None:
+    done = bindgen("methods", "2026-07-28", "--json")
+    methods = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, len(methods)) == (0, "", 21)
+    assert [method["name"] for method in methods] == sorted(method["name"] for method in methods)
+    (call,) = (method for method in methods if method["name"] == "tools/call")
+    assert {tuple(method) for method in methods} == {tuple(call)}
+    assert call.pop("doc")
+    assert call == {
+        "name": "tools/call",
+        "definition": "CallToolRequest",
+        "kind": "request",
+        "sender": "client",
+        "carrier": "message",
+        "params": "CallToolRequestParams",
+        "paramsRequired": True,
+        "result": "CallToolResult",
+        "alternatives": ["InputRequiredResult"],
+        "capabilities": {"client": "server.tools"},
+        "stub": "call_tool",
+        "deprecated": None,
+    }
+
+
+@pytest.mark.parametrize("colour", [{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}], ids=str)
+def test_methods_in_a_pipe_are_one_line_each(colour: dict[str, str]) -> None:
+    done = bindgen("methods", "2026-07-28", cwd=None, COLUMNS="40", **colour)
+    lines = re.sub(r"\x1b\[[\d;]*m", "", done.stdout).splitlines()
+    assert done.returncode == 0
+    assert len(lines) == 1 + 21
+    assert lines[0].split() == ["METHOD", "KIND", "SENDER", "CARRIER", "PARAMS", "RESULT", "NEEDS"]
+    (call,) = (re.split(" {2,}", line) for line in lines if line.startswith("tools/call "))
+    result = "CallToolResult | InputRequiredResult"
+    assert call == ["tools/call", "request", "client", "message", "CallToolRequestParams", result, "server.tools"]
+    if "FORCE_COLOR" not in colour:
+        assert "\x1b" not in done.stdout
+
+
+def on_terminal(*arguments: str, **variables: str) -> str:
+    """What a command prints to a terminal that is 80 columns wide."""
+    ours, theirs = os.openpty()
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "CI")}
+    process = subprocess.Popen(
+        [COMMAND, *arguments], stdout=theirs, env={**plain, "TERM": "xterm-256color", "COLUMNS": "80", **variables}
+    )
+    os.close(theirs)
+    parts: list[bytes] = []
+    try:
+        while part := os.read(ours, 4096):
+            parts.append(part)
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    assert process.wait() == 0
+    return b"".join(parts).decode()
+
+
+COLOUR = re.compile(r"\x1b\[(\d+;)*[39]\d(;\d+)*m")
+
+
+def test_a_terminal_gets_colour_unless_told_otherwise() -> None:
+    assert COLOUR.search(on_terminal("schema", "--help"))
+    assert not COLOUR.search(on_terminal("schema", "--help", NO_COLOR="1"))
+
+
+def test_methods_on_a_terminal_are_folded_but_whole() -> None:
+    text = re.sub(r"\x1b\[[\d;]*m", "", on_terminal("methods", "2025-11-25"))
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in text
+    column = lines[0].index("KIND")
+    assert "notifications/resources/list_changed" in "".join(line[:column].strip() for line in lines)
+
+
+def test_show_a_definition() -> None:
+    done = bindgen("show", REVISION, "Tool")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"Tool (MCP {REVISION}): object"
+    assert re.search(r"^inputSchema +input_schema +ToolInputSchema +yes", done.stdout, re.MULTILINE)
+    assert re.search(r"^_meta +meta +object +no", done.stdout, re.MULTILINE)
+    assert lines[-2:] == ["Other members: any JSON", "Used by: CreateMessageRequestParams, ListToolsResult"]
+
+
+def test_show_a_method() -> None:
+    assert bindgen("show", REVISION, "tools/call").stdout == bindgen("show", REVISION, "CallToolRequest").stdout
+
+
+def test_show_as_json() -> None:
+    shown = json.loads(bindgen("show", "2024-11-05", "Annotated", "--json").stdout)
+    assert (shown["name"], shown["revision"], shown["type"]) == ("Annotated", "2024-11-05", "object")
+    assert (shown["hoisted"], shown["deprecated"], shown["otherMembers"]) == (False, None, "any JSON")
+    (field,) = shown["fields"]
+    assert field.pop("doc")
+    assert field == {
+        "wire": "annotations",
+        "name": "annotations",
+        "type": "Annotations",
+        "required": False,
+        "default": None,
+    }
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("Toool", "Tool"), ("tools/cal", "tools/call"), ("xyzzy", "methods")])
+def test_show_something_unknown(wrong: str, near: str) -> None:
+    line = refused(bindgen("show", REVISION, wrong))
+    assert f"no definition or method {wrong!r}" in line
+    assert near in line.partition(";")[2]
+
+
+# --- schema ---------------------------------------------------------------------------------------------------
+
+
+def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
+    folder, upstream = tmp_path / "schema", save(tmp_path / "draft.json", draft())
+    folder.mkdir()
+    for name in ("semantics.toml", "docs.toml"):
+        shutil.copy(ROOT / "schema" / name, folder)
+    here = ("--folder", folder)
+
+    done = bindgen("schema", "import", "2030-01-31", upstream, "--commit", "abc", "--changed", "2030-02-01", *here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("2030-01-31  stateless  structure ")
+
+    listed = inside("schema", "list", *here).stdout.splitlines()
+    assert [line.split() for line in listed] == [
+        ["REVISION", "ERA", "STATUS", "CHANGED", "UPSTREAM"],
+        ["2030-01-31", "stateless", "released", "2030-02-01", "abc"],
+    ]
+
+    done = bindgen("schema", "verify", "2030-01-31", upstream, *here)
+    assert (done.returncode, done.stdout) == (0, "2030-01-31: same structure, the pinned file\n")
+
+    done = bindgen("schema", "verify", "2030-01-31", save(tmp_path / "small.json", small()), *here)
+    assert done.returncode == 1
+    assert "/$defs/Shelf: gone\n" in done.stdout
+    assert "/$defs/FindBookRequest: new\n" in done.stdout
+    assert re.fullmatch(r"2030-01-31: \d+ differences in structure\n", done.stderr)
+
+    done = bindgen("schema", "status", *here)
+    assert done.returncode == 1, "docs.toml has no words for most of it"
+    assert re.search(r"^2030-01-31 +as pinned +0 +28 +\d+/28 +\d+/\d+$", done.stdout, re.MULTILINE)
+
+    committed = folder / "2030-01-31" / "schema.json"
+    committed.write_text(committed.read_text("utf-8").replace('"form"', '"shape"'), "utf-8")
+    assert "differs from its pin" in inside("schema", "status", *here).stdout
+
+
+def test_the_committed_schema_folder_is_sound() -> None:
+    done = bindgen("schema", "status")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[:3] for line in done.stdout.splitlines()[1:]] == [[name, "as", "pinned"] for name in REVISIONS]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("import", "2030-01-31", "gone.json", "--commit", "abc", "--folder", "."), "gone.json: cannot be read"),
+        (("import", "tomorrow", "draft.json", "--commit", "abc", "--folder", "."), "'tomorrow' is not a date"),
+        (("list", "--folder", "gone"), "revisions.toml: cannot be read"),
+        (("status", "--folder", "gone"), "revisions.toml: cannot be read"),
+        (("verify", "2025-11-25", "bad.json"), "bad.json: is not JSON"),
+    ],
+)
+def test_schema_commands_say_what_is_wrong(
+    arguments: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path / "draft.json", draft())
+    (tmp_path / "bad.json").write_text("{", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert says in refused(inside("schema", *arguments))
+
+
+def test_a_status_is_released_or_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path / "draft.json", draft())
+    monkeypatch.chdir(tmp_path)
+    done = inside(
+        "schema", "import", "2030-01-31", "draft.json", "--commit", "a", "--status", "relased", "--folder", "."
+    )
+    assert done.returncode == 2
+    assert not (tmp_path / "revisions.toml").exists()
+
+
+# --- generate -------------------------------------------------------------------------------------------------
+
+LIST_NAMES = "import acme.mcp as m; print(m.REVISION, *sorted(n for n in vars(m.Client) if not n.startswith('_')))"
+
+
+def test_a_package_of_ones_own_can_be_imported(own: Path) -> None:
+    names = python(LIST_NAMES, own / "out").split()
+    assert names[0] == REVISION
+    assert {"call_tool", "get_prompt", "on_create_message", "notify_roots_list_changed"} <= set(names)
+
+
+def test_only_some_capabilities(own: Path, tmp_path: Path) -> None:
+    done = bindgen("generate", REVISION, *OWN, "--only", "tools", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    names = python(LIST_NAMES, tmp_path / "out").split()
+    assert {"call_tool", "list_tools", "initialize", "ping"} <= set(names)
+    assert not {"get_prompt", "on_create_message", "list_resources"} & set(names)
+    use = (
+        "from acme.mcp import types as t; print(t.CallToolResult(content=[t.TextContent(text='x')]).model_dump_json())"
+    )
+    assert json.loads(python(use, tmp_path / "out")) == {"content": [{"type": "text", "text": "x"}]}
+    whole, part = (snapshot(folder / "out")["acme/mcp/types.py"] for folder in (own, tmp_path))
+    assert b"class Tool(" in part
+    assert b"class GetPromptResult(" in whole
+    assert b"class GetPromptResult(" not in part
+    assert len(part) < 0.7 * len(whole)
+    assert bindgen("check", REVISION, *OWN, "--only", "tools", cwd=tmp_path).returncode == 0
+
+
+def test_generated_files_say_where_they_come_from(own: Path) -> None:
+    digest = Store().effective(REVISION).digest
+    files = snapshot(own / "out")
+    assert set(files) >= {"acme/mcp/__init__.py", "acme/mcp/types.py", "acme/mcp/py.typed"}
+    for content in files.values():
+        assert content.decode().splitlines()[:3] == [
+            f"{MARK} from MCP {REVISION}, schema {digest[:16]}. Do not edit.",
+            "#",
+            f"# Regenerate with: mcp-bindgen generate {REVISION} --out out --package acme.mcp",
+        ]
+
+
+def test_the_same_input_gives_the_same_bytes(own: Path, tmp_path: Path) -> None:
+    assert bindgen("generate", REVISION, *OWN, cwd=tmp_path, PYTHONHASHSEED="2", LC_ALL="C").returncode == 0
+    assert snapshot(tmp_path) == snapshot(own)
+
+
+def test_the_same_again_is_unchanged(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(copied)
+    done = inside("generate", REVISION, *OWN)
+    assert done.returncode == 0
+    assert done.stdout.endswith("  out/acme/mcp (unchanged)\n")
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine", "utf-8")
+    assert "out/acme/mcp: " in refused(bindgen("generate", REVISION, *OWN, "--force", cwd=tmp_path))
+    assert snapshot(tmp_path) == {"out": b"mine"}
+
+
+def test_a_folder_that_is_not_ours(own: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out" / "acme" / "mcp"
+    folder.mkdir(parents=True)
+    mine = {"client.py": b"print('mine')\n", "notes.txt": b"mine"}
+    for name, content in mine.items():
+        (folder / name).write_bytes(content)
+
+    line = refused(bindgen("generate", REVISION, *OWN, cwd=tmp_path))
+    assert line.startswith("error: out/acme/mcp: 2 files there were not generated by us")
+    assert "--force" in line
+    assert snapshot(folder) == mine
+
+    assert bindgen("generate", REVISION, *OWN, "--force", cwd=tmp_path).returncode == 0
+    assert snapshot(tmp_path) == {**snapshot(own), "out/acme/mcp/notes.txt": b"mine"}
+
+
+def test_the_command_line_is_an_extra() -> None:
+    """The base installation has no typer; the command says what to install."""
+    hidden = "import sys; sys.modules['typer'] = None; from mcp_bindgen.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, encoding="utf-8")
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: .*pip install 'mcp-bindgen\[generate\]'\n", done.stderr)

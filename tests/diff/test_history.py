@@ -1,0 +1,237 @@
+"""`history` follows one thing through all revisions, and `schema status --against` a file that was released again."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.diff import history as module
+from mcp_bindgen.diff.selectors import find
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol.model import Object
+from mcp_bindgen.spec import Store
+from tests.support.helpers import ROOT, inside, save
+
+STORE = Store()
+REVISIONS = list(STORE.pins)
+PROTOCOLS = [build(STORE.effective(revision)) for revision in REVISIONS]
+
+ERROR_CODES = {error.name: {error.code} for protocol in PROTOCOLS for error in protocol.errors}
+
+
+def told(subject: str, *options: str) -> dict[str, Any]:
+    """The history as JSON."""
+    done = inside("history", subject, "--json", *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    record: dict[str, Any] = json.loads(done.stdout)
+    return record
+
+
+def events(subject: str) -> list[tuple[str, str, str]]:
+    """Revision, what happened, and the name."""
+    return [(event["revision"], event["kind"], event["name"]) for event in told(subject)["events"]]
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        ("Tool.annotations", [("2025-03-26", "since", "Tool.annotations")]),
+        (
+            "initialize",
+            [
+                ("2024-11-05", "since", "initialize"),
+                ("2025-11-25", "changed", "initialize"),
+                ("2026-07-28", "gone", "initialize"),
+            ],
+        ),
+        (
+            "CallToolRequest.params.task",
+            [
+                ("2025-11-25", "since", "CallToolRequest.params.task"),
+                ("2026-07-28", "gone", "CallToolRequest.params.task"),
+            ],
+        ),
+        (
+            "ResourceTemplateReference",
+            [
+                ("2024-11-05", "since", "ResourceReference"),
+                ("2025-06-18", "renamed", "ResourceTemplateReference"),
+            ],
+        ),
+        (
+            "ResourceReference.uri",
+            [
+                ("2024-11-05", "since", "ResourceReference.uri"),
+                ("2025-06-18", "renamed", "ResourceTemplateReference.uri"),
+            ],
+        ),
+        (
+            "-32042",
+            [
+                ("2025-11-25", "since", "URLElicitationRequired"),
+                ("2026-07-28", "gone", "URLElicitationRequired"),
+            ],
+        ),
+        ("HeaderMismatch", [("2026-07-28", "since", "HeaderMismatch")]),
+        ("subscriptions/listen", [("2026-07-28", "since", "subscriptions/listen")]),
+        ("CallToolResult.content[]|AudioContent", [("2025-03-26", "since", "CallToolResult.content[]|AudioContent")]),
+    ],
+)
+def test_since_when_until_when_and_under_which_names(subject: str, expected: list[tuple[str, str, str]]) -> None:
+    assert events(subject) == expected
+
+
+def test_what_changed_is_what_the_comparison_says() -> None:
+    changed = {
+        (event["revision"], finding["rule"], finding["subject"])
+        for event in told("tools/call")["events"]
+        for finding in event["findings"]
+    }
+    assert changed >= {
+        ("2025-03-26", "union-member-added", "CallToolResult.content[]|AudioContent"),
+        ("2025-06-18", "field-added-optional", "CallToolResult.structuredContent"),
+        ("2025-11-25", "field-added-optional", "CallToolRequest.params.task"),
+        ("2026-07-28", "field-removed-optional", "CallToolRequest.params.task"),
+        ("2026-07-28", "union-member-added", "client->server request tools/call|InputRequiredResult"),
+    }
+
+
+def test_what_takes_the_place_of_something_is_said() -> None:
+    assert "`server/discover` may take its place." in inside("history", "initialize").stdout
+
+
+def test_a_name_that_was_given_to_something_else_has_two_histories() -> None:
+    assert told("JSONRPCResponse")["names"] == dict.fromkeys(REVISIONS[3:], "JSONRPCResponse")
+    assert told("JSONRPCResultResponse")["names"] == {
+        **dict.fromkeys(REVISIONS[:3], "JSONRPCResponse"),
+        **dict.fromkeys(REVISIONS[3:], "JSONRPCResultResponse"),
+    }
+
+
+def subjects(protocol: Protocol) -> list[str]:
+    """Everything of a revision that has a history."""
+    fields = [
+        f"{name}.{field.wire}" if field.wire.isidentifier() else f'{name}["{field.wire}"]'
+        for name, definition in protocol.definitions.items()
+        if isinstance(definition.type, Object)
+        for field in definition.type.fields
+    ]
+    errors = [str(error.code) for error in protocol.errors]
+    return [*(method.name for method in protocol.methods), *protocol.definitions, *errors, *fields]
+
+
+@pytest.mark.parametrize("index", range(len(PROTOCOLS)), ids=REVISIONS)
+def test_everything_has_a_history_that_agrees_with_the_schemas(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = {(old.revision, new.revision): module.Step(old, new) for old, new in pairwise(PROTOCOLS)}
+    monkeypatch.setattr(module, "Step", lambda old, new: steps[old.revision, new.revision])
+    for subject in subjects(PROTOCOLS[index]):
+        found = module.history(subject, PROTOCOLS)
+        assert subject in (*found.names.values(), *map(str, ERROR_CODES.get(found.name, ())))
+        assert all(
+            find(protocol, found.names[protocol.revision]) for protocol in PROTOCOLS if protocol.revision in found.names
+        )
+        had = "".join("x" if revision in found.names else " " for revision in REVISIONS)
+        assert " " not in had.strip()
+        assert [event.kind for event in found.events if event.kind != "changed" and event.kind != "renamed"] == (
+            ["since"] if had.endswith("x") else ["since", "gone"]
+        )
+
+
+def test_a_schema_file_goes_on_from_there(tmp_path: Path) -> None:
+    schema = json.loads((ROOT / "schema" / REVISIONS[-1] / "schema.json").read_text("utf-8"))
+    schema["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
+    del schema["$defs"]["Tool"]["properties"]["annotations"]
+    file = save(tmp_path / "draft.json", schema)
+    record = told("Tool.annotations", "--schema", str(file))
+    assert [(event["revision"], event["kind"]) for event in record["events"]] == [
+        ("2025-03-26", "since"),
+        ("draft", "gone"),
+    ]
+    assert list(told("Tool.colour", "--schema", str(file))["names"]) == ["draft"]
+
+
+def test_text_fits_80_columns() -> None:
+    for subject in ("tools/call", "initialize", "RequestMetaObject", "-32042"):
+        done = inside("history", subject)
+        assert done.returncode == 0
+        assert max(map(len, done.stdout.splitlines())) <= 80
+        assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("tools/cal", "did you mean tools/call"),
+        ("Tool.anotations", "did you mean Tool.annotations"),
+        ("Tol", "Tool"),
+        ("Tool.annotations.", "Tool.annotations"),
+        ("-32043", "-32042"),
+        ("?!", "name a method, a definition"),
+    ],
+)
+def test_what_is_unknown_is_one_line_with_near_names(wrong: str, near: str) -> None:
+    done = inside("history", wrong)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"no revision has {wrong!r}" in done.stderr
+    assert near in done.stderr
+
+
+# --- a file that was released again ----------------------------------------------------------------------------------
+
+
+def released(revision: str, tmp_path: Path, **changes: Any) -> Path:
+    """A published file: ours with some definitions changed."""
+    schema = json.loads((ROOT / "schema" / revision / "schema.json").read_text("utf-8"))
+    schema["$defs"].update(changes)
+    return save(tmp_path / "schema.json", schema)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_our_own_structure_changes_nothing_and_is_recognised(revision: str, tmp_path: Path) -> None:
+    file = released(revision, tmp_path)
+    done = inside("schema", "status", "--against", file)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{revision}: {file} changes nothing\n", "")
+
+
+def test_what_a_new_release_changes_is_found(tmp_path: Path) -> None:
+    schema = json.loads((ROOT / "schema" / "2025-06-18" / "schema.json").read_text("utf-8"))
+    tool = schema["$defs"]["Tool"]
+    tool["properties"]["colour"] = {"type": "string"}
+    tool["required"] = sorted([*tool["required"], "colour"])
+    done = inside("schema", "status", "--against", save(tmp_path / "schema.json", schema))
+    assert done.returncode == 1
+    assert "MCP 2025-06-18 -> 2025-06-18 as in schema.json: 1 change\n" in done.stdout
+    assert "Tool.colour is new and required" in " ".join(done.stdout.split())
+
+
+def test_prose_is_no_change(tmp_path: Path) -> None:
+    file = released("2025-06-18", tmp_path, Cursor={"type": "string", "description": "Other words."})
+    assert inside("schema", "status", "--against", file).returncode == 0
+
+
+def test_a_correction_that_upstream_made_itself_is_said(tmp_path: Path) -> None:
+    schema = json.loads((ROOT / "schema" / "2026-07-28" / "schema.json").read_text("utf-8"))
+    content = schema["$defs"]["ElicitResult"]["properties"]["content"]["additionalProperties"]["anyOf"][1]
+    content["type"] = ["string", "number", "boolean"]
+    done = inside("schema", "status", "--against", save(tmp_path / "schema.json", schema), "--revision", "2026-07-28")
+    assert done.returncode == 0
+    assert "changes nothing" in done.stdout
+    assert "/$defs/ElicitResult/properties/content" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--revision", "2025-11-25"), "--against FILE"),
+        (("--against", "missing.json"), "missing.json"),
+        (("--against", str(ROOT / "schema" / "2025-11-25" / "schema.json"), "--revision", "2025-11-52"), "2025-11-25"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], message: str) -> None:
+    done = inside("schema", "status", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert message in done.stderr

@@ -1,0 +1,129 @@
+"""No words of others can choose the encoding of a Python file that we write: with some, words become code (PEP 263)."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+
+from mcp_bindgen.emit import environment as emitted
+from mcp_bindgen.emit.bindings import EMITTERS
+from mcp_bindgen.scaffold import rendering
+from mcp_bindgen.spec import Store
+from tests.scaffold.test_contract_package import NEWEST
+from tests.support.helpers import inside, save
+
+FOREIGN = "Mallory"
+DECLARATIONS = (
+    f"{FOREIGN} 1.0 (encoding: utf-7)",
+    f"coding: unicode_escape {FOREIGN}",
+    f"# -*- coding: raw_unicode_escape -*- {FOREIGN}",
+    f"{FOREIGN}\n# coding: utf-7\n# coding: utf-7",
+    f"# coding=utf-7\r# coding: utf-7\f# coding: utf-7 {FOREIGN}",
+    f"{FOREIGN} # vim: set fileencoding=unicode_escape :",
+)
+
+
+def offered(text: str) -> dict[str, Any]:
+    """A contract that says `text` wherever there may be words."""
+    schema = {
+        "type": "object",
+        "title": text,
+        "description": text,
+        "properties": {"text": {"type": "string", "title": text, "description": text, "default": text}},
+    }
+    said = {"title": text, "description": text}
+    return {
+        "serverInfo": {"name": text, "title": text, "version": text},
+        "instructions": text,
+        "tools": [{"name": "tool", **said, "inputSchema": schema, "outputSchema": schema}],
+        "prompts": [{"name": text, **said, "arguments": [{"name": "word", "description": text}]}],
+        "resources": [{"uri": "memo://one", "name": text, **said}],
+        "resourceTemplates": [{"uriTemplate": "memo://{id}", "name": text, **said}],
+    }
+
+
+def documented(text: str) -> dict[str, Any]:
+    """A schema of the protocol that says `text` of everything."""
+    schema: dict[str, Any] = json.loads((Store().root / NEWEST / "schema.json").read_text("utf-8"))
+    for definition in schema["$defs"].values():
+        for node in (definition, *definition.get("properties", {}).values()):
+            node |= {"title": text, "description": text}
+    return schema
+
+
+def write_everything(folder: Path, text: str) -> None:
+    """Runs each command that writes Python, on files that say `text` and whose names say it where they may."""
+    name = text.replace("/", "-")
+    offer = save(folder / f"{name}.json", offered(text))
+    schema = save(folder / f"{name} schema.json", documented(text))
+    both = ["--transport", "stdio,http", "--revision", NEWEST]
+    for command in (
+        ["generate", "--schema", schema, "--revision", "draft", "--out", folder / "bindings", "--package", "draft"],
+        ["client", "--from", offer, "--out", folder / "typed.py"],
+        ["scaffold", "server", "kept", "--contract", offer, "--out", folder, *both],
+        ["scaffold", "client", "typing-client", "--contract", offer, "--out", folder, "--revision", NEWEST],
+        ["scaffold", "server", "plain", "--with", "tools,resources,prompts", "--out", folder, *both],
+        ["scaffold", "client", "asking", "--with", "sampling,roots", "--out", folder, "--revision", NEWEST],
+    ):
+        done = inside(*command)
+        assert done.returncode == 0, (command, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def rendered() -> Iterator[set[str]]:
+    """The names of the templates that are rendered."""
+    seen: set[str] = set()
+    find = jinja2.Environment.get_template
+
+    def noting(self: jinja2.Environment, name: Any, *more: Any, **others: Any) -> jinja2.Template:
+        seen.add(str(name))
+        return find(self, name, *more, **others)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jinja2.Environment, "get_template", noting)
+        yield seen
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, rendered: set[str]) -> dict[str, dict[str, bytes]]:
+    """For each text, all Python files that are made where it is said."""
+    found: dict[str, dict[str, bytes]] = {}
+    for text in DECLARATIONS:
+        folder = tmp_path_factory.mktemp("written")
+        write_everything(folder, text)
+        found[text] = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.py")}
+    return found
+
+
+def test_every_kind_of_file_is_written_here(written: dict[str, dict[str, bytes]], rendered: set[str]) -> None:
+    kinds = {
+        path.relative_to(folder).as_posix()
+        for folder in (emitted.TEMPLATES, rendering.TEMPLATES)
+        for path in folder.rglob("*.py.jinja")
+    }
+    assert kinds - rendered == set()
+    for files in written.values():
+        assert {f"bindings/draft/{name}" for name in (*EMITTERS, "__init__.py")} <= files.keys()
+        assert {f"kept/src/kept/contract/{name}.py" for name in ("__init__", "base", "models")} <= files.keys()
+
+
+@pytest.mark.parametrize("text", DECLARATIONS)
+def test_the_words_of_others_never_choose_an_encoding(written: dict[str, dict[str, bytes]], text: str) -> None:
+    said = 0
+    for name, raw in written[text].items():
+        encoding, lines = tokenize.detect_encoding(io.BytesIO(raw).readline)
+        assert encoding == "utf-8", name
+        top = b"".join([*lines, *raw.splitlines()[:2]]).decode()
+        assert FOREIGN not in top, name
+        assert "coding" not in top, name
+        assert ast.dump(ast.parse(raw)) == ast.dump(ast.parse(raw.decode())), name
+        said += FOREIGN.encode() in raw
+    assert said >= 4  # bindings, a typed client, and what a contract gives

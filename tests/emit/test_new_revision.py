@@ -1,0 +1,678 @@
+"""A new revision needs no code: what keeps to the conventions becomes bindings, what breaks one is told where."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from mcp_bindgen.emit import targets
+from mcp_bindgen.spec.canonical import digest
+from tests.support.helpers import (
+    ROOT,
+    Done,
+    Schema,
+    bindgen,
+    draft,
+    execute,
+    inside,
+    message,
+    python,
+    record,
+    ref,
+    save,
+    shuffled,
+    small,
+    union,
+)
+
+TEXT = {"type": "string"}
+WHOLE = {"type": "integer"}
+DEFINITIONS = draft()["$defs"]
+
+
+def options(folder: Path) -> tuple[object, ...]:
+    """How the schema file in `folder` becomes the package `acme.draft` there."""
+    return (
+        "--schema",
+        folder / "draft.json",
+        "--revision",
+        "draft",
+        "--out",
+        folder / "out",
+        "--package",
+        "acme.draft",
+    )
+
+
+def generate(folder: Path, schema: Schema, *more: object) -> Done:
+    save(folder / "draft.json", schema)
+    return inside("generate", *options(folder), *more)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the bindings of the draft, made by the real command."""
+    folder = tmp_path_factory.mktemp("draft")
+    save(folder / "draft.json", draft())
+    done = bindgen("generate", *options(folder))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+# --- what becomes of a draft ----------------------------------------------------------------------------------
+
+ASK_NAMES = """
+import inspect, json
+from acme.draft import REVISION, Client, Context, Server, dispatcher, methods
+
+def signature(function):
+    found = inspect.signature(function)
+    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in found.parameters.values()]
+    return str(found.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+
+def functions(cls):
+    return {name: signature(value) for name, value in vars(cls).items() if inspect.isfunction(value)}
+
+print(json.dumps({
+    "revision": REVISION,
+    "Client": functions(Client),
+    "Context": functions(Context),
+    "Server": functions(Server),
+    "methods": {m.name: [m.kind, m.sender, m.params_required, m.capabilities] for m in methods.METHODS.values()},
+    "routes": [sorted(dispatcher.SERVER.routes), sorted(dispatcher.CLIENT.routes)],
+}))
+"""
+
+
+@pytest.fixture(scope="session")
+def names(folder: Path) -> Any:
+    """What a fresh interpreter finds in the package."""
+    return json.loads(python(ASK_NAMES, folder / "out"))
+
+
+def test_the_package_knows_its_revision(names: Any) -> None:
+    assert names["revision"] == "draft"
+
+
+def test_a_client_calls_and_is_asked(names: Any) -> None:
+    assert names["Client"] == {
+        "borrow_book": "(self, title, *, schema=None, class_=None, some_key=None, list=None, meta=None)",
+        "count_books": "(self)",
+        "echo": "(self, text)",
+        "notify_reader_left": "(self)",
+        "on_ask_reader": "(self, params, ctx)",
+        "on_echo": "(self, params, ctx)",
+        "on_shelf_moved": "(self, params, ctx)",
+    }
+
+
+def test_a_server_answers_and_asks_back(names: Any) -> None:
+    assert names["Server"] == {
+        "borrow_book": "(self, params, ctx)",
+        "count_books": "(self, ctx)",
+        "echo": "(self, params, ctx)",
+        "on_reader_left": "(self, ctx)",
+    }
+    assert names["Context"] == {
+        "ask": "(self, key, params)",
+        "ask_reader": "(self, question)",
+        "echo": "(self, text)",
+        "notify_shelf_moved": "(self, shelf)",
+    }
+
+
+def test_the_methods(names: Any) -> None:
+    assert names["methods"] == {
+        "books/borrow": ["request", "client", True, {"client": "server.books"}],
+        "books/count": ["request", "client", False, {"client": "server.books"}],
+        "echo": ["request", "both", True, {}],
+        "notifications/reader/left": ["notification", "client", False, {}],
+        "notifications/shelf/moved": ["notification", "server", True, {}],
+        "reader/ask": ["request", "server", True, {}],
+    }
+    assert names["routes"] == [
+        ["books/borrow", "books/count", "echo", "notifications/reader/left"],
+        ["echo", "notifications/shelf/moved", "reader/ask"],
+    ]
+
+
+GOOD: list[tuple[str, Any]] = [
+    ("Loan", {"returned": None}),
+    ("Loan", {"due": None, "returned": "today"}),
+    ("Loan", {"due": "today", "returned": None, "by": {"x": None, "y": 1.0}}),
+    ("Item", {"form": "book", "pages": 2**70}),
+    ("Item", {"form": "film", "minutes": 90}),
+    ("Item", {"form": "film", "minutes": 90.0, "class_": "kept"}),
+    (
+        "Shelf",
+        {"items": [{"form": "film"}], "shelves": [{"items": [], "shelves": [{"items": []}]}], "size": {"width": 1}},
+    ),
+    ("Sealed", {"code": "x"}),
+    ("Prices", {"currency": "EUR", "tea": 1, "milk": 1.5}),
+    ("Anything", None),
+    ("Anything", [1, 1.0, True, "1", {"": None}]),
+    ("AskReaderResult", {}),
+    ("AskReaderResult", {"answer": True}),
+    ("AskReaderResult", {"answer": 1.0}),
+    ("BorrowBookRequestParams", {"title": "t", "class": "c", "$schema": "s", "list": ["l"], "io.vendor/someKey": 1}),
+    ("BorrowBookRequestParams", {"title": "t", "class_": 1, "schema_": 1, "list_": 1, "some_key": 1, "someKey": 1}),
+    ("BorrowBookRequestParams", {"title": "t", "_meta": {"io.vendor/x": None}, "meta": 1}),
+    ("EchoRequest", {"jsonrpc": "2.0", "id": 1, "method": "echo", "params": {"text": "é\U0001f600"}}),
+    ("ClientRequest", {"method": "books/count", "params": {}}),
+]
+BAD: list[tuple[str, Any]] = [
+    ("Loan", {}),
+    ("Loan", {"returned": 1}),
+    ("Item", {"form": "disc"}),
+    ("Item", {"pages": 1}),
+    ("Book", {"form": "film", "pages": 1}),
+    ("Book", {"form": "book", "pages": "1"}),
+    ("Book", {"form": "book", "pages": True}),
+    ("Shelf", {"items": [], "shelves": [{}]}),
+    ("Sealed", {"code": "x", "more": 1}),
+    ("Prices", {"tea": "1"}),
+    ("BorrowBookRequestParams", {"title": "t", "io.vendor/someKey": 0}),
+    ("BorrowBookRequestParams", {"title": "t", "class": 1}),
+    ("EchoRequest", {"method": "ohce", "params": {"text": ""}}),
+    ("ClientRequest", {"method": "reader/ask", "params": {"question": ""}}),
+]
+
+THERE_AND_BACK = """
+import json, sys
+from acme.draft import types
+from pydantic import TypeAdapter, ValidationError
+
+def back(name, document):
+    adapter = TypeAdapter(getattr(types, name))
+    try:
+        return adapter.dump_json(adapter.validate_json(json.dumps(document))).decode()
+    except ValidationError:
+        return None
+
+print(json.dumps([back(name, document) for name, document in json.load(sys.stdin)]))
+"""
+
+
+@pytest.fixture(scope="session")
+def answers(folder: Path) -> dict[str, str | None]:
+    """What the models write after they read each document; `None` when they refuse it."""
+    texts = json.loads(python(THERE_AND_BACK, folder / "out", stdin=json.dumps(GOOD + BAD)))
+    return dict(zip(map(repr, GOOD + BAD), texts, strict=True))
+
+
+def is_valid(name: str, document: Any) -> bool:
+    return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": DEFINITIONS}).is_valid(document)
+
+
+@pytest.mark.parametrize(("name", "document"), GOOD)
+def test_models_give_back_what_they_take(answers: dict[str, str | None], name: str, document: Any) -> None:
+    assert is_valid(name, document), "the test itself is wrong"
+    text = answers[repr((name, document))]
+    assert text is not None
+    assert json.dumps(json.loads(text), sort_keys=True) == json.dumps(document, sort_keys=True)
+
+
+@pytest.mark.parametrize(("name", "document"), BAD)
+def test_models_refuse_what_the_schema_refuses(answers: dict[str, str | None], name: str, document: Any) -> None:
+    assert not is_valid(name, document), "the test itself is wrong"
+    assert answers[repr((name, document))] is None
+
+
+DISPATCH = """
+import asyncio, json
+from acme.draft import Client, Server, dispatcher, types
+from mcp_bindgen.runtime import ProtocolError
+
+seen = []
+
+class Library(Server):
+    async def borrow_book(self, params, ctx):
+        return types.BorrowBookResult(loan=types.Loan(due=params.class_, returned=ctx))
+
+    def count_books(self, ctx):
+        return types.CountBooksResult(count=7)
+
+    def on_reader_left(self, ctx):
+        seen.append(ctx)
+
+class Reader(Client):
+    async def request(self, method, params):
+        seen.append([method.name, params and json.loads(params.model_dump_json())])
+
+async def ask(method, params=None):
+    try:
+        answer = await dispatcher.SERVER.dispatch(Library(), method, params, "ctx")
+    except ProtocolError as error:
+        return [error.code, error.message]
+    return answer and json.loads(answer.model_dump_json())
+
+async def main():
+    await Reader().borrow_book("Emma", class_="novel", some_key=3, meta={"x": None})
+    await Reader().count_books()
+    print(json.dumps({
+        "offered": sorted(dispatcher.SERVER.offered(Library())),
+        "async": await ask("books/borrow", b'{"title": "Emma", "class": "novel"}'),
+        "sync": await ask("books/count"),
+        "notification": await ask("notifications/reader/left"),
+        "not overridden": await ask("echo", b'{"text": ""}'),
+        "unknown": await ask("books/burn"),
+        "bad params": await ask("books/borrow", b'{"title": 1}'),
+        "no params": await ask("books/borrow"),
+        "seen": seen,
+    }))
+
+asyncio.run(main())
+"""
+
+
+def test_the_dispatcher_routes_to_handlers(folder: Path) -> None:
+    assert json.loads(python(DISPATCH, folder / "out")) == {
+        "offered": ["books/borrow", "books/count", "notifications/reader/left"],
+        "async": {"loan": {"due": "novel", "returned": "ctx"}},
+        "sync": {"count": 7},
+        "notification": None,
+        "not overridden": [-32601, "Method not found: echo"],
+        "unknown": [-32601, "Method not found: books/burn"],
+        "bad params": [-32602, "Invalid params of books/borrow: params.title: Input should be a valid string"],
+        "no params": [-32602, "Invalid params of books/borrow: params: Field required"],
+        "seen": [
+            ["books/borrow", {"title": "Emma", "class": "novel", "io.vendor/someKey": 3, "_meta": {"x": None}}],
+            ["books/count", None],
+            "ctx",
+        ],
+    }
+
+
+RIGHT = '''
+"""What a user writes."""
+
+from acme.draft import Client, Context, Server, types
+
+
+class Library(Server):
+    async def borrow_book(self, params: types.BorrowBookRequestParams, ctx: Context) -> types.BorrowBookResult:
+        await ctx.ask_reader("For how long?")
+        await ctx.notify_shelf_moved(types.Shelf(items=[types.Book(pages=3), types.Film(minutes=1.5)]))
+        return types.BorrowBookResult(loan=types.Loan(due=params.class_, returned=None))
+
+    def count_books(self, ctx: Context) -> types.CountBooksResult:
+        return types.CountBooksResult(count=7)
+
+    def on_reader_left(self, ctx: Context) -> None: ...
+
+
+def pages(item: types.Item) -> int:
+    return item.pages if item.form == "book" else 0
+
+
+async def use(client: Client) -> tuple[str | None, int, str]:
+    answer = await client.borrow_book("Emma", class_="novel", list=["a"], some_key=1, meta={"x": 1})
+    await client.notify_reader_left()
+    return answer.loan.due, (await client.count_books()).count, (await client.echo("hello")).text
+'''
+WRONG = '''
+"""What a type checker tells a user."""
+
+from acme.draft import Client, Context, Server, types
+
+
+class Library(Server):
+    def count_books(self, ctx: Context) -> int:  # wrong
+        return 7
+
+
+async def use(client: Client) -> None:
+    await client.borrow_book()  # wrong
+    await client.borrow_book("Emma", some_key="1")  # wrong
+    await client.burn_book("Emma")  # wrong
+    types.Loan(due=1, returned=None)  # wrong
+    types.Book(pages=1).minutes  # wrong
+'''
+
+
+@pytest.fixture(scope="session")
+def project(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with the package, code that is right and code that is wrong."""
+    project = tmp_path_factory.mktemp("project")
+    (project / "src").symlink_to(folder / "out")
+    (folder / "out" / "right.py").write_text(RIGHT, "utf-8")
+    (folder / "out" / "wrong.py").write_text(WRONG, "utf-8")
+    (project / "mypy.ini").write_text(
+        f"[mypy]\nstrict = True\nfiles = src\nmypy_path = src:{ROOT / 'runtime'}\nexplicit_package_bases = True\n",
+        "utf-8",
+    )
+    strict = {"include": ["src"], "extraPaths": ["src", str(ROOT / "runtime")], "typeCheckingMode": "strict"}
+    save(project / "pyrightconfig.json", strict)
+    return project
+
+
+MARKED = {("wrong.py", number) for number, line in enumerate(WRONG.splitlines(), 1) if line.endswith("# wrong")}
+
+
+def tool(name: str) -> Path:
+    return Path(sys.executable).with_name(name)
+
+
+def modules(project: Path) -> int:
+    return len(list((project / "src").glob("**/*.py")))
+
+
+def test_mypy_strict_finds_the_mistakes_and_nothing_else(project: Path) -> None:
+    done = execute(tool("mypy"), "--cache-dir", os.devnull, cwd=project)
+    found = re.findall(r"^src/([^:]+):(\d+): error", done.stdout, re.MULTILINE)
+    assert {(file, int(line)) for file, line in found} == MARKED, done.stdout + done.stderr
+    assert f"checked {modules(project)} source files" in done.stdout
+
+
+def test_pyright_strict_finds_the_mistakes_and_nothing_else(project: Path) -> None:
+    done = execute(tool("pyright"), "--outputjson", "--pythonpath", sys.executable, cwd=project)
+    report = json.loads(done.stdout)
+    found = {(Path(one["file"]).name, one["range"]["start"]["line"] + 1) for one in report["generalDiagnostics"]}
+    assert found == MARKED, done.stdout
+    assert report["summary"]["filesAnalyzed"] == modules(project)
+
+
+def test_check_knows_the_package(folder: Path) -> None:
+    done = inside("check", *options(folder))
+    assert (done.returncode, done.stdout) == (0, "draft  in sync\n")
+
+
+def test_one_structure_gives_one_package(tmp_path: Path) -> None:
+    """Two files with the digest that every header carries give the same files."""
+
+    def files(schema: Schema) -> dict[str, str]:
+        file = save(tmp_path / "draft.json", schema)
+        (target,) = targets([], schema=file, name="draft", out=tmp_path, package="acme.draft")
+        return target.render()[1]
+
+    other = shuffled(draft(), 1)
+    assert digest(other) == digest(draft())
+    assert files(other) == files(draft())
+
+
+# --- what breaks a convention ---------------------------------------------------------------------------------
+
+
+def breach(what: str, pointer: str, says: str, definitions: Schema | None = None, /, **more: Any) -> Any:
+    return pytest.param(small(definitions, **more), pointer, says, id=what)
+
+
+def about_x(what: str, schema: Schema, says: str = "", pointer: str = "/$defs/X") -> Any:
+    return breach(what, pointer, says, X=schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer", "says"),
+    [
+        # messages
+        breach("no-role-union", "/$defs", "ClientRequest", ClientRequest=None),
+        breach(
+            "no-method",
+            "/$defs/FindBookResult",
+            "no 'method' constant",
+            ClientRequest=union("FindBookRequest", "FindBookResult"),
+        ),
+        breach(
+            "no-message",
+            "/$defs/ClientRequest",
+            "not a reference to a message",
+            ClientRequest={"anyOf": [ref("FindBookRequest"), TEXT]},
+        ),
+        breach("in-no-union", "/$defs/LostRequest", "no role union", LostRequest=message("lost")),
+        breach(
+            "suffix", "/$defs/Burn", "'Request'", ClientRequest=union("FindBookRequest", "Burn"), Burn=message("burn")
+        ),
+        breach("no-result", "/$defs/FindBookRequest", 'add "books/find" = "NAME" under [results]', FindBookResult=None),
+        breach(
+            "two-messages-for-one-method",
+            "/$defs/",
+            "'books/find'",
+            ServerRequest=union("SeekBookRequest"),
+            SeekBookRequest=message("books/find", record(other=TEXT)),
+            SeekBookResult=record(),
+        ),
+        breach(
+            "one-message-for-two-methods",
+            "/$defs/BurnRequest",
+            "'method'",
+            ClientRequest=union("FindBookRequest", "BurnRequest"),
+            BurnRequest=record("method", method={"enum": ["burn", "scorch"]}),
+            BurnResult=record(),
+        ),
+        # names
+        about_x("members-collide", record(fooBar=TEXT, foo_bar=TEXT), "'fooBar' and 'foo_bar'"),
+        breach("no-identifier", "/$defs/Foo Bar", "cannot be a name in Python", {"Foo Bar": TEXT}),
+        breach("path-as-name", "/$defs/a~1b", "cannot be a name in Python", {"a/b": TEXT}),
+        breach("private-name", "/$defs/_X", "cannot be a name in Python", {"_X": TEXT}),
+        breach("json", "/$defs/Json", "name of something", Json=record(a={})),
+        breach("model", "/$defs/Model", "name of something", Model=record(a=TEXT)),
+        breach("hoisted-name-taken", "/$defs/XPart", "taken", X=record(part=record(a=TEXT)), XPart=TEXT),
+        # meaning that would be lost
+        about_x("one-of-overlaps", {"oneOf": [WHOLE, {"type": "number"}]}, "overlap"),
+        about_x(
+            "all-of-contradicts", {"allOf": [record(a=TEXT), record(a=WHOLE)]}, "disagree", "/$defs/X/properties/a"
+        ),
+        about_x(
+            "all-of-is-closed", {"allOf": [{**record(a=TEXT), "additionalProperties": False}, record(b=TEXT)]}, "closed"
+        ),
+        about_x("all-of-types-others", {"allOf": [{**record(a=TEXT), "additionalProperties": TEXT}, record(b=WHOLE)]}),
+        about_x("any-of-beside-members", {**record(a=TEXT, b=TEXT), "anyOf": [record("a"), record("b")]}, "anyOf"),
+        about_x("any-of-beside-one-of", {"anyOf": [TEXT, WHOLE], "oneOf": [TEXT, {"type": "null"}]}),
+        about_x("any-of-beside-enum", {"anyOf": [TEXT, WHOLE], "enum": ["a", 1, None]}),
+        about_x("any-of-beside-minimum", {"anyOf": [TEXT, WHOLE], "minimum": 3}, "minimum"),
+        about_x("members-without-type", {"properties": {"a": TEXT}}, '"type": "object"'),
+        about_x("items-without-type", {"items": TEXT}, "items"),
+        about_x("others-without-type", {"additionalProperties": TEXT}, "additionalProperties"),
+        about_x("minimum-without-type", {"minimum": 3}, "'minimum'"),
+        about_x("minimum-of-text", {"type": "string", "minimum": 3}, "'minimum'"),
+        about_x("constant-of-another-type", {"type": "string", "const": 1}, "constant 1"),
+        about_x("constant-object", {"const": {}}, "constants"),
+        about_x("accepts-nothing", record(a=False), "'false'", "/$defs/X/properties/a"),
+        about_x("look-ahead", {"type": "string", "pattern": "^(?!x)"}, "pattern"),
+        about_x("broken-pattern", {"type": "string", "pattern": "("}, "pattern"),
+    ],
+)
+def test_a_breach_is_told(tmp_path: Path, schema: Schema, pointer: str, says: str) -> None:
+    check_refused(generate(tmp_path, schema), pointer, says)
+    assert not (tmp_path / "out").exists()
+
+
+def check_refused(done: Done, *parts: str) -> None:
+    """Exit code 2 and one line, which names all `parts` and what to do."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+; [^\n]+\n", done.stderr), done.stderr
+    assert all(part in done.stderr for part in parts), done.stderr
+
+
+# --- what does not --------------------------------------------------------------------------------------------
+
+USE_ALL = """
+import asyncio, inspect, sys
+from acme.draft import client, dispatcher, errors, methods, server, types
+from pydantic import TypeAdapter, ValidationError
+
+class Reader(client.Client):
+    async def request(self, method, params):
+        return method.name
+
+async def call(route):
+    stub = getattr(Reader(), route.handler)
+    needed = [p.name for p in inspect.signature(stub).parameters.values() if p.default is p.empty]
+    assert await stub(**dict.fromkeys(needed, "x")) == route.method.name
+
+for cls in (client.Client, server.Server, server.Context):
+    inherited = {name for base in cls.__mro__ for name in getattr(base, "__annotations__", ())} | set(dir(cls.__base__))
+    hidden = inherited.intersection(name for name, value in vars(cls).items() if inspect.isfunction(value))
+    assert not hidden, hidden
+for name in types.__all__:
+    try:
+        TypeAdapter(getattr(types, name)).validate_json("{}")
+    except ValidationError:
+        pass
+for route in dispatcher.SERVER.routes.values():
+    if route.method.kind == "request":
+        asyncio.run(call(route))
+print(*sorted(methods.METHODS))
+"""
+
+
+def request_named(stem: str) -> Schema:
+    """A schema with a request of that name, which either side may send."""
+    return small(
+        {f"{stem}Request": message("odd", record("a", a=TEXT)), f"{stem}Result": record(b=TEXT)},
+        ClientRequest=union(f"{stem}Request", "FindBookRequest"),
+        ServerRequest=union(f"{stem}Request"),
+        Implementation=record("name", name=TEXT),
+    )
+
+
+def check_usable(done: Done, out: Path, schema: Schema) -> None:
+    """All modules import, all types validate, all calls of a client work, and no name hides another."""
+    assert done.returncode == 0, done.stderr
+    sent = {node["properties"]["method"]["const"] for node in schema["$defs"].values() if is_message(node)}
+    assert set(python(USE_ALL, out).split()) == sent
+
+
+def is_message(schema: Any) -> bool:
+    return "const" in schema.get("properties", {}).get("method", {})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param(
+            small(
+                FindBookRequestParams=record(
+                    "types methods", types=TEXT, methods=TEXT, self=TEXT, ctx=TEXT, request=TEXT
+                )
+            ),
+            id="arguments-named-like-what-stubs-use",
+        ),
+        pytest.param(
+            small(Shelf=record(shelves={"type": "array", "items": {"description": "D", "allOf": [ref("Shelf")]}})),
+            id="recursion-below-all-of",
+        ),
+        pytest.param(
+            small(X={"allOf": [{**record(a=TEXT), "$comment": "1"}, {**record(b=TEXT), "$comment": "2"}]}),
+            id="all-of-with-other-prose",
+        ),
+        pytest.param(
+            small(ServerCapabilities=record(more=ref("ServerCapabilities"), books={})), id="recursive-capabilities"
+        ),
+        pytest.param(
+            small(
+                X={**TEXT, "description": 'Quotes """ and " \\', "title": "\\"},
+                Y={**record(), "description": "\\N{x}\r\n\f\t"},
+            ),
+            id="prose-that-looks-like-python",
+        ),
+        pytest.param(small(X={**TEXT, "description": "a\0b \ud800"}), id="prose-that-python-cannot-hold"),
+        pytest.param(small(Annotated=record(a={"type": "string", "minLength": 1})), id="a-definition-named-annotated"),
+    ],
+)
+def test_what_breaks_no_convention_works(tmp_path: Path, schema: Schema) -> None:
+    check_usable(generate(tmp_path, schema), tmp_path / "out", schema)
+
+
+USES_ALL_HELPERS = record(
+    a={**WHOLE, "minimum": 1}, b={"type": ["string", "null"]}, c={"const": "c"}, d={}, e=union("X")
+)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *(
+            pytest.param(request_named(stem), id=f"{stem}Request")
+            for stem in ("Import", "Call", "Types", "Methods", "Info", "Connect")
+        ),
+        *(
+            pytest.param(small({name: record(a=TEXT), "X": USES_ALL_HELPERS}), id=name)
+            for name in ("Field", "Nullable", "TYPE_CHECKING", "class", "list", "lowerCase", "snake_case")
+        ),
+        pytest.param(
+            small(
+                ServerRequest=union("MoveRequest"),
+                ServerNotification=union("MoveNotification"),
+                MoveRequest=message("move"),
+                MoveResult=record(),
+                MoveNotification=message("notifications/move"),
+            ),
+            id="request-and-notification-of-one-name",
+        ),
+    ],
+)
+def test_unlucky_names_work_or_are_refused(tmp_path: Path, schema: Schema) -> None:
+    done = generate(tmp_path, schema)
+    if done.returncode == 0:
+        check_usable(done, tmp_path / "out", schema)
+    else:
+        check_refused(done, "#/$defs/")
+
+
+@pytest.mark.parametrize("revision", ["", 'a"""b', "a\nb", "a\\", "2030-01-31 (draft)"], ids=repr)
+def test_any_name_of_a_revision_works_or_is_refused(tmp_path: Path, revision: str) -> None:
+    schema = small()
+    done = generate(tmp_path, schema, "--revision", revision)
+    if done.returncode == 0:
+        check_usable(done, tmp_path / "out", schema)
+    else:
+        check_refused(done, "revision")
+
+
+# --- facts that a schema cannot state -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "facts"),
+    [
+        pytest.param(small(FindBookResult=None, Found=record()), '[results]\n"books/find" = "Found"', id="result"),
+        pytest.param(
+            small(ClientRequest=None, ReaderRequest=union("FindBookRequest")),
+            '[unions]\nReaderRequest = { sender = "client", kind = "request" }',
+            id="role-union",
+        ),
+    ],
+)
+def test_semantics_of_ones_own(tmp_path: Path, schema: Schema, facts: str) -> None:
+    assert generate(tmp_path, schema).returncode == 2
+    file = tmp_path / "facts.toml"
+    file.write_text(facts, "utf-8")
+    check_usable(generate(tmp_path, schema, "--semantics", file), tmp_path / "out", schema)
+    header = (tmp_path / "out" / "acme" / "draft" / "types.py").read_text("utf-8").splitlines()[1]
+    assert f"--semantics {file}" in header
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param("[results", id="no-toml"),
+        pytest.param("[reslts]\nx = 1", id="unknown-table"),
+        pytest.param("results = 3", id="no-table"),
+        pytest.param('[unions]\nClientRequest = { sender = "client" }', id="no-kind"),
+        pytest.param('[unions]\nClientRequest = { sender = "clinet", kind = "request" }', id="unknown-sender"),
+        pytest.param('[unions]\nClientRequest = { sender = "client", kind = "reqest" }', id="unknown-kind"),
+        pytest.param("[unions]\nClientRequest = 3", id="role-is-a-number"),
+        pytest.param('[errors]\nBurnt = { doc = "D" }', id="no-code"),
+        pytest.param('[[deprecations]]\ndefinitions = ["FindBookResult"]', id="no-since"),
+    ],
+)
+def test_semantics_that_are_wrong(tmp_path: Path, facts: str) -> None:
+    file = tmp_path / "facts.toml"
+    file.write_text(facts, "utf-8")
+    done = generate(tmp_path, small(), "--semantics", file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"error: {re.escape(str(file))}\b[^\n]+\n", done.stderr)
+
+
+def test_semantics_that_are_missing(tmp_path: Path) -> None:
+    done = generate(tmp_path, small(), "--semantics", tmp_path / "facts.toml")
+    assert done.returncode == 2
+    assert f"{tmp_path / 'facts.toml'}: cannot be read" in done.stderr

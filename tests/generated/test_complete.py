@@ -1,0 +1,303 @@
+"""Nothing is missing: what plain JSON reading finds in the schemas is what the bindings have."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pydantic import TypeAdapter
+
+ROOT = Path(__file__).parents[2]
+METHODS = {"2024-11-05": 24, "2025-03-26": 24, "2025-06-18": 25, "2025-11-25": 31, "2026-07-28": 21}
+DEFINITIONS = {"2024-11-05": 79, "2025-03-26": 83, "2025-06-18": 91, "2025-11-25": 145, "2026-07-28": 155}
+ROLES = {
+    "ClientRequest": ("client", "request", "message"),
+    "ClientNotification": ("client", "notification", "message"),
+    "ServerRequest": ("server", "request", "message"),
+    "ServerNotification": ("server", "notification", "message"),
+    "InputRequest": ("server", "request", "embedded"),
+}
+BY_THE_RUNTIME = {
+    "initialize",
+    "notifications/cancelled",
+    "notifications/initialized",
+    "notifications/progress",
+    "notifications/subscriptions/acknowledged",
+    "server/discover",
+    "subscriptions/listen",
+}
+NOTHING_TO_SAY = {"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
+
+every_revision = pytest.mark.parametrize("revision", METHODS)
+
+
+class Expected(NamedTuple):
+    """One row of the method table, as the schema file has it."""
+
+    definition: str
+    kind: str
+    sender: str
+    carrier: str
+    params: str
+    params_required: bool
+    result: str | None
+    alternatives: frozenset[str]
+
+
+@cache
+def definitions_of(revision: str) -> dict[str, Any]:
+    """The `$defs` of a committed schema file."""
+    document: dict[str, Any] = json.loads((ROOT / "schema" / revision / "schema.json").read_text("utf-8"))
+    return dict(document["$defs"])
+
+
+def module(revision: str, name: str) -> Any:
+    """A module of the revision's bindings."""
+    return import_module(f"mcp_bindgen.v{revision.replace('-', '_')}.{name}")
+
+
+def referred(schema: dict[str, Any]) -> str:
+    """The definition that a schema refers to."""
+    return str(schema["$ref"]).removeprefix("#/$defs/")
+
+
+def method_of(schema: dict[str, Any]) -> str:
+    return str(schema["properties"]["method"]["const"])
+
+
+def members_of(revision: str, union: str) -> list[str]:
+    """The members of a role union by name; one that is inlined is found by its method."""
+    definitions = definitions_of(revision)
+    if union not in definitions:
+        return []
+    members = definitions[union].get("anyOf", [definitions[union]])
+    named = {
+        method_of(schema): name
+        for name, schema in definitions.items()
+        if name not in ROLES and "const" in schema.get("properties", {}).get("method", {})
+    }
+    return [referred(member) if "$ref" in member else named[method_of(member)] for member in members]
+
+
+def may_become_task(definitions: dict[str, Any], params: dict[str, Any]) -> bool:
+    """Whether params have the member `task`, themselves or in one of their forms."""
+    if "$ref" in params:
+        params = definitions[referred(params)]
+    forms = [definitions[referred(form)] for form in params.get("anyOf", [])]
+    return any("task" in form.get("properties", {}) for form in [params, *forms])
+
+
+def answers(definitions: dict[str, Any], definition: str, method: str) -> tuple[str, set[str]]:
+    """What usually answers a request, and what may answer it instead."""
+    stem = definition.removesuffix("Request")
+    response = definitions.get(f"{stem}ResultResponse")
+    if response is None:
+        usual = "EmptyResult" if method in NOTHING_TO_SAY else f"{stem}Result"
+        assert usual in definitions, definition
+        return usual, set()
+    result = response["properties"]["result"]
+    named = {referred(member) for member in result.get("anyOf", [result])}
+    return f"{stem}Result", named - {f"{stem}Result"}
+
+
+@cache
+def table(revision: str) -> dict[str, Expected]:
+    """The methods of a revision, from its schema file alone."""
+    definitions = definitions_of(revision)
+    rows: dict[str, Expected] = {}
+    for union, (sender, kind, carrier) in ROLES.items():
+        for definition in members_of(revision, union):
+            schema = definitions[definition]
+            method = method_of(schema)
+            if method in rows:
+                rows[method] = rows[method]._replace(sender="both")
+                continue
+            params = schema["properties"]["params"]
+            result, instead = answers(definitions, definition, method) if kind == "request" else (None, set[str]())
+            if kind == "request" and may_become_task(definitions, params):
+                instead = instead | {"CreateTaskResult"}
+            rows[method] = Expected(
+                definition=definition,
+                kind=kind,
+                sender=sender,
+                carrier=carrier,
+                params=referred(params) if "$ref" in params else f"{definition}Params",
+                params_required="params" in schema.get("required", ()),
+                result=result,
+                alternatives=frozenset(instead),
+            )
+    return rows
+
+
+def stub(definition: str) -> str:
+    """`CallToolRequest` -> `call_tool`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub("(Request|Notification)$", "", definition)).lower()
+
+
+def sent_by(revision: str, sender: str) -> list[Expected]:
+    return [row for row in table(revision).values() if row.sender in (sender, "both")]
+
+
+def calls(revision: str, sender: str) -> set[str]:
+    """The calls that users make on a side, and for each paginated list a walk through all of it."""
+    definitions = definitions_of(revision)
+    found: set[str] = set()
+    for row in sent_by(revision, sender):
+        if method_of(definitions[row.definition]) in BY_THE_RUNTIME:
+            continue
+        name = stub(row.definition)
+        found.add(name if row.kind == "request" else f"notify_{name}")
+        if row.result is not None and "nextCursor" in definitions[row.result].get("properties", {}):
+            found.add(re.sub("^list_(.*)s$", r"iter_\1s", name))
+    return found
+
+
+def own_functions(cls: type) -> set[str]:
+    return {name for name, value in vars(cls).items() if inspect.isfunction(value)}
+
+
+@every_revision
+def test_counts(revision: str) -> None:
+    assert len(table(revision)) == METHODS[revision]
+    assert len(module(revision, "methods").METHODS) == METHODS[revision]
+    assert len(definitions_of(revision)) == DEFINITIONS[revision]
+
+
+@every_revision
+def test_every_message_is_in_the_table(revision: str) -> None:
+    bases = {"Request", "Notification", "PaginatedRequest", *ROLES}
+    named = {name for name in definitions_of(revision) if name.endswith(("Request", "Notification"))}
+    messages = {name for name in named - bases if not name.startswith("JSONRPC")}
+    assert {row.definition for row in table(revision).values()} == messages
+
+
+@every_revision
+def test_methods_are_those_of_the_schema(revision: str) -> None:
+    types, methods = module(revision, "types"), module(revision, "methods").METHODS
+    assert set(methods) == set(table(revision))
+    for name, row in table(revision).items():
+        method = methods[name]
+        assert method.name == name
+        assert (method.kind, method.sender, method.carrier) == (row.kind, row.sender, row.carrier), name
+        assert method.params is getattr(types, row.params), name
+        assert method.params_required is row.params_required, name
+        if row.result is not None:
+            assert method.result is getattr(types, row.result), name
+            assert set(method.alternatives) == {getattr(types, other) for other in row.alternatives}, name
+
+
+@every_revision
+def test_descriptors_are_named_after_their_messages(revision: str) -> None:
+    methods = module(revision, "methods")
+    for name, row in table(revision).items():
+        assert getattr(methods, stub(row.definition).upper()) is methods.METHODS[name]
+
+
+@every_revision
+def test_every_definition_is_a_type_of_its_own_name(revision: str) -> None:
+    types = module(revision, "types")
+    for name, schema in definitions_of(revision).items():
+        type = getattr(types, name)
+        assert name in types.__all__
+        other_name_of_a_class = "$ref" in schema or name == "ClientNotification"  # 2026-07-28: a union of one
+        assert type.__name__ == name or other_name_of_a_class
+        adapter = TypeAdapter[Any](type)
+        adapter.rebuild(raise_errors=True)
+        assert adapter.pydantic_complete, name
+
+
+@every_revision
+def test_another_name_of_a_class_makes_it_too(revision: str) -> None:
+    types = module(revision, "types")
+    assert types.EmptyResult(meta={"a": 1}) == types.Result(meta={"a": 1})
+
+
+@every_revision
+def test_all_lists_what_there_is(revision: str) -> None:
+    types = module(revision, "types")
+    assert sorted(types.__all__) == types.__all__
+    assert len(set(types.__all__)) == len(types.__all__)
+    assert all(hasattr(types, name) for name in types.__all__)
+
+
+def test_the_oldest_revision_has_its_own_annotated() -> None:
+    annotated = module("2024-11-05", "types").Annotated
+    assert annotated(annotations=None).model_dump() == {}
+    assert "annotations" in annotated.model_fields
+
+
+@every_revision
+def test_a_server_handles_what_clients_send(revision: str) -> None:
+    expected = {
+        stub(row.definition) if row.kind == "request" else f"on_{stub(row.definition)}"
+        for row in sent_by(revision, "client")
+    }
+    assert own_functions(module(revision, "server").Server) == expected
+
+
+@every_revision
+def test_a_client_handles_what_servers_send_and_calls_what_they_handle(revision: str) -> None:
+    handlers = {f"on_{stub(row.definition)}" for row in sent_by(revision, "server")}
+    assert own_functions(module(revision, "client").Client) == handlers | calls(revision, "client")
+
+
+@every_revision
+def test_a_context_calls_what_clients_handle(revision: str) -> None:
+    assert own_functions(module(revision, "server").Context) == calls(revision, "server") | {"ask"}
+
+
+@every_revision
+@pytest.mark.parametrize(("receiver", "sender"), [("SERVER", "client"), ("CLIENT", "server")])
+def test_every_message_has_a_route_to_its_stub(revision: str, receiver: str, sender: str) -> None:
+    routes = getattr(module(revision, "dispatcher"), receiver).routes
+    methods = module(revision, "methods").METHODS
+    side = getattr(module(revision, receiver.lower()), receiver.capitalize())
+    assert set(routes) == {method.name for method in methods.values() if method.sender in (sender, "both")}
+    for name, route in routes.items():
+        row = table(revision)[name]
+        plain = receiver == "SERVER" and row.kind == "request"
+        handler = stub(row.definition) if plain else f"on_{stub(row.definition)}"
+        assert route.method is methods[name]
+        assert route.handler is getattr(side, handler)
+
+
+@every_revision
+@pytest.mark.parametrize(
+    ("method", "needs"),
+    [
+        ("tools/list", {"client": "server.tools"}),
+        ("tools/call", {"client": "server.tools"}),
+        ("resources/templates/list", {"client": "server.resources"}),
+        ("resources/subscribe", {"client": "server.resources.subscribe"}),
+        ("resources/unsubscribe", {"client": "server.resources.subscribe"}),
+        ("sampling/createMessage", {"server": "client.sampling"}),
+        ("roots/list", {"server": "client.roots"}),
+        ("logging/setLevel", {"client": "server.logging"}),
+        ("tasks/cancel", {"client": "server.tasks.cancel", "server": "client.tasks.cancel"}),
+        ("notifications/tools/list_changed", {"server": "server.tools.listChanged"}),
+        ("notifications/roots/list_changed", {"client": "client.roots.listChanged"}),
+        ("notifications/resources/updated", {"server": "server.resources.subscribe"}),
+        ("notifications/message", {"server": "server.logging"}),
+        ("notifications/elicitation/complete", {"server": "client.elicitation.url"}),
+        ("notifications/progress", {}),
+        ("initialize", {}),
+        ("ping", {}),
+    ],
+)
+def test_capabilities(revision: str, method: str, needs: dict[str, str]) -> None:
+    methods = module(revision, "methods").METHODS
+    assert (method in methods) == (method in table(revision))
+    if method in methods:
+        assert methods[method].capabilities == needs
+
+
+@every_revision
+def test_completions_became_a_capability(revision: str) -> None:
+    needs = {} if revision == "2024-11-05" else {"client": "server.completions"}
+    assert module(revision, "methods").METHODS["completion/complete"].capabilities == needs

@@ -1,0 +1,237 @@
+"""A `default` in JSON Schema is an annotation: what nobody gave is on no wire, whatever its default is."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.contract.document import contract_of
+from mcp_bindgen.emit import types
+from mcp_bindgen.protocol import build
+from mcp_bindgen.protocol.model import Object, Protocol
+from mcp_bindgen.runtime.endpoint.server import serve
+from mcp_bindgen.runtime.transports.memory import MemoryTransport, pair
+from mcp_bindgen.scaffold.generated.contract_package import contract_files
+from mcp_bindgen.scaffold.generated.typed_client import client_files
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.store import external
+from tests.scaffold.test_contract_package import NEWEST, REVISIONS, protocols, write
+from tests.support.helpers import save
+from tests.support.wire import bindings
+
+LEAVES: dict[str, tuple[dict[str, Any], Any]] = {
+    "archived": ({"type": "boolean", "default": False}, True),
+    "checked": ({"type": "boolean", "default": True}, False),
+    "count": ({"type": "integer", "default": 3}, 4),
+    "zero": ({"type": "integer", "default": 0}, 1),
+    "ratio": ({"type": "number", "default": 0.5}, 2.5),
+    "text": ({"type": "string", "default": "a"}, "b"),
+    "empty": ({"type": "string", "default": ""}, "c"),
+    "colour": ({"enum": ["red", "blue"], "default": "red"}, "blue"),
+    "fixed": ({"const": "only", "default": "only"}, "only"),
+    "nothing": ({"type": "null", "default": None}, None),
+    "maybe": ({"type": ["integer", "null"], "default": 5}, None),
+    "perhaps": ({"type": ["string", "null"], "default": None}, "d"),
+    "items": ({"type": "array", "items": {"type": "integer"}, "default": [1]}, [2, 3]),
+    "plain": ({"type": "object", "additionalProperties": {"type": "integer"}, "default": {"x": 1}}, {"y": 2}),
+    "free": ({"default": {"any": [None]}}, {"other": 1}),
+    "referred": ({"$ref": "#/$defs/Size", "default": "L"}, "S"),
+}
+"""Name -> a schema with a default, and a value that may be given."""
+
+PROPERTIES = {name: schema for name, (schema, _) in LEAVES.items()}
+INNER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"type": {"const": "block"}, **PROPERTIES},
+    "required": ["type"],
+    "default": {"type": "block", "count": 7},
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {**PROPERTIES, "inner": INNER, "several": {"type": "array", "items": INNER, "default": []}},
+    "$defs": {"Size": {"enum": ["S", "L"]}},
+}
+DOCUMENT: dict[str, Any] = {"tools": [{"name": "edit", "inputSchema": SCHEMA, "outputSchema": SCHEMA}]}
+SCALARS = {
+    name: schema["default"]
+    for name, schema in PROPERTIES.items()
+    if isinstance(schema["default"], bool | int | float | str)
+}
+
+SERVER = """
+from .contract import DefaultsContract, models
+
+SEEN = []
+
+
+class Defaults(DefaultsContract):
+    async def edit(self, arguments, ctx):
+        SEEN.append(arguments)
+        given = arguments.model_dump(by_alias=False)
+        inner = arguments.inner and models.EditOutputInner(**{k: v for k, v in given["inner"].items() if k != "type"})
+        several = [
+            models.EditOutputSeveral(**{k: v for k, v in each.items() if k != "type"})
+            for each in given.get("several", [])
+        ]
+        plain = {name: value for name, value in given.items() if name not in ("inner", "several")}
+        more = {name: value for name, value in [("inner", inner), ("several", several)] if name in given}
+        return models.EditOutput(**plain, **more)
+"""
+
+LEAF = st.fixed_dictionaries(
+    {}, optional={name: st.sampled_from([value, schema["default"]]) for name, (schema, value) in LEAVES.items()}
+)
+BLOCK = LEAF.map(lambda leaf: {"type": "block", **leaf})
+ARGUMENTS = st.builds(
+    lambda leaf, nested: {**leaf, **nested},
+    LEAF,
+    st.fixed_dictionaries({}, optional={"inner": BLOCK, "several": st.lists(BLOCK, max_size=2)}),
+)
+
+
+class Recorded(MemoryTransport):
+    """One end of a connection that keeps what it sends."""
+
+    def __init__(self, end: MemoryTransport) -> None:
+        self.__dict__ = end.__dict__
+        self.sent: list[bytes] = []
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Keeps messages, and hands them over."""
+        self.sent += messages
+        await super().send(messages)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A server and a client of the contract, as the package `defaults_of`."""
+    folder = tmp_path_factory.mktemp("made")
+    contract, place = contract_of(DOCUMENT), folder / "defaults_of"
+    (newest,) = protocols(NEWEST)
+    write(place / "contract", contract_files(contract, protocols(*REVISIONS), "defaults", "a test"))
+    write(place, client_files(contract, newest, "DefaultsClient", "client", "a test"))
+    write(place, {"__init__.py": "", "server.py": SERVER})
+    sys.path.insert(0, str(folder))
+    yield
+    sys.path.remove(str(folder))
+
+
+def text(value: Any) -> str:
+    """JSON in one form, in which 1 and `true` differ."""
+    return json.dumps(value, sort_keys=True)
+
+
+def models_of(module: Any, whole: Mapping[str, Any], stem: str) -> dict[str, Any]:
+    """Arguments in Python: objects are instances of the models."""
+
+    def block(name: str, value: Mapping[str, Any]) -> Any:
+        return getattr(module, stem + name)(**{key: item for key, item in value.items() if key != "type"})
+
+    found = dict(whole)
+    if "inner" in whole:
+        found["inner"] = block("Inner", whole["inner"])
+    if "several" in whole:
+        found["several"] = [block("Several", each) for each in whole["several"]]
+    return found
+
+
+# --- contracts ------------------------------------------------------------------------------------------------
+
+
+@given(arguments=ARGUMENTS)
+@settings(max_examples=60, deadline=None)
+def test_the_wire_has_what_was_given_and_nothing_else(arguments: dict[str, Any]) -> None:
+    client, server = (importlib.import_module(f"defaults_of.{name}") for name in ("client", "server"))
+
+    async def talk() -> tuple[Any, list[bytes], list[bytes]]:
+        ours, theirs = map(Recorded, pair())
+        result: Any = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: serve(theirs, *server.Defaults().servers()))
+            async with client.DefaultsClient.connect(ours) as edits:
+                result = await edits.edit(**models_of(client, arguments, "EditInput"))
+            await theirs.close()
+        return result, ours.sent, theirs.sent
+
+    result, sent, answered = anyio.run(talk)
+    (asked,) = (message for raw in sent if (message := json.loads(raw)).get("method") == "tools/call")
+    (answer,) = (message["result"] for raw in answered if "structuredContent" in (message := json.loads(raw))["result"])
+    assert text(asked["params"].get("arguments", {})) == text(arguments)
+    assert text(answer["structuredContent"]) == text(arguments)
+    assert text(result.model_dump()) == text(arguments)
+    if not arguments:
+        assert any(b'"arguments":{}' in raw for raw in sent)
+    seen = server.SEEN[-1]
+    for reader in (seen, result, *(block for block in (seen.inner, result.inner) if block)):
+        for name in SCALARS.keys() - reader.model_fields_set:
+            assert text(getattr(reader, name)) == text(SCALARS[name]), name
+
+
+@given(arguments=ARGUMENTS)
+@settings(max_examples=100, deadline=None)
+def test_a_model_is_the_same_made_here_or_read(arguments: dict[str, Any]) -> None:
+    models = importlib.import_module("defaults_of.contract.models")
+    here = models.EditInput(**models_of(models, arguments, "EditInput"))
+    there = models.EditInput.model_validate_json(json.dumps(arguments))
+    assert text(json.loads(here.model_dump_json())) == text(json.loads(there.model_dump_json())) == text(arguments)
+    assert here == there
+
+
+def test_docstrings_tell_the_defaults() -> None:
+    doc = importlib.import_module("defaults_of.client").DefaultsClient.edit.__doc__
+    for name, schema in PROPERTIES.items():
+        assert f"{name}: (default of the server: {json.dumps(schema['default'])})" in " ".join(doc.split())
+
+
+def test_a_required_constant_must_be_there() -> None:
+    models = importlib.import_module("defaults_of.contract.models")
+    assert models.EditInputInner().model_dump() == {"type": "block"}
+    with pytest.raises(ValueError, match="type"):
+        models.EditInputInner.model_validate_json("{}")
+
+
+# --- revisions ------------------------------------------------------------------------------------------------
+
+
+def fields(protocol: Protocol) -> Iterator[tuple[str, set[str]]]:
+    """The required fields of each object."""
+    for name, definition in protocol.definitions.items():
+        if isinstance(definition.type, Object):
+            yield name, {field.name for field in definition.type.fields if field.required}
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_constructors_of_a_revision_fill_in_what_is_required_and_nothing_else(revision: str) -> None:
+    module = bindings(revision).types
+    for name, required in fields(build(Store().effective(revision))):
+        model = getattr(module, name)
+        model.model_rebuild(force=True)
+        assert model.__constructor_defaults__.keys() <= required, name
+        optional = model.model_fields.keys() - required
+        assert {field: model.model_fields[field].default for field in optional} == dict.fromkeys(optional), name
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_default_in_the_schema_of_a_revision_fills_in_nothing(tmp_path: Path, revision: str) -> None:
+    plain = json.loads((Store().root / revision / "schema.json").read_text("utf-8"))
+    defaulted = copy.deepcopy(plain)
+    values = {"boolean": True, "string": "x", "integer": 1, "number": 1, "array": [], "object": {}}
+    for definition in defaulted["$defs"].values():
+        for node in definition.get("properties", {}).values():
+            if isinstance(node.get("type"), str) and "const" not in node:
+                node["default"] = values[node["type"]]
+    texts = [
+        types.emit(build(external(save(tmp_path / f"{number}.json", schema), revision, Store().semantics)), "# x")
+        for number, schema in enumerate((plain, defaulted))
+    ]
+    assert texts[0] == texts[1]

@@ -1,0 +1,1246 @@
+"""Each pass on its own, on schemas of a few lines; then names and slices of the real revisions."""
+
+from __future__ import annotations
+
+import keyword
+from functools import cache
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from mcp_bindgen.emit.stubs import calls, constant, handlers
+from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
+from mcp_bindgen.protocol.model import (
+    Array,
+    Capability,
+    Const,
+    Definition,
+    ErrorCode,
+    Free,
+    HeaderParams,
+    Map,
+    Method,
+    Object,
+    Ref,
+    Scalar,
+    Type,
+    Union,
+    references,
+)
+from mcp_bindgen.protocol.passes import PASSES, Draft
+from mcp_bindgen.protocol.passes.collect_capabilities import collect_capabilities
+from mcp_bindgen.protocol.passes.collect_errors import collect_errors
+from mcp_bindgen.protocol.passes.collect_facts import collect_facts
+from mcp_bindgen.protocol.passes.collect_methods import collect_methods
+from mcp_bindgen.protocol.passes.document import document
+from mcp_bindgen.protocol.passes.fill_defaults import fill_defaults
+from mcp_bindgen.protocol.passes.flatten_all_of import flatten_all_of
+from mcp_bindgen.protocol.passes.hoist_inline_objects import hoist_inline_objects
+from mcp_bindgen.protocol.passes.link_capabilities import link_capabilities
+from mcp_bindgen.protocol.passes.link_fields import link_fields
+from mcp_bindgen.protocol.passes.link_results import link_results
+from mcp_bindgen.protocol.passes.merge_inline_objects import merge_inline_objects
+from mcp_bindgen.protocol.passes.name_refinements import name_refinements
+from mcp_bindgen.protocol.passes.read_definitions import read_definitions
+from mcp_bindgen.protocol.passes.recognise_free import recognise_free
+from mcp_bindgen.protocol.passes.restore_unions import restore_unions
+from mcp_bindgen.protocol.passes.shape_calls import shape_calls
+from mcp_bindgen.protocol.passes.tag_unions import tag_unions
+from mcp_bindgen.runtime import Client, Context, Server
+from mcp_bindgen.spec import BadInput, EffectiveSchema, Schema, Store
+
+STORE = Store()
+REVISIONS = list(STORE.pins)
+STRING: Schema = {"type": "string"}
+TEXT = Scalar("string")
+SEMANTICS: dict[str, Any] = {
+    "unions": {
+        "ClientRequest": {"sender": "client", "kind": "request"},
+        "ServerRequest": {"sender": "server", "kind": "request"},
+        "ServerNotification": {"sender": "server", "kind": "notification"},
+        "InputRequest": {"sender": "server", "kind": "request", "carrier": "embedded"},
+    },
+    "results": {},
+    "alternatives": {},
+    "capabilities": {},
+    "arguments": {},
+    "lifecycle": {},
+    "shared": {},
+    "names": {},
+    "header_params": {},
+    "stale": {},
+    "utilities": {},
+    "batches": {},
+    "transports": {},
+    "filters": {},
+    "defaults": {},
+    "errors": {},
+    "deprecations": [],
+}
+
+every_revision = pytest.mark.parametrize("revision", REVISIONS)
+
+
+def draft(schemas: Schema, *, revision: str = "2026-01-01", docs: Any = None, **semantics: Any) -> Draft:
+    """What the first pass gets."""
+    return Draft(EffectiveSchema(revision, schemas, "", {**SEMANTICS, **semantics}, docs), schemas)
+
+
+def read(schemas: Schema, **more: Any) -> Draft:
+    """What the passes on types get."""
+    return read_definitions(draft(schemas, **more))
+
+
+def types(so_far: Draft) -> dict[str, Type]:
+    return {name: definition.type for name, definition in so_far.definitions.items()}
+
+
+def fields(so_far: Draft, name: str) -> dict[str, Type]:
+    """Wire name -> type for the fields of a definition."""
+    type = so_far.definitions[name].type
+    assert isinstance(type, Object)
+    return {field.wire: field.type for field in type.fields}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def union(*names: str) -> Schema:
+    return {"anyOf": [ref(name) for name in names]}
+
+
+def const(value: object) -> Schema:
+    return {"const": value}
+
+
+def record(required: str = "", /, **properties: Any) -> Schema:
+    """An object with members of its own; `required` lists the names of some."""
+    return {"type": "object", "properties": properties, "required": required.split()}
+
+
+def message(method: str, params: Schema | None = None, required: str = "method") -> Schema:
+    """A request or notification."""
+    more = {} if params is None else {"params": params}
+    return record(required, method=const(method), **more)
+
+
+@cache
+def protocol(revision: str) -> Protocol:
+    return build(STORE.effective(revision))
+
+
+def test_every_pass_is_tested_here() -> None:
+    assert all(globals()[step.__name__] is step for step in PASSES)
+
+
+def test_no_pass_changes_what_it_gets() -> None:
+    schemas = STORE.effective("2026-07-28").definitions
+    before = repr(schemas)
+    build(STORE.effective("2026-07-28"))
+    so_far = Draft(STORE.effective("2026-07-28"), schemas)
+    for step in PASSES:
+        frozen = repr(so_far)
+        step_result = step(so_far)
+        assert repr(so_far) == frozen, step.__name__
+        so_far = step_result
+    assert repr(schemas) == before
+
+
+# --- restore_unions -------------------------------------------------------------------------------------------
+
+
+def test_restore_unions_refers_to_the_inlined_message() -> None:
+    left = message("left", STRING)
+    schemas: Schema = {"LeftNotification": left, "ServerNotification": {**left, "description": "From servers."}}
+    restored = restore_unions(draft(schemas)).schemas
+    assert restored["ServerNotification"] == {"description": "From servers.", "anyOf": [ref("LeftNotification")]}
+    assert restored["LeftNotification"] == left
+
+
+@pytest.mark.parametrize(
+    "schemas",
+    [
+        {"LeftNotification": message("left"), "ServerNotification": union("LeftNotification")},
+        {"LeftNotification": message("left"), "Other": message("left")},
+        {"LeftNotification": message("left"), "ServerNotification": message("right")},
+        {"ServerNotification": record(method=STRING)},
+    ],
+)
+def test_restore_unions_leaves_everything_else(schemas: Schema) -> None:
+    assert restore_unions(draft(schemas)).schemas == schemas
+
+
+# --- flatten_all_of -------------------------------------------------------------------------------------------
+
+
+def flat(schema: Schema, **others: Schema) -> Schema:
+    return dict(flatten_all_of(draft({**others, "X": schema})).schemas["X"])
+
+
+def test_flatten_all_of_merges_the_parts() -> None:
+    base = {**record("a", a=STRING, b={}), "description": "Base."}
+    part = {"type": "object", "properties": {"b": const(1), "c": ref("Base")}, "required": ["c", "a"]}
+    assert flat({"allOf": [ref("Base"), part], "description": "Both."}, Base=base) == {
+        "type": "object",
+        "properties": {"a": STRING, "b": const(1), "c": ref("Base")},
+        "required": ["a", "c"],
+        "description": "Both.",
+    }
+
+
+def test_flatten_all_of_reaches_everywhere() -> None:
+    both: Schema = {"allOf": [STRING, {"minLength": 1}]}
+    one = {"type": "string", "minLength": 1}
+    nested = record(a={"type": "array", "items": both}, b={"anyOf": [both, {"additionalProperties": both}]})
+    assert flat(nested) == record(a={"type": "array", "items": one}, b={"anyOf": [one, {"additionalProperties": one}]})
+
+
+def test_flatten_all_of_follows_chains() -> None:
+    more = {"allOf": [ref("Base"), record("b", b=STRING)]}
+    assert flat({"allOf": [ref("More"), record(c=STRING)]}, More=more, Base=record("a", a=STRING)) == record(
+        "a b", a=STRING, b=STRING, c=STRING
+    )
+
+
+def test_flatten_all_of_takes_what_stands_beside() -> None:
+    assert flat({"allOf": [record("a", a=STRING)], **record("b", b=STRING)}) == record("a b", a=STRING, b=STRING)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "extra"),
+    [({}, STRING, STRING), (True, STRING, STRING), (STRING, {"maxLength": 2}, {**STRING, "maxLength": 2})],
+)
+def test_flatten_all_of_narrows_other_members(one: Any, other: Any, extra: Schema) -> None:
+    parts = [{**record(a=STRING), "additionalProperties": part} for part in (one, other)]
+    assert flat({"allOf": parts})["additionalProperties"] == extra
+
+
+@pytest.mark.parametrize("either", [True, {}])
+def test_flatten_all_of_takes_the_narrower_member(either: object) -> None:
+    assert flat({"allOf": [record(a=either), record(a=STRING)]}) == record(a=STRING)
+    assert flat({"allOf": [record(a=STRING), record(a=either)]}) == record(a=STRING)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "says"),
+    [
+        (record(a=STRING), record(a={"type": "integer"}), "disagree about 'type'"),
+        (record(a=const(1)), record(a=const(2)), "disagree about 'const'"),
+        ({"type": "object"}, STRING, "disagree about 'type'"),
+        ({"minimum": 1}, {"minimum": 2}, "disagree about 'minimum'"),
+        (record(a=ref("X1")), record(a=ref("X2")), "disagree about"),
+        ({**record(a=STRING), "additionalProperties": False}, record(b=STRING), "closed to the members of another"),
+    ],
+)
+def test_flatten_all_of_refuses_contradictions(one: Schema, other: Schema, says: str) -> None:
+    for parts in ([one, other], [other, one]):
+        with pytest.raises(BadInput, match=says) as caught:
+            flat({"allOf": parts}, X1=STRING, X2=STRING)
+        assert str(caught.value).startswith("#/$defs/X")
+        assert caught.value.fix
+
+
+def test_flatten_all_of_ignores_parts_that_accept_everything() -> None:
+    assert flat({"allOf": [True, record(a=STRING), {}]}) == record(a=STRING)
+
+
+def test_flatten_all_of_loses_nothing_beside_a_reference() -> None:
+    with pytest.raises(BadInput):
+        flat({"allOf": [record(a=ref("Name")), record(a={"maxLength": 3})]}, Name=STRING)
+
+
+# --- hoist_inline_objects -------------------------------------------------------------------------------------
+
+INLINE = record("x", x=STRING)
+
+
+def hoisted(schema: Schema, **others: Schema) -> tuple[Schema, Schema]:
+    """What is left of a definition `X`, and what was moved out of it."""
+    result = hoist_inline_objects(draft({**others, "X": schema}))
+    assert result.hoisted == set(result.schemas) - {"X", *others}
+    return result.schemas["X"], {name: result.schemas[name] for name in sorted(result.hoisted)}
+
+
+@pytest.mark.parametrize(
+    ("schema", "left", "names"),
+    [
+        (record(some_part=INLINE), record(some_part=ref("XSomePart")), ["XSomePart"]),
+        (record(a={"items": INLINE}), record(a={"items": ref("XA")}), ["XA"]),
+        (record(a={"items": {"items": INLINE}}), record(a={"items": {"items": ref("XA")}}), ["XA"]),
+        (
+            record(a={"additionalProperties": INLINE}),
+            record(a={"additionalProperties": ref("XA")}),
+            ["XA"],
+        ),
+        ({"items": INLINE}, {"items": ref("XItem")}, ["XItem"]),
+        ({"additionalProperties": INLINE}, {"additionalProperties": ref("XValue")}, ["XValue"]),
+        ({"anyOf": [INLINE, STRING]}, {"anyOf": [ref("XOption"), STRING]}, ["XOption"]),
+        (record(a={"anyOf": [STRING, INLINE]}), record(a={"anyOf": [STRING, ref("XA")]}), ["XA"]),
+        (
+            record(a={"oneOf": [INLINE, STRING, record(y=STRING)]}),
+            record(a={"oneOf": [ref("XA1"), STRING, ref("XA2")]}),
+            ["XA1", "XA2"],
+        ),
+    ],
+)
+def test_hoist_inline_objects_names_them_after_their_place(schema: Schema, left: Schema, names: list[str]) -> None:
+    kept, moved = hoisted(schema)
+    assert kept == left
+    assert list(moved) == names
+    assert moved[names[0]] == INLINE
+
+
+def test_hoist_inline_objects_goes_deep() -> None:
+    assert hoisted(record(a=record(b=record(c=STRING)))) == (
+        record(a=ref("XA")),
+        {"XA": record(b=ref("XAB")), "XAB": record(c=STRING)},
+    )
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        INLINE,
+        record(a={"type": "object"}),
+        record(a={"type": "object", "additionalProperties": STRING}),
+        record(a=True, b={"additionalProperties": True}),
+        {"type": "object", "additionalProperties": {}},
+    ],
+)
+def test_hoist_inline_objects_leaves_definitions_and_dictionaries(schema: Schema) -> None:
+    assert hoisted(schema) == (schema, {})
+
+
+@pytest.mark.parametrize("closed", [{"type": "object", "additionalProperties": False}, {"required": ["a"]}])
+def test_hoist_inline_objects_takes_all_with_rules_of_their_own(closed: Schema) -> None:
+    assert hoisted(record(a=closed)) == (record(a=ref("XA")), {"XA": closed})
+
+
+@pytest.mark.parametrize(
+    ("schema", "others"),
+    [
+        (record(a=INLINE), {"XA": STRING}),
+        (record(a_b=INLINE, a=record(b=INLINE)), {}),
+        (record(aB=INLINE, a_b=INLINE), {}),
+    ],
+)
+def test_hoist_inline_objects_refuses_a_name_that_is_taken(schema: Schema, others: Schema) -> None:
+    with pytest.raises(BadInput, match="which is taken; rename"):
+        hoisted(schema, **others)
+
+
+# --- read_definitions -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "type"),
+    [
+        ({}, Free()),
+        ({"description": "Any."}, Free()),
+        (STRING, TEXT),
+        ({"type": "string", "format": "uri", "minLength": 1}, Scalar("string", (("minLength", 1),), "uri")),
+        ({"type": "integer", "minimum": 0, "maximum": 9}, Scalar("integer", (("minimum", 0), ("maximum", 9)))),
+        ({"type": "number"}, Scalar("number")),
+        ({"type": "boolean"}, Scalar("boolean")),
+        ({"type": "null"}, Scalar("null")),
+        (const("a"), Const(("a",))),
+        ({"type": "string", "enum": ["a", "b"]}, Const(("a", "b"))),
+        ({"enum": [1, None, True]}, Const((1, None, True))),
+        ({"type": "array"}, Array(Free())),
+        ({"type": "array", "items": STRING, "minItems": 1}, Array(TEXT, (("minItems", 1),))),
+        ({"type": "object"}, Map(Free())),
+        ({"type": "object", "additionalProperties": {"type": "array"}}, Map(Array(Free()))),
+        (ref("X"), Ref("X")),
+        ({"type": ["string", "null"]}, Union((TEXT, Scalar("null")))),
+        ({"type": ["string", "null"], "maxLength": 1}, Union((Scalar("string", (("maxLength", 1),)), Scalar("null")))),
+        ({"anyOf": [STRING, {"anyOf": [ref("X"), STRING]}]}, Union((TEXT, Ref("X")))),
+        ({"anyOf": [STRING]}, TEXT),
+        ({"type": "object", "anyOf": [ref("X"), ref("Y")]}, Union((Ref("X"), Ref("Y")))),
+        ({"oneOf": [STRING, {"type": "integer"}]}, Union((TEXT, Scalar("integer")))),
+        ({"anyOf": [const(1), const("1")]}, Union((Const((1,)), Const(("1",))))),
+    ],
+)
+def test_read_definitions(schema: Schema, type: Type) -> None:
+    assert types(read({"X": STRING, "Y": STRING, "Read": schema}))["Read"] == type
+    assert fields(read({"X": STRING, "Y": STRING, "Read": record(a=schema)}), "Read") == {"a": type}
+
+
+def test_read_definitions_tells_booleans_from_numbers() -> None:
+    assert repr(types(read({"X": {"anyOf": [const(1), const(True)]}}))["X"]) == repr(
+        Union((Const((1,)), Const((True,))))
+    )
+
+
+def test_read_definitions_reads_objects() -> None:
+    schema = {**record("b z", a={**STRING, "description": "A."}, b=True), "description": "An X."}
+    definition = read({"X": schema}).definitions["X"]
+    assert definition.doc == "An X."
+    assert isinstance(definition.type, Object)
+    assert [(field.wire, field.type, field.required, field.doc) for field in definition.type.fields] == [
+        ("a", TEXT, False, "A."),
+        ("b", Free(), True, ""),
+        ("z", Free(), True, ""),
+    ]
+    assert definition.type.extra == Free()
+
+
+@pytest.mark.parametrize(
+    ("additional", "extra"), [(True, Free()), ({}, Free()), (False, None), (STRING, TEXT), (ref("X"), Ref("X"))]
+)
+def test_read_definitions_reads_other_members(additional: object, extra: Type | None) -> None:
+    type = read({"X": {**record(a=STRING), "additionalProperties": additional}}).definitions["X"].type
+    assert isinstance(type, Object)
+    assert type.extra == extra
+
+
+def test_read_definitions_knows_an_object_without_any_member() -> None:
+    assert types(read({"X": {"type": "object", "additionalProperties": False}})) == {"X": Object((), None)}
+
+
+def test_read_definitions_sorts_and_marks_the_hoisted() -> None:
+    found = read_definitions(hoist_inline_objects(draft({"Z": record(a=INLINE), "B": STRING}))).definitions
+    assert list(found) == ["B", "Z", "ZA"]
+    assert [definition.hoisted for definition in found.values()] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ({"properties": {"a": STRING}}, '"type": "object"'),
+        (record(a=False), "accepts nothing"),
+        ({"anyOf": [STRING, False]}, "accepts nothing"),
+        ({"type": "string", "anyOf": [STRING]}, "beside other keywords"),
+        ({**record(a=STRING), "anyOf": [record("a"), record("b")]}, "beside other keywords"),
+        ({"anyOf": [STRING, {"type": "array"}], "minLength": 1}, "beside other keywords"),
+        ({"anyOf": []}, "accepts nothing"),
+        ({"type": []}, "accepts nothing"),
+        ({"enum": []}, "accepts nothing"),
+        ({"items": STRING}, "does not fit the type"),
+        ({"additionalProperties": STRING}, "does not fit the type"),
+        ({"oneOf": [STRING, const("a")]}, "may overlap"),
+        ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "may overlap"),
+        ({"oneOf": [ref("Y"), STRING]}, "may overlap"),
+        (const(1.5), "can be constants"),
+        ({"enum": [["a"]]}, "can be constants"),
+        ({"type": "string", "const": 1}, "not of its own type"),
+        ({"type": "integer", "const": True}, "not of its own type"),
+        ({"type": "string", "minimum": 1}, "does not fit the type"),
+        ({"minLength": 1}, "does not fit the type"),
+        (record(a_b=STRING, aB=STRING), "both 'a_b' in Python"),
+        (record(_meta=STRING, meta=STRING), "both 'meta' in Python"),
+    ],
+)
+def test_read_definitions_refuses_what_types_cannot_say(schema: Schema, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        read({"X": schema, "Y": STRING})
+    assert str(caught.value).startswith("#/$defs/X")
+
+
+@pytest.mark.parametrize("name", ["with space", "a/b", "1st", "_hidden", "Tool<T>", ""])
+def test_read_definitions_refuses_names_that_python_has_not(name: str) -> None:
+    with pytest.raises(BadInput, match="cannot be a name in Python"):
+        read({name: STRING})
+
+
+# --- recognise_free -------------------------------------------------------------------------------------------
+
+
+def value(*scalars: str, items: Schema | None = None, values: Schema | None = None) -> Schema:
+    """A union of scalars, arrays and objects of itself."""
+    return {
+        "anyOf": [
+            *({"type": scalar} for scalar in scalars),
+            {"type": "array", "items": items or ref("Value")},
+            {"type": "object", "additionalProperties": values or ref("Value")},
+        ]
+    }
+
+
+FULL = value("string", "number", "boolean", "null")
+
+
+@pytest.mark.parametrize(
+    "schemas",
+    [
+        {"Value": FULL},
+        {"Value": value("string", "integer", "number", "boolean", "null")},
+        {"Value": value("string", "number", "boolean", "null", items={}, values={})},
+        {
+            "Value": {"anyOf": [{"type": ["string", "number", "boolean", "null"]}, ref("List"), ref("Dict")]},
+            "List": {"type": "array", "items": ref("Value")},
+            "Dict": {"type": "object", "additionalProperties": ref("Value")},
+        },
+    ],
+)
+def test_recognise_free_knows_any_json(schemas: Schema) -> None:
+    found = types(recognise_free(read(schemas)))
+    assert found["Value"] == Free()
+    assert found.get("List", Array(Ref("Value"))) == Array(Ref("Value"))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        value("string", "number", "boolean"),
+        value("string", "integer", "boolean", "null"),
+        value("number", "boolean", "null"),
+        value("string", "number", "boolean", "null", items=STRING),
+        value("string", "number", "boolean", "null", values={"type": "null"}),
+        {"anyOf": FULL["anyOf"][:-1]},
+        {"anyOf": [{"type": "string", "maxLength": 1}, *FULL["anyOf"][1:]]},
+        {"type": "object", "additionalProperties": ref("Value")},
+    ],
+)
+def test_recognise_free_lets_narrower_unions_be(schema: Schema) -> None:
+    before = read({"Value": schema})
+    assert types(recognise_free(before)) == types(before)
+
+
+def test_recognise_free_follows_what_depends_on_it() -> None:
+    narrow = value("string", "number", "boolean", items=ref("Other"), values=ref("Other"))
+    wide = value("string", "number", "boolean", "null", items=ref("Other"), values=ref("Other"))
+    before = read({"Value": wide, "Other": narrow})
+    assert types(recognise_free(before)) == types(before)
+    assert types(recognise_free(read({"Value": wide, "Other": FULL})))["Value"] == Free()
+
+
+# --- tag_unions -----------------------------------------------------------------------------------------------
+
+SHAPES: Schema = {
+    "Circle": record("kind", kind=const("circle"), unit=const("cm")),
+    "Square": record("kind", kind=const("square"), unit=const("mm")),
+    "Loose": record(kind=const("loose")),
+    "Again": record("kind", kind=const("circle")),
+    "Several": record("kind", kind={"enum": ["a", "b"]}),
+}
+TAGGED = Union((Ref("Circle"), Ref("Square")), "kind")
+
+
+@pytest.mark.parametrize(
+    ("schema", "type"),
+    [
+        (union("Circle", "Square"), TAGGED),
+        ({"type": "array", "items": union("Circle", "Square")}, Array(TAGGED)),
+        ({"type": "object", "additionalProperties": union("Circle", "Square")}, Map(TAGGED)),
+        (union("Circle", "Loose"), Union((Ref("Circle"), Ref("Loose")))),
+        (union("Circle", "Again"), Union((Ref("Circle"), Ref("Again")))),
+        (union("Circle", "Several"), Union((Ref("Circle"), Ref("Several")))),
+        ({"anyOf": [ref("Circle"), STRING]}, Union((Ref("Circle"), TEXT))),
+        ({"anyOf": [STRING, ref("Circle")]}, Union((TEXT, Ref("Circle")))),
+    ],
+)
+def test_tag_unions(schema: Schema, type: Type) -> None:
+    found = tag_unions(read({**SHAPES, "X": schema, "Y": record(a=schema)}))
+    assert types(found)["X"] == type
+    assert fields(found, "Y") == {"a": type}
+
+
+def test_tag_unions_in_other_members() -> None:
+    found = tag_unions(read({**SHAPES, "X": {**record(a=STRING), "additionalProperties": union("Circle", "Square")}}))
+    type = found.definitions["X"].type
+    assert isinstance(type, Object)
+    assert type.extra == TAGGED
+
+
+# --- name_refinements -----------------------------------------------------------------------------------------
+
+SHORT: Schema = {"type": "string", "maxLength": 3}
+
+
+@pytest.mark.parametrize("refined", [union("Circle", "Square"), SHORT, {"type": "array", "maxItems": 2}])
+def test_name_refinements_names_what_stands_inside(refined: Schema) -> None:
+    outer = {"type": "array", "items": refined}
+    found = name_refinements(tag_unions(read({**SHAPES, "X": record(a_b=outer), "Y": outer, "Z": refined})))
+    assert fields(found, "X") == {"a_b": Array(Ref("XAB"))}
+    assert types(found)["Y"] == Array(Ref("YItem"))
+    assert types(found)["XAB"] == types(found)["YItem"] == types(found)["Z"]
+    assert found.definitions["XAB"].hoisted
+    assert list(found.definitions) == sorted(found.definitions)
+
+
+@pytest.mark.parametrize("schema", [SHORT, union("Circle", "Square"), {"type": "array"}, record(a=SHORT)])
+def test_name_refinements_leaves_what_can_be_refined_in_place(schema: Schema) -> None:
+    before = tag_unions(read({**SHAPES, "X": schema}))
+    assert types(name_refinements(before)) == types(before)
+
+
+def test_name_refinements_in_maps_unions_and_other_members() -> None:
+    schemas: Schema = {
+        "X": record(a={"type": "object", "additionalProperties": SHORT}, b={"anyOf": [SHORT, {"type": "null"}]}),
+        "Y": {**record(a=STRING), "additionalProperties": SHORT},
+    }
+    found = name_refinements(read(schemas))
+    assert fields(found, "X") == {"a": Map(Ref("XA")), "b": Union((Ref("XB"), Scalar("null")))}
+    type = found.definitions["Y"].type
+    assert isinstance(type, Object)
+    assert type.extra == Ref("YExtra")
+
+
+def test_name_refinements_numbers_different_types_and_shares_equal_ones() -> None:
+    long: Schema = {"type": "integer", "minimum": 1}
+    options: Schema = {"anyOf": [{"type": "array", "items": SHORT}, SHORT, long]}
+    found = name_refinements(read({"X": record(a=options)}))
+    assert fields(found, "X") == {"a": Union((Array(Ref("XA")), Ref("XA"), Ref("XA2")))}
+    assert types(found)["XA2"] == Scalar("integer", (("minimum", 1),))
+
+
+def test_name_refinements_refuses_a_name_that_is_taken() -> None:
+    with pytest.raises(BadInput, match="'XA', which is taken"):
+        name_refinements(read({"X": record(a={"type": "array", "items": SHORT}), "XA": STRING}))
+
+
+# --- fill_defaults --------------------------------------------------------------------------------------------
+
+
+def default(property: Schema, required: str = "a", **stated: object) -> object:
+    """What a constructor of `X` fills in for its field `a`."""
+    stated = {name.replace("__", "."): given for name, given in stated.items()}
+    type = fill_defaults(read({"X": record(required, a=property)}, defaults=stated)).definitions["X"].type
+    assert isinstance(type, Object)
+    return type.fields[0].default
+
+
+def test_fill_defaults_knows_constants() -> None:
+    assert default(const("x")) == "x"
+    assert default(const("x"), a="y") == "x"
+    assert default(const("x"), required="") is None
+    assert default({"enum": ["x", "y"]}) is None
+
+
+def test_fill_defaults_takes_what_is_stated() -> None:
+    assert default(STRING) is None
+    assert default(STRING, a="x") == "x"
+    assert default(STRING, a="x", X__a="y") == "y"
+    assert default(STRING, a="x", Y__a="y") == "x"
+    assert default(STRING, required="", a="x") is None
+    assert default({"type": "integer"}, a=0) == 0
+
+
+def test_fill_defaults_only_fills_in_what_is_allowed() -> None:
+    assert default({"enum": ["x", "y"]}, a="y") == "y"
+    assert default({"enum": ["x", "y"]}, a="z") is None
+
+
+# --- collect_methods ------------------------------------------------------------------------------------------
+
+MESSAGES: Schema = {
+    "ClientRequest": union("GetRequest", "PingRequest"),
+    "ServerRequest": union("PingRequest"),
+    "ServerNotification": union("GoneNotification"),
+    "InputRequest": union("AskRequest"),
+    "GetRequest": {**message("things/get", ref("P"), "method params"), "description": "Gets."},
+    "PingRequest": message("ping", ref("P")),
+    "GoneNotification": message("notifications/things/gone"),
+    "AskRequest": message("ask", ref("P")),
+    "P": record(a=STRING),
+}
+
+
+def test_collect_methods() -> None:
+    found = collect_methods(read(MESSAGES)).methods
+    assert list(found) == ["ask", "notifications/things/gone", "ping", "things/get"]
+    assert found["things/get"] == Method(
+        "things/get",
+        "GetRequest",
+        "get",
+        "request",
+        ("client",),
+        params=Ref("P"),
+        params_required=True,
+        doc="Gets.",
+    )
+    assert found["ping"] == Method("ping", "PingRequest", "ping", "request", ("client", "server"), params=Ref("P"))
+    assert found["notifications/things/gone"] == Method(
+        "notifications/things/gone", "GoneNotification", "gone", "notification", ("server",)
+    )
+    assert found["ask"].carrier == "embedded"
+    assert [found[name].sender for name in found] == ["server", "server", "both", "client"]
+
+
+@pytest.mark.parametrize("more", [union("GetRequest", "PingRequest"), union("GetRequest"), ref("GetRequest")])
+def test_collect_methods_looks_into_nested_unions(more: Schema) -> None:
+    nested = {**MESSAGES, "ClientRequest": union("More", "PingRequest"), "More": more}
+    assert collect_methods(read(nested)).methods == collect_methods(read(MESSAGES)).methods
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"ClientRequest": union("GetRequest", "P", "PingRequest")}, "P is a member of ClientRequest but has no"),
+        ({"InputRequest": union("PingRequest")}, "AskRequest is a message but stands in no role union"),
+        ({"ServerRequest": union("PingRequest", "GoneNotification")}, "its name does not end in 'Request'"),
+        ({"ServerRequest": {"anyOf": [ref("PingRequest"), STRING]}}, "has a member that is not a reference"),
+        ({"Stray": message("stray")}, "Stray is a message but stands in no role union"),
+        (
+            {"ServerRequest": union("PingRequest", "OtherRequest"), "OtherRequest": message("things/get", STRING)},
+            "things/get",
+        ),
+    ],
+)
+def test_collect_methods_refuses_what_nobody_sends(changes: Schema, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        collect_methods(read({**MESSAGES, **changes}))
+    assert caught.value.pointer
+    assert caught.value.fix
+
+
+def test_collect_methods_needs_a_role_union() -> None:
+    with pytest.raises(BadInput, match="no role union says who sends what"):
+        collect_methods(read({"P": STRING}))
+
+
+# --- link_results ---------------------------------------------------------------------------------------------
+
+
+def answered(definitions: Schema, **semantics: Any) -> Method:
+    """`things/get` with what answers it."""
+    schemas = {"ClientRequest": union("GetRequest"), "GetRequest": message("things/get"), **definitions}
+    return link_results(collect_methods(read(schemas, **semantics))).methods["things/get"]
+
+
+def test_link_results_by_name() -> None:
+    method = answered({"GetResult": STRING})
+    assert (method.result, method.alternatives) == (Ref("GetResult"), ())
+
+
+@pytest.mark.parametrize(
+    ("result", "usual", "instead"),
+    [
+        (ref("GetResult"), "GetResult", ()),
+        (union("MoreResult", "GetResult"), "GetResult", (Ref("MoreResult"),)),
+        (union("GetResult", "MoreResult"), "GetResult", (Ref("MoreResult"),)),
+        (ref("MoreResult"), "MoreResult", ()),
+    ],
+)
+def test_link_results_by_response(result: Schema, usual: str, instead: tuple[Type, ...]) -> None:
+    response = record("result", result=result)
+    method = answered({"GetResult": STRING, "MoreResult": {}, "GetResultResponse": response})
+    assert (method.result, method.alternatives) == (Ref(usual), instead)
+
+
+def test_link_results_by_statement() -> None:
+    stated = {"results": {"things/get": "EmptyResult"}, "alternatives": {"things/get": ["TaskResult", "NoResult"]}}
+    method = answered({"EmptyResult": STRING, "GetResult": STRING, "TaskResult": STRING}, **stated)
+    assert (method.result, method.alternatives) == (Ref("EmptyResult"), (Ref("TaskResult"),))
+
+
+def test_link_results_says_what_to_add() -> None:
+    with pytest.raises(BadInput, match='add "things/get" = "NAME" under \\[results\\]'):
+        answered({})
+
+
+def test_link_results_leaves_notifications() -> None:
+    schemas = {"ServerNotification": union("GoneNotification"), "GoneNotification": message("gone")}
+    schemas["GoneResult"] = STRING
+    assert link_results(collect_methods(read(schemas))).methods["gone"].result is None
+
+
+# --- fields ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("handshake", "named_by"), [(False, "the_name"), (True, None)])
+def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None:
+    schemas = {
+        "ClientRequest": union("GetRequest"),
+        "GetRequest": message("things/get", ref("GetParams")),
+        "GetParams": record(theName=STRING),
+        "ServerNotification": union("GoneNotification"),
+        "GoneNotification": message("gone"),
+        "Filter": record(thingsGone={"type": "boolean"}),
+        **({"Hello": const("initialize")} if handshake else {}),
+    }
+    stated = {"names": {"things/get": "theName"}, "filters": {"gone": "Filter.thingsGone"}}
+    linked = link_fields(link_results(collect_methods(read({**schemas, "GetResult": STRING}, **stated)))).methods
+    assert (linked["things/get"].named_by, linked["things/get"].filter) == (named_by, None)
+    assert (linked["gone"].named_by, linked["gone"].filter) == (None, "things_gone")
+    unknown = {"names": {"things/get": "other"}, "filters": {"gone": "Nothing.thingsGone"}}
+    linked = link_fields(collect_methods(read(schemas, **unknown))).methods
+    assert not any(method.named_by or method.filter for method in linked.values())
+
+
+# --- merge_inline_objects -------------------------------------------------------------------------------------
+
+PLACES: Schema = {
+    "A": record(note=record(x=STRING)),
+    "B": record(note=record(x=STRING)),
+    "C": record(note=record(y=STRING)),
+    "D": record(other=record(x=STRING)),
+}
+
+
+def merged(schemas: Schema) -> Draft:
+    return merge_inline_objects(read_definitions(hoist_inline_objects(draft(schemas, shared={"note": "Note"}))))
+
+
+def test_merge_inline_objects_of_the_most_frequent_form_below_a_member() -> None:
+    found = merged(PLACES)
+    assert list(found.definitions) == ["A", "B", "C", "CNote", "D", "DOther", "Note"]
+    assert fields(found, "A")["note"] == fields(found, "B")["note"] == Ref("Note")
+    assert fields(found, "C")["note"] == Ref("CNote")
+    assert found.definitions["Note"].name == "Note"
+    assert found.definitions["Note"].hoisted
+
+
+def test_merge_inline_objects_with_a_definition_of_the_same_form_only() -> None:
+    same, other = merged({**PLACES, "Note": record(x=STRING)}), merged({**PLACES, "Note": record(z=STRING)})
+    assert fields(same, "A")["note"] == Ref("Note")
+    assert not same.definitions["Note"].hoisted
+    assert fields(other, "A")["note"] == Ref("ANote")
+
+
+def test_merge_inline_objects_leaves_a_single_one_alone() -> None:
+    assert list(merged({"A": record(note=record(x=STRING))}).definitions) == ["A", "ANote"]
+
+
+# --- shape_calls ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stated", "required", "arguments"),
+    [
+        (None, "", ()),
+        (None, "b", ("b",)),
+        (None, "a b", ()),
+        (["c", "a"], "c", ("c", "a")),
+        (["c", "unknown", "a"], "c", ("c", "a")),
+        (["unknown"], "b", ("b",)),
+        (["a", "c"], "c", ("a",)),  # what must be given cannot stand behind what may be left out
+    ],
+)
+def test_shape_calls(stated: list[str] | None, required: str, arguments: tuple[str, ...]) -> None:
+    schemas: Schema = {
+        "ClientRequest": union("GetRequest"),
+        "GetRequest": message("get", ref("GetParams")),
+        "GetParams": record(required, a=STRING, b=STRING, c=STRING),
+        "GetResult": STRING,
+    }
+    more = {"arguments": {"get": stated} if stated else {}, "lifecycle": {"get": "at noon"} if stated else {}}
+    method = shape_calls(link_results(collect_methods(read(schemas, **more)))).methods["get"]
+    assert method.arguments == arguments
+    assert method.lifecycle == ("at noon" if stated else "")
+
+
+PARAMS = {"listed_by": "things/list", "items": "allThings", "name": "id", "schema": "theSchema", "arguments": "theArgs"}
+
+
+@pytest.mark.parametrize(
+    ("handshake", "stated", "linked"),
+    [
+        (False, {}, True),
+        (True, {}, False),
+        (False, {"listed_by": "things/gone"}, False),
+        *[(False, {key: "nothing"}, False) for key in ("items", "name", "schema", "arguments")],
+        (False, {"items": "next"}, False),
+    ],
+)
+def test_link_fields_for_headers(handshake: bool, stated: dict[str, str], linked: bool) -> None:
+    schemas = {
+        "ClientRequest": union("CallRequest", "ListRequest"),
+        "CallRequest": message("things/call", ref("CallParams")),
+        "CallParams": record(theArgs=record()),
+        "CallResult": STRING,
+        "ListRequest": message("things/list"),
+        "ListResult": record(allThings={"type": "array", "items": ref("Thing")}, next=STRING),
+        "Thing": record(id=STRING, theSchema=record()),
+        **({"Hello": const("initialize")} if handshake else {}),
+    }
+    facts = {"header_params": {"things/call": {**PARAMS, **stated}}}
+    methods = link_fields(link_results(collect_methods(read(schemas, **facts)))).methods
+    expected = HeaderParams("things/list", "all_things", "id", "the_schema", "the_args")
+    assert methods["things/call"].header_params == (expected if linked else None)
+    assert methods["things/list"].header_params is None
+
+
+# --- collect_facts --------------------------------------------------------------------------------------------
+
+
+def test_collect_facts() -> None:
+    schemas = {
+        "ClientRequest": union("ListRequest", "PeekRequest"),
+        "ServerNotification": union("ChangedNotification"),
+        "ListRequest": message("things/list"),
+        "ListResult": record(ttlMs=STRING),
+        "PeekRequest": message("things/peek"),
+        "PeekResult": record(other=STRING),
+        "ChangedNotification": message("notifications/changed"),
+        "Meta": record(**{"acme.org/traceId": STRING, "plain": STRING}),
+        "Batch": {"type": "array", "items": STRING},
+    }
+    stated = {
+        "stale": {
+            "notifications/changed": ["things/list", "things/peek", "gone"],
+            "notifications/gone": ["things/list"],
+        },
+        "utilities": {"log": "notifications/changed", "progress": "notifications/gone"},
+        "batches": {"definition": "Batch"},
+    }
+    found = collect_facts(link_results(collect_methods(read(schemas, **stated)))).facts
+    assert found.stale == (("notifications/changed", ("things/list",)),)
+    assert found.utilities == (("log", "notifications/changed"),)
+    assert found.meta_keys == (("trace_id", "acme.org/traceId"),)
+    assert found.batches
+    assert not found.stream_polling
+    assert not collect_facts(read({"Meta": record()}, batches={"definition": "Batch"})).facts.batches
+
+
+# --- capabilities ---------------------------------------------------------------------------------------------
+
+CAPABILITIES: Schema = {
+    "ServerCapabilities": record(things=record(listChanged={"type": "boolean"}, watch=record()), alone=STRING),
+    "ClientCapabilities": record(things=STRING),
+}
+
+
+def test_collect_capabilities() -> None:
+    found = collect_capabilities(read_definitions(hoist_inline_objects(draft(CAPABILITIES)))).capabilities
+    assert found == (
+        Capability("client", "things"),
+        Capability("server", "alone"),
+        Capability("server", "things"),
+        Capability("server", "things.listChanged", flag=True),
+        Capability("server", "things.watch"),
+    )
+    assert collect_capabilities(read({"X": STRING})).capabilities == ()
+
+
+@pytest.mark.parametrize(
+    ("method", "union_", "stated", "capabilities"),
+    [
+        ("things/list", "ClientRequest", None, (("client", "server.things"),)),
+        ("things/watch", "ClientRequest", None, (("client", "server.things.watch"),)),
+        ("things/deep/list", "ClientRequest", None, (("client", "server.things"),)),
+        ("things/list", "ServerRequest", None, (("server", "client.things"),)),
+        ("notifications/things/list_changed", "ServerNotification", None, (("server", "server.things.listChanged"),)),
+        ("notifications/things/gone", "ServerNotification", None, (("server", "server.things"),)),
+        ("notifications/things", "ServerNotification", None, ()),
+        ("others/list", "ClientRequest", None, ()),
+        ("alone", "ClientRequest", None, ()),
+        ("others/list", "ClientRequest", "server.alone", (("client", "server.alone"),)),
+        ("things/list", "ClientRequest", "server.alone", (("client", "server.alone"),)),
+        ("things/list", "ClientRequest", "server.later", (("client", "server.things"),)),
+    ],
+)
+def test_link_capabilities(method: str, union_: str, stated: str | None, capabilities: tuple[tuple[str, str]]) -> None:
+    name = "XNotification" if union_.endswith("Notification") else "XRequest"
+    schemas = {**CAPABILITIES, union_: union(name), name: message(method)}
+    semantics = {method: stated} if stated else {}
+    so_far = read_definitions(hoist_inline_objects(draft(schemas, capabilities=semantics)))
+    linked = link_capabilities(collect_capabilities(collect_methods(so_far)))
+    assert linked.methods[method].capabilities == capabilities
+
+
+def test_link_capabilities_of_both_senders() -> None:
+    schemas = {**CAPABILITIES, **{name: union("XRequest") for name in ("ClientRequest", "ServerRequest")}}
+    so_far = read_definitions(hoist_inline_objects(draft({**schemas, "XRequest": message("things/watch")})))
+    method = link_capabilities(collect_capabilities(collect_methods(so_far))).methods["things/watch"]
+    assert method.capabilities == (("client", "server.things.watch"), ("server", "client.things"))
+    assert method.capability("server") == "client.things"
+
+
+# --- collect_errors -------------------------------------------------------------------------------------------
+
+
+def test_collect_errors() -> None:
+    stated = {
+        "Old": {"code": -1, "doc": "Gone.", "until": "2025-01-01"},
+        "Known": {"code": -2, "doc": "In words."},
+        "Last": {"code": -9, "doc": "To the end.", "until": "2026-01-01"},
+    }
+    schemas: Schema = {
+        "LuckError": {**record("code", code=const(-3)), "description": "No luck."},
+        "WordsError": record("code", code=const(-2)),
+        "WholeError": record("error", error=ref("Inner")),
+        "Inner": record(error=STRING, code={"type": "integer"}),
+        "FullError": record("error", error=ref("WordsError2")),
+        "WordsError2": STRING,
+        "AliasError": ref("LuckError"),
+    }
+    found = collect_errors(read({**schemas, "AliasError": STRING}, errors=stated)).errors
+    assert found == (
+        ErrorCode("Last", -9, None, "To the end."),
+        ErrorCode("Luck", -3, "LuckError", "No luck."),
+        ErrorCode("Known", -2, "WordsError", "In words."),
+    )
+
+
+def test_collect_errors_looks_into_whole_responses() -> None:
+    schemas = {"LuckError": record("error", error=record("code", code=const(-3))), "Other": record(code=const("x"))}
+    found = collect_errors(read_definitions(hoist_inline_objects(draft(schemas)))).errors
+    assert found == (ErrorCode("Luck", -3, "LuckError"),)
+
+
+# --- document -------------------------------------------------------------------------------------------------
+
+DOCS: dict[str, Any] = {
+    "common": {"a": "Common a.", "b": "Common b."},
+    "X": {
+        "doc": "Old X.",
+        "fields": {"a": "Own a.", "c": "Old c."},
+        "since": {
+            "2025-01-01": {"doc": "New X.", "fields": {"c": "New c."}},
+            "2026-01-01": {"fields": {"c": "Newest c."}},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("revision", "words"),
+    [
+        ("2024-01-01", ["Old X.", "Own a.", "Common b.", "Old c."]),
+        ("2025-01-01", ["New X.", "Own a.", "Common b.", "New c."]),
+        ("2025-06-01", ["New X.", "Own a.", "Common b.", "New c."]),
+        ("2026-01-01", ["New X.", "Own a.", "Common b.", "Newest c."]),
+    ],
+)
+def test_document_takes_the_words_of_the_revision(revision: str, words: list[str]) -> None:
+    schema = {**record(a=STRING, b=STRING, c=STRING, d=STRING), "description": "Prose of the file."}
+    definition = document(read({"X": schema}, revision=revision, docs=DOCS)).definitions["X"]
+    assert isinstance(definition.type, Object)
+    assert [definition.doc, *(field.doc for field in definition.type.fields)] == [*words, ""]
+
+
+def test_document_keeps_the_prose_of_a_file_without_words() -> None:
+    schema = {**record(a={**STRING, "description": "Its a."}), "description": "Its X."}
+    definition = document(read({"X": schema})).definitions["X"]
+    assert isinstance(definition.type, Object)
+    assert (definition.doc, definition.type.fields[0].doc) == ("Its X.", "Its a.")
+
+
+def test_document_gives_methods_and_errors_their_words() -> None:
+    schemas: Schema = {
+        "ServerNotification": union("XNotification"),
+        "XNotification": message("x"),
+        "YError": record(code=const(-1)),
+        "ZError": record(code=const(-2)),
+    }
+    docs = {"XNotification": {"doc": "An X."}, "YError": {"doc": "A Y."}, "ZError": {"doc": "A Z."}}
+    stated = {"Z": {"code": -2, "doc": "Stated."}}
+    found = document(collect_errors(collect_methods(read(schemas, docs=docs, errors=stated))))
+    assert found.methods["x"].doc == "An X."
+    assert {error.name: error.doc for error in found.errors} == {"Y": "A Y.", "Z": "Stated."}
+
+
+@pytest.mark.parametrize(("revision", "deprecated"), [("2025-12-31", ""), ("2026-01-01", "since 2026-01-01: use Y")])
+def test_document_marks_what_is_deprecated(revision: str, deprecated: str) -> None:
+    notices = [{"since": "2026-01-01", "instead": "use Y", "definitions": ["XNotification"]}]
+    schemas: Schema = {"ServerNotification": union("XNotification"), "XNotification": message("x"), "Y": STRING}
+    found = document(collect_methods(read(schemas, revision=revision, deprecations=notices)))
+    assert found.methods["x"].deprecated == found.definitions["XNotification"].deprecated == deprecated
+    assert found.definitions["Y"].deprecated == ""
+
+
+# --- naming ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wire", "name"),
+    [
+        ("name", "name"),
+        ("nextCursor", "next_cursor"),
+        ("listChanged", "list_changed"),
+        ("list_changed", "list_changed"),
+        ("_meta", "meta"),
+        ("$schema", "schema_"),
+        ("$defs", "defs"),
+        ("class", "class_"),
+        ("from", "from_"),
+        ("None", "none"),
+        ("match", "match"),
+        ("list", "list_"),
+        ("self", "self_"),
+        ("copy", "copy_"),
+        ("json", "json_"),
+        ("modelPreferences", "model_preferences"),
+        ("model", "model"),
+        ("modelDump", "model_dump_"),
+        ("modelConfig", "model_config_"),
+        ("cls", "cls"),
+        ("io.modelcontextprotocol/clientInfo", "client_info"),
+        ("org.example/a/b", "b"),
+        ("websiteUrl", "website_url"),
+        ("websiteURL", "website_url"),
+        ("URLPath", "url_path"),
+        ("JSONValue", "json_value"),
+        ("ttlMs", "ttl_ms"),
+        ("sha256", "sha256"),
+        ("x-mcp-header", "x_mcp_header"),
+        ("2d", "field_2d"),
+        ("", "field"),
+        ("$", "field"),
+        ("ümlaut", "mlaut"),
+    ],
+)
+def test_field_names(wire: str, name: str) -> None:
+    assert naming.field(wire) == name
+    assert name.isidentifier()
+
+
+def test_fields_refuses_two_of_a_name() -> None:
+    assert naming.fields("X", ["_meta", "nextCursor"]) == {"_meta": "meta", "nextCursor": "next_cursor"}
+    with pytest.raises(BadInput, match="'next_cursor' and 'nextCursor' of X are both 'next_cursor' in Python"):
+        naming.fields("X", ["next_cursor", "nextCursor"])
+
+
+@pytest.mark.parametrize(
+    ("definition", "stub"),
+    [
+        ("CallToolRequest", "call_tool"),
+        ("PingRequest", "ping"),
+        ("ListURLRequest", "list_url"),
+        ("FindRequest", "find"),
+    ],
+)
+def test_request_stubs(definition: str, stub: str) -> None:
+    assert naming.request_stub(definition) == stub
+
+
+def test_other_names() -> None:
+    assert naming.notification_stub("ToolListChangedNotification") == "tool_list_changed"
+    assert naming.constant("set_level") == "SET_LEVEL"
+    assert naming.constant("URLElicitationRequired") == "URL_ELICITATION_REQUIRED"
+    assert naming.pascal("inputSchema") == "InputSchema"
+    assert naming.hoisted("Tool", "inputSchema") == "ToolInputSchema"
+    assert naming.hoisted("Tool", "_meta") == "ToolMeta"
+    assert naming.hoisted("Tool", "$") == "ToolValue"
+    assert naming.argument("id") == "id"
+    assert naming.argument("copy_") == "copy"
+    assert naming.argument("class_") == "class_"
+    assert naming.argument("types") == "types_"
+    assert naming.walker("list_resource_templates") == "iter_resource_templates"
+
+
+@pytest.mark.parametrize(
+    ("revision", "package"), [("2025-11-25", "v2025_11_25"), ("draft", "draft"), ("2.0-rc.1", "v2_0_rc_1")]
+)
+def test_package_names(revision: str, package: str) -> None:
+    assert naming.package(revision) == package
+
+
+@every_revision
+def test_names_of_fields_are_a_bijection(revision: str) -> None:
+    for name, definition in protocol(revision).definitions.items():
+        if isinstance(definition.type, Object):
+            names = [field.name for field in definition.type.fields]
+            wires = [field.wire for field in definition.type.fields]
+            assert len(set(names)) == len(set(wires)) == len(names), name
+            for field in names:
+                assert field.isidentifier()
+                assert not keyword.iskeyword(field)
+                assert not field.startswith("_")
+                assert not hasattr(BaseModel, field)
+
+
+@every_revision
+def test_names_of_methods_are_unique(revision: str) -> None:
+    whole = protocol(revision)
+    constants = [constant(method) for method in whole.methods]
+    assert len(set(constants)) == len(constants)
+    assert "METHODS" not in constants
+    errors = [naming.constant(error.name) for error in whole.errors]
+    assert len(set(errors)) == len(errors)
+
+
+@every_revision
+def test_names_of_stubs_are_unique_on_each_side(revision: str) -> None:
+    whole = protocol(revision)
+    client = [call.name for call in calls(whole, "client")] + [stub.name for stub in handlers(whole, "client")]
+    server = [stub.name for stub in handlers(whole, "server")]
+    context = [call.name for call in calls(whole, "server")]
+    for names, base in ((client, Client), (server, Server), (context, Context)):
+        assert len(set(names)) == len(names)
+        assert not set(names) & {*dir(base), *base.__annotations__}
+        assert not [name for name in names if keyword.iskeyword(name) or not name.isidentifier()]
+
+
+@every_revision
+def test_arguments_of_calls_are_unique_and_required_ones_come_first(revision: str) -> None:
+    whole = protocol(revision)
+    for call in (*calls(whole, "client"), *calls(whole, "server")):
+        arguments = (*call.positional, *call.keywords)
+        names = [argument.name for argument in arguments]
+        may_be_left_out = [argument.default is not None for argument in arguments]
+        assert len({*names, "self"}) == len(names) + 1
+        assert may_be_left_out == sorted(may_be_left_out)
+
+
+# --- slices ---------------------------------------------------------------------------------------------------
+
+TOP = [
+    (revision, name)
+    for revision in REVISIONS
+    for name in sorted({capability.path.split(".")[0] for capability in protocol(revision).capabilities})
+]
+
+
+def needs(method: Method) -> set[str]:
+    return {capability.split(".")[1] for _, capability in method.capabilities}
+
+
+def used(method: Method) -> set[str]:
+    """The definitions that a method names."""
+    parts = [part for part in (method.params, method.result, *method.alternatives) if part is not None]
+    return {method.definition, *(name for part in parts for name in references(part))}
+
+
+def missing(part: Protocol) -> set[str]:
+    """The definitions that a protocol names but does not have."""
+    named = {name for definition in part.definitions.values() for name in references(definition.type)}
+    named |= {name for method in part.methods for name in used(method)}
+    named |= {error.definition for error in part.errors if error.definition is not None}
+    return named - set(part.definitions)
+
+
+@every_revision
+def test_a_whole_revision_is_closed(revision: str) -> None:
+    assert missing(protocol(revision)) == set()
+
+
+@pytest.mark.parametrize(("revision", "name"), TOP)
+def test_a_slice_is_closed_and_has_its_methods(revision: str, name: str) -> None:
+    whole = protocol(revision)
+    part = slice_protocol(whole, [name])
+    assert missing(part) == set()
+    assert [method for method in whole.methods if not needs(method) or name in needs(method)] == list(part.methods)
+    assert list(part.definitions) == [known for known in whole.definitions if known in part.definitions]
+    assert len(part.definitions) < len(whole.definitions)
+
+
+@pytest.mark.parametrize(("revision", "name"), TOP)
+def test_a_slice_has_no_messages_of_others(revision: str, name: str) -> None:
+    whole = protocol(revision)
+    part = slice_protocol(whole, [name])
+    messages = {method.definition for method in whole.methods if method.carrier == "message"}
+    assert messages & set(part.definitions) == messages & {method.definition for method in part.methods}
+
+
+@every_revision
+def test_a_slice_of_everything_is_everything(revision: str) -> None:
+    whole = protocol(revision)
+    every = {capability.path.split(".")[0] for capability in whole.capabilities}
+    assert slice_protocol(whole, every) == whole
+
+
+def test_a_slice_of_tools() -> None:
+    part = slice_protocol(protocol("2025-11-25"), ["tools"])
+    names = {method.name for method in part.methods}
+    assert {"tools/call", "tools/list", "initialize", "ping", "notifications/tools/list_changed"} <= names
+    assert not {"prompts/get", "resources/read", "sampling/createMessage"} & names
+    assert "CallToolRequestParams" in part.definitions
+    assert not {"GetPromptResult", "ListRootsResult", "ReadResourceRequest"} & set(part.definitions)
+    union = part.definitions["ClientRequest"].type
+    assert isinstance(union, Union)
+    assert Ref("CallToolRequest") in union.members
+    assert Ref("GetPromptRequest") not in union.members
+
+
+def test_a_slice_of_nothing_that_exists() -> None:
+    with pytest.raises(BadInput, match="has no capability 'tool'; did you mean tools\\?"):
+        slice_protocol(protocol("2025-11-25"), ["tool"])
+
+
+def test_definitions_are_compared_by_value() -> None:
+    assert Definition("X", Object(())) == Definition("X", Object((), Free()))
+    assert Definition("X", Object(())) != Definition("X", Object((), None))

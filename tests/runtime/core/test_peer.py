@@ -1,0 +1,894 @@
+"""One end of a connection without a connection: what comes in, what it means, and what is to be sent back."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime import ConnectionClosed, Json, Notification, ProtocolError, Request, handles
+from mcp_bindgen.runtime.core.events import (
+    Answered,
+    CancelRequested,
+    Event,
+    Notified,
+    Progressed,
+    Rejected,
+    Requested,
+)
+from mcp_bindgen.runtime.core.jsonrpc import typed_params
+from mcp_bindgen.runtime.core.peer import Peer
+from mcp_bindgen.runtime.core.transitions import State
+from mcp_bindgen.v2025_11_25 import Server, methods
+from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.support.instances import Instances
+from tests.support.wire import (
+    INITIALIZED,
+    STATEFUL,
+    answer,
+    bindings,
+    copied,
+    essence,
+    feed,
+    initialize,
+    introduce,
+    notification,
+    oracle,
+    ready,
+    refusal,
+    request,
+    slow,
+    spelled,
+    takes,
+)
+
+LATEST = "2025-11-25"
+BATCHING = "2025-03-26"
+PARSE, INVALID, UNKNOWN, PARAMS = -32700, -32600, -32601, -32602
+TOO_LARGE = "Invalid request: the message is larger than 9 bytes"
+
+every_revision = pytest.mark.parametrize("revision", STATEFUL)
+
+
+# --- tools ----------------------------------------------------------------------------------------------------
+
+
+def server(*revisions: str) -> Peer:
+    """A server to which nothing was said."""
+    return Peer("server", {revision: takes(revision, "server") for revision in revisions or [LATEST]})
+
+
+def client(revision: str = LATEST) -> Peer:
+    """A client whose handshake is done."""
+    return ready(revision, "client")
+
+
+def code_of(events: list[Event]) -> int:
+    """The code of the one error that `events` hold."""
+    (event,) = events
+    assert isinstance(event, Rejected)
+    return event.error.code
+
+
+def reply(events: list[Event]) -> Any:
+    """What to send back because of `events`; `None` when it is nothing."""
+    data = b"".join(event.reply for event in events if isinstance(event, Rejected))
+    return json.loads(data) if data else None
+
+
+def ping(id_: object = 1) -> dict[str, Any]:
+    return request(id_, "ping")
+
+
+def call(id_: object, name: object = "echo", **more: Any) -> dict[str, Any]:
+    return request(id_, "tools/call", {"name": name, **more})
+
+
+def asked(events: list[Event]) -> list[object]:
+    """The ids of the requests among `events`."""
+    return [event.id for event in events if isinstance(event, Requested)]
+
+
+PING_PARAMS = mcp.RequestParams()
+
+
+# --- ids and what is pending ----------------------------------------------------------------------------------
+
+
+def test_ids_are_never_used_twice() -> None:
+    peer = client()
+    seen: list[int] = []
+    for turn in range(50):
+        pending, data = peer.request(methods.PING, None)
+        assert json.loads(data) == ping(pending.id)
+        seen.append(pending.id)
+        if turn % 3 == 0:
+            feed(peer, answer(pending.id, {}))
+        elif turn % 3 == 1:
+            peer.cancel(pending, "enough")
+    assert len(set(seen)) == 50
+
+
+def test_answers_find_their_request_in_any_order() -> None:
+    peer = client()
+    pending = [peer.request(methods.PING, None)[0] for _ in range(4)]
+    for one in (pending[2], pending[0], pending[3]):
+        (event,) = feed(peer, answer(one.id, {"_meta": {"n": one.id}}))
+        assert isinstance(event, Answered)
+        assert event.pending is one
+        assert event.result == mcp.Result(meta={"n": one.id})
+    assert list(peer.pending.values()) == [pending[1]]
+
+
+def test_a_text_is_no_number() -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    assert feed(peer, answer(str(pending.id), {})) == []
+    assert feed(peer, refusal(str(pending.id), -1)) == []
+    assert pending.id in peer.pending
+    theirs = ready(LATEST)
+    assert asked(feed(theirs, ping(1)) + feed(theirs, ping("1"))) == [1, "1"]
+    assert json.loads(theirs.respond("1", {})) == answer("1", {})
+    assert json.loads(theirs.respond(1, {})) == answer(1, {})
+
+
+def test_a_whole_number_may_have_a_point() -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    (event,) = feed(peer, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')
+    assert isinstance(event, Answered)
+    assert event.pending is pending
+    theirs = ready(LATEST)
+    assert asked(feed(theirs, b'{"jsonrpc":"2.0","id":7.0,"method":"ping"}')) == [7]
+    assert code_of(feed(theirs, ping(7))) == INVALID
+
+
+@pytest.mark.parametrize("id_", [0, -1, 2**53 + 1, 10**400, "", "null", "\u0000", "é\U0001f600", 'a"b\\c\n'])
+def test_ids_come_back_as_they_were(id_: object) -> None:
+    peer = ready(LATEST)
+    (event,) = feed(peer, ping(id_))
+    assert isinstance(event, Requested)
+    assert event.id == id_
+    assert json.loads(peer.respond(event.id, {})) == answer(id_, {})
+    assert asked(feed(peer, ping(id_))) == [id_]
+    assert json.loads(peer.fail(event.id, ProtocolError(5, "five", {"a": 1}))) == {
+        "jsonrpc": "2.0",
+        "id": id_,
+        "error": {"code": 5, "message": "five", "data": {"a": 1}},
+    }
+
+
+def test_both_sides_ask_at_once() -> None:
+    peer = ready(LATEST)
+    pending, _ = peer.request(methods.PING, None)
+    assert asked(feed(peer, ping(pending.id))) == [pending.id]
+    assert json.loads(peer.respond(pending.id, {})) == answer(pending.id, {})
+    assert pending.id in peer.pending
+    (event,) = feed(peer, answer(pending.id, {}))
+    assert isinstance(event, Answered)
+    assert not peer.pending
+    assert not peer.handling
+
+
+def test_an_id_in_flight_is_refused() -> None:
+    peer = ready(LATEST)
+    assert asked(feed(peer, ping(3))) == [3]
+    events = feed(peer, call(3))
+    assert code_of(events) == INVALID
+    assert reply(events)["id"] == 3
+    assert json.loads(peer.respond(3, {})) == answer(3, {})
+    assert asked(feed(peer, call(3))) == [3]
+
+
+def test_an_answer_leaves_once() -> None:
+    peer = ready(LATEST)
+    feed(peer, ping(3))
+    assert peer.respond(3, {})
+    assert peer.respond(3, {}) == peer.fail(3, ProtocolError(1, "x")) == peer.drop(3) == b""
+    assert peer.respond("never", {}) == b""
+
+
+@pytest.mark.parametrize("id_", [99, "1", None, 1.5, True, [1]])
+def test_an_answer_to_nothing_is_ignored(id_: object) -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    assert feed(peer, answer(id_, {})) == feed(peer, refusal(id_, -1)) == []
+    assert feed(peer, {"jsonrpc": "2.0", "error": {"code": PARSE, "message": "what?"}}) == []
+    assert list(peer.pending) == [pending.id]
+
+
+def test_a_late_answer_is_ignored() -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    peer.cancel(pending, "enough")
+    assert feed(peer, answer(pending.id, {})) == feed(peer, refusal(pending.id, 1)) == []
+    again, _ = peer.request(methods.PING, None)
+    feed(peer, answer(again.id, {}))
+    assert feed(peer, answer(again.id, {})) == []
+
+
+@pytest.mark.parametrize("result", [None, [], "x", {"tools": 1}, {"tools": [{}]}])
+def test_an_invalid_result_fails_its_request(result: object) -> None:
+    peer = client()
+    pending, _ = peer.request(methods.LIST_TOOLS, None)
+    (event,) = feed(peer, answer(pending.id, result))
+    assert isinstance(event, Answered)
+    assert isinstance(event.error, ProtocolError)
+    assert event.error.code == INVALID
+    assert "tools/list" in str(event.error)
+    assert not peer.pending
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message", "data"),
+    [
+        ({"code": -5, "message": "no", "data": [1]}, -5, "no", [1]),
+        ({"code": -5, "message": "no"}, -5, "no", None),
+        ({"code": "x", "message": 1}, -32603, "", None),
+        ({"code": True, "message": ""}, -32603, "", None),
+        ({}, -32603, "", None),
+        (None, INVALID, None, None),
+        ("no", INVALID, None, None),
+    ],
+)
+def test_errors_are_read_however_badly_they_are_formed(body: object, code: int, message: str | None, data: Any) -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    (event,) = feed(peer, {"jsonrpc": "2.0", "id": pending.id, "error": body})
+    assert isinstance(event, Answered)
+    assert isinstance(event.error, ProtocolError)
+    assert (event.error.code, event.error.data) == (code, data)
+    assert message is None or event.error.message == message
+
+
+@pytest.mark.parametrize("order", [["jsonrpc", "id", "result", "error"], ["error", "result", "id", "jsonrpc"]])
+def test_what_is_both_result_and_error(order: list[str]) -> None:
+    """Some sides send the other one as `null`."""
+    error = {"code": 7, "message": "no"}
+    for result, failed, expected in (({}, None, None), (None, error, 7)):
+        peer = client()
+        pending, _ = peer.request(methods.PING, None)
+        message = {"jsonrpc": "2.0", "id": pending.id, "result": result, "error": failed}
+        (event,) = feed(peer, {name: message[name] for name in order})
+        assert isinstance(event, Answered)
+        assert getattr(event.error, "code", None) == expected
+
+
+def test_the_last_of_two_ids_counts() -> None:
+    peer = client()
+    first, second = peer.request(methods.PING, None)[0], peer.request(methods.PING, None)[0]
+    (event,) = feed(peer, b'{"jsonrpc":"2.0","id":%d,"result":{},"id":%d}' % (first.id, second.id))
+    assert isinstance(event, Answered)
+    assert event.pending is second
+    assert list(peer.pending) == [first.id]
+
+
+# --- what cannot be used --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b" ",
+        b"{",
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"',
+        b'{"jsonrpc":"2.0","id":1,"method":"pi',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":"2.0","id":2,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","x":NaN}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","x":-Infinity}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","x":"\xff"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\xc3("}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\\ud800"}}',
+        b'{"jsonrpc":"2.0","id":"\\ud83d","method":"ping"}',
+        b'{"jsonrpc":"2.0","id":01,"method":"ping"}',
+        b"{'jsonrpc':'2.0','id':1,'method':'ping'}",
+        b'{"jsonrpc":"2.0","id":1,"method":"ping",}',
+        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"}\x00',
+        b"Server started!",
+        b"[" * 10_000 + b"]" * 10_000,
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001,
+        b'{"jsonrpc":"2.0","id":' + b"1" * 10_000 + b',"method":"ping"}',
+    ],
+    ids=lambda data: repr(data[:60]),
+)
+def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
+    for peer in (ready(LATEST), client(), server()):
+        events = feed(peer, data)
+        assert code_of(events) == PARSE
+        answered = reply(events)
+        assert "id" not in answered
+        assert answered["error"]["code"] == PARSE
+        assert not peer.handling
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}']
+)
+def test_a_damaged_answer_is_the_only_one(data: bytes) -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    (event,) = feed(peer, data)
+    assert isinstance(event, Answered)
+    assert event.pending is pending
+    assert isinstance(event.error, ProtocolError)
+    assert event.error.code == PARSE
+    assert not peer.pending
+
+
+def test_what_might_be_a_damaged_answer_answers_nothing() -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    assert code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')) == PARSE
+    assert list(peer.pending) == [pending.id]
+
+
+@pytest.mark.parametrize("message", [1, "ping", None, True, 1.5])
+def test_a_message_is_an_object(message: object) -> None:
+    events = feed(ready(LATEST), message)
+    assert code_of(events) == INVALID
+    assert "id" not in reply(events)
+
+
+@pytest.mark.parametrize("version", [None, "1.0", 2.0, 2, "2.00", ["2.0"]])
+def test_the_version_is_two(version: object) -> None:
+    for state in (ready(LATEST), server()):
+        events = feed(state, {**ping(5), "jsonrpc": version})
+        assert code_of(events) == INVALID
+        assert reply(events)["id"] == 5
+    without = {name: value for name, value in ping(5).items() if name != "jsonrpc"}
+    assert reply(feed(ready(LATEST), without))["id"] == 5
+    peer = client()
+    peer.request(methods.PING, None)
+    assert code_of(feed(peer, {**answer(1, {}), "jsonrpc": version})) == INVALID
+    assert reply(feed(peer, {**answer(1, {}), "jsonrpc": version})) is None
+
+
+@pytest.mark.parametrize("id_", [None, True, False, 1.5, [1], {}, 1e-300])
+def test_an_id_is_a_text_or_a_whole_number(id_: object) -> None:
+    peer = ready(LATEST)
+    events = feed(peer, ping(id_))
+    assert code_of(events) == INVALID
+    assert "id" not in reply(events)
+    assert not peer.handling
+
+
+def test_an_id_is_finite() -> None:
+    assert code_of(feed(ready(LATEST), b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}')) == INVALID
+
+
+@pytest.mark.parametrize("method", [1, None, ["ping"], {"ping": 1}, True])
+def test_a_method_is_a_text(method: object) -> None:
+    events = feed(ready(LATEST), request(5, "ping") | {"method": method})
+    assert code_of(events) == INVALID
+    assert reply(events)["id"] == 5
+    events = feed(ready(LATEST), {"jsonrpc": "2.0", "method": method})
+    assert code_of(events) == INVALID
+    assert "id" not in reply(events)
+
+
+@pytest.mark.parametrize("message", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 5}, {"foo": "boo"}])
+def test_what_is_neither_request_nor_answer_is_refused(message: dict[str, Any]) -> None:
+    events = feed(ready(LATEST), message)
+    assert code_of(events) == INVALID
+    assert reply(events).get("id") == message.get("id")
+
+
+@pytest.mark.parametrize("method", ["tools/explode", "", "Ping", "ping ", "sampling/createMessage", "rpc.discover"])
+def test_an_unknown_method_is_refused(method: str) -> None:
+    events = feed(ready(LATEST), request(5, method))
+    assert code_of(events) == UNKNOWN
+    assert reply(events)["id"] == 5
+    events = feed(ready(LATEST), notification(method))
+    assert code_of(events) == UNKNOWN
+    assert reply(events) is None
+
+
+def test_requests_are_no_notifications() -> None:
+    events = feed(ready(LATEST), notification("ping"))
+    assert (code_of(events), reply(events)) == (UNKNOWN, None)
+    events = feed(ready(LATEST), request(5, "notifications/initialized"))
+    assert (code_of(events), reply(events)["id"]) == (UNKNOWN, 5)
+
+
+SECRET = "s3cret"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "path"),
+    [
+        ("tools/call", None, "params"),
+        ("tools/call", {}, "params.name"),
+        ("tools/call", [SECRET], "params"),
+        ("tools/call", SECRET, "params"),
+        ("tools/call", {"name": {"x": SECRET}}, "params.name"),
+        ("tools/call", {"name": "x", "arguments": SECRET}, "params.arguments"),
+        ("tools/call", {"name": "x", "_meta": {"progressToken": [SECRET]}}, "params._meta.progressToken"),
+        ("tools/call", {"name": "x", "task": {"ttl": SECRET}}, "params.task.ttl"),
+        ("completion/complete", {"ref": {"type": SECRET}, "argument": {"name": "a", "value": "b"}}, "params.ref"),
+        ("logging/setLevel", {"level": SECRET}, "params.level"),
+        ("ping", [SECRET], "params"),
+    ],
+)
+def test_wrong_params_are_refused_with_the_place_and_nothing_else(method: str, params: object, path: str) -> None:
+    peer = ready(LATEST)
+    events = feed(peer, request(5, method, params))
+    assert code_of(events) == PARAMS
+    answered = reply(events)
+    assert answered["id"] == 5
+    problems = answered["error"]["data"]
+    assert any(problem["path"].startswith(path) for problem in problems), problems
+    assert all(set(problem) == {"path", "problem"} for problem in problems)
+    text = json.dumps(answered)
+    for word in (SECRET, "Traceback", "pydantic", "http", ".py", "0x"):
+        assert word not in text
+    assert not peer.handling
+
+
+@every_revision
+def test_errors_keep_to_the_schema(revision: str) -> None:
+    for message in (b"{", 1, {}, ping(None), request(1, "nope"), call(2, 5), [], [ping()], {**ping(), "jsonrpc": "1"}):
+        answered = reply(feed(ready(revision), message))
+        assert answered is None or oracle(revision).message(answered) == []
+
+
+def test_a_wrong_notification_is_silent() -> None:
+    events = feed(ready(LATEST), notification("notifications/cancelled", {"requestId": []}))
+    assert (code_of(events), reply(events)) == (PARAMS, None)
+
+
+def test_what_is_too_large_is_told_to_those_who_wait() -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    (refused,) = peer.receive_oversized(9, json.dumps(request(7, "ping")).encode()[:40])
+    assert reply([refused]) == {**refusal(7, INVALID), "error": {"code": INVALID, "message": TOO_LARGE}}
+    for head in (b"", b'{"jsonrpc":"2.0","id":7', b'{"params":{"id":7},"jsonrpc":"2.0","id":1', b"["):
+        (refused,) = peer.receive_oversized(9, head)
+        assert "id" not in reply([refused])
+    assert peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":99,"result":{') == []
+    (event,) = peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":%d,"result":{' % pending.id)
+    assert isinstance(event, Answered)
+    assert event.pending is pending
+    assert TOO_LARGE in str(event.error)
+    assert not peer.pending
+
+
+# --- params ---------------------------------------------------------------------------------------------------
+
+
+def test_params_may_be_absent_where_nothing_is_required() -> None:
+    for message in (ping(), request(1, "ping", {})):
+        (event,) = feed(ready(LATEST), message)
+        assert isinstance(event, Requested)
+        assert event.params == PING_PARAMS
+
+
+class Own(Server):
+    """Takes methods of its own, with params of any kind."""
+
+    @handles(Request("own/none", "client", None, Json))
+    async def none(self, ctx: Any) -> None: ...
+
+    @handles(Request("own/list", "client", list[int], Json, params_required=False))
+    async def list(self, params: Any, ctx: Any) -> None: ...
+
+    @handles(Request("own/any", "client", Json, Json))
+    async def any(self, params: Any, ctx: Any) -> None: ...
+
+    @handles(Notification("own/told", "client", int))
+    async def told(self, params: Any, ctx: Any) -> None: ...
+
+
+@pytest.mark.parametrize("spelling", [b'{"jsonrpc":"2.0",%b}', b'{%b,"\\u006asonrpc":"2.0","more":[]}'])
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        (b'"id":1,"method":"own/none"', None),
+        (b'"id":1,"method":"own/none","params":{"x":1}', None),
+        (b'"id":1,"method":"own/list","params":[]', []),
+        (b'"id":1,"method":"own/list","params":[0]', [0]),
+        (b'"id":1,"method":"own/any","params":false', False),
+        (b'"id":1,"method":"own/any","params":null', None),
+        (b'"method":"own/told","params":0', 0),
+    ],
+)
+def test_own_methods_have_params_of_any_kind(spelling: bytes, text: bytes, params: object) -> None:
+    (event,) = feed(ready(LATEST, target=Own), spelling % text)
+    assert isinstance(event, Requested | Notified)
+    assert event.params == params
+
+
+def test_own_params_that_are_missing_or_wrong() -> None:
+    for message in (request(1, "own/any"), request(1, "own/list"), request(1, "own/list", ["x"])):
+        assert code_of(feed(ready(LATEST, target=Own), message)) == PARAMS
+
+
+def test_readers_are_not_built_for_each_connection() -> None:
+    """Otherwise a server that many clients come to remembers all of them."""
+    first, second = (takes(LATEST, "server", Own).routes["own/any"] for _ in range(2))
+    assert first is second
+
+
+# --- batches --------------------------------------------------------------------------------------------------
+
+
+def test_the_answers_to_a_batch_leave_together() -> None:
+    peer = ready(BATCHING)
+    told = notification("notifications/roots/list_changed")
+    events = feed(peer, [ping("a"), told, call("b"), 5, request("c", "nope"), call("d", 1), call("e")])
+    assert asked(events) == ["a", "b", "e"]
+    assert sum(isinstance(event, Notified) for event in events) == 1
+    assert reply(events) is None
+    assert peer.respond("b", {"content": []}) == b""
+    assert peer.fail("e", ProtocolError(1, "one")) == b""
+    parts = json.loads(peer.respond("a", {}))
+    assert oracle(BATCHING).problems("JSONRPCBatchResponse", [{"id": 0, **part} for part in parts]) == []
+    assert [part.get("id") for part in parts] == [None, "c", "d", "b", "e", "a"]
+    codes = {part.get("id"): part["error"]["code"] for part in parts if "error" in part}
+    assert codes == {None: INVALID, "c": UNKNOWN, "d": PARAMS, "e": 1}
+
+
+def test_other_answers_do_not_wait_for_a_batch() -> None:
+    peer = ready(BATCHING)
+    assert asked(feed(peer, [ping(1), ping(2)]) + feed(peer, ping(3))) == [1, 2, 3]
+    assert peer.respond(1, {}) == b""
+    assert json.loads(peer.respond(3, {})) == answer(3, {})
+    assert json.loads(peer.respond(2, {})) == [answer(1, {}), answer(2, {})]
+
+
+def test_a_batch_of_notifications_is_not_answered() -> None:
+    peer = ready(BATCHING)
+    told = notification("notifications/roots/list_changed")
+    events = feed(peer, [told, told, notification("nope")])
+    assert [type(event) for event in events] == [Notified, Notified, Rejected]
+    assert reply(events) is None
+
+
+def test_an_empty_batch_is_refused_by_one_error() -> None:
+    events = feed(ready(BATCHING), [])
+    assert code_of(events) == INVALID
+    assert isinstance(reply(events), dict)
+
+
+def test_a_batch_of_garbage_is_answered_at_once() -> None:
+    answered = reply(feed(ready(BATCHING), [1, [], [ping()]]))
+    assert [part["error"]["code"] for part in answered] == [INVALID] * 3
+
+
+def test_an_id_is_used_once_in_a_batch() -> None:
+    peer = ready(BATCHING)
+    events = feed(peer, [ping(1), ping(1)])
+    assert asked(events) == [1]
+    parts = json.loads(peer.respond(1, {}))
+    assert [part["id"] for part in parts] == [1, 1]
+    assert sorted("error" in part for part in parts) == [False, True]
+
+
+def test_what_is_cancelled_is_not_owed() -> None:
+    peer = ready(BATCHING)
+    feed(peer, [ping(1), ping(2)])
+    assert peer.respond(1, {}) == b""
+    assert json.loads(peer.drop(2)) == [answer(1, {})]
+    feed(peer, [ping(3), ping(4)])
+    assert peer.drop(3) == peer.drop(4) == b""
+
+
+def test_answers_come_in_batches() -> None:
+    peer = client(BATCHING)
+    pings: Any = bindings(BATCHING).methods.PING
+    first, second = peer.request(pings, None)[0], peer.request(pings, None)[0]
+    events = feed(peer, [answer(second.id, {}), refusal(first.id, 5), answer(99, {})])
+    assert [event.pending for event in events if isinstance(event, Answered)] == [second, first]
+    assert len(events) == 2
+
+
+@pytest.mark.parametrize("known", [[BATCHING], [BATCHING, LATEST], ["2024-11-05", BATCHING]])
+def test_initialize_comes_alone(known: list[str]) -> None:
+    peer = server(*known)
+    events = feed(peer, [initialize(BATCHING)])
+    assert asked(events) == []
+    answered = reply(events)
+    assert {part["error"]["code"] for part in (answered if isinstance(answered, list) else [answered])} == {INVALID}
+    assert peer.state is State.NEW
+    introduce(peer, BATCHING)
+    assert asked(feed(peer, [ping(1)])) == [1]
+
+
+@pytest.mark.parametrize("revision", [revision for revision in STATEFUL if revision != BATCHING])
+def test_other_revisions_have_no_batches(revision: str) -> None:
+    for message in ([ping()], [INITIALIZED], []):
+        events = feed(ready(revision), message)
+        assert code_of(events) == INVALID
+        assert isinstance(reply(events), dict)
+
+
+# --- lifecycle ------------------------------------------------------------------------------------------------
+
+
+@every_revision
+def test_before_the_handshake_is_over_there_is_only_ping(revision: str) -> None:
+    peer = server(revision)
+    assert asked(feed(peer, ping("a"))) == ["a"]
+    assert code_of(feed(peer, request(1, "tools/list"))) == INVALID
+    assert code_of(feed(peer, request(1, "nope"))) == INVALID
+    assert asked(feed(peer, initialize(revision))) == [0]
+    peer.negotiated()
+    peer.respond(0, {})
+    assert asked(feed(peer, ping("b"))) == ["b"]
+    assert code_of(feed(peer, request(1, "tools/list"))) == INVALID
+    assert code_of(feed(peer, initialize(revision, id_=2))) == INVALID
+    feed(peer, INITIALIZED)
+    assert asked(feed(peer, request(1, "tools/list"))) == [1]
+
+
+def test_a_client_that_waits_for_its_handshake_answers_ping_only() -> None:
+    peer = Peer("client", {LATEST: takes(LATEST, "client")})
+    assert asked(feed(peer, ping(1))) == [1]
+    assert code_of(feed(peer, request(2, "roots/list"))) == INVALID
+    peer.negotiated()
+    assert asked(feed(peer, request(2, "roots/list"))) == [2]
+
+
+def test_initialized_counts_after_initialize_only() -> None:
+    peer = server()
+    assert [event for event in feed(peer, INITIALIZED) if not isinstance(event, Rejected)] == []
+    assert peer.state is State.NEW
+    assert code_of(feed(peer, request(1, "tools/list"))) == INVALID
+    introduce(peer, LATEST)
+
+
+@every_revision
+@pytest.mark.parametrize("spelling", ['"method"', '"\\u006dethod"'])
+def test_a_second_initialize_is_refused(revision: str, spelling: str) -> None:
+    peer = ready(revision)
+    message = json.dumps(initialize(revision, id_=9)).replace('"method"', spelling).encode()
+    events = peer.receive(message)
+    assert code_of(events) == INVALID
+    assert reply(events)["id"] == 9
+    assert peer.state is State.READY
+
+
+def test_initialize_while_another_is_being_answered_is_refused() -> None:
+    peer = server()
+    assert asked(feed(peer, initialize(LATEST, id_=1))) == [1]
+    assert code_of(feed(peer, initialize(LATEST, id_=2))) == INVALID
+    peer.fail(1, ProtocolError(1, "not today"))
+    assert asked(feed(peer, initialize(LATEST, id_=3))) == [3]
+
+
+def test_a_closed_connection_is_silent() -> None:
+    peer = client()
+    first, second = peer.request(methods.PING, None)[0], peer.request(methods.PING, None)[0]
+    feed(peer, ping(5))
+    failed = peer.close("gone")
+    assert [answered.pending for answered in failed] == [first, second]
+    assert all(isinstance(one.error, ConnectionClosed) and str(one.error) == "gone" for one in failed)
+    assert peer.close("again") == []
+    assert feed(peer, answer(first.id, {})) == feed(peer, ping()) == feed(peer, b"{") == []
+    assert peer.respond(5, {}) == peer.cancel(second, "late") == b""
+    with pytest.raises(ConnectionClosed):
+        peer.request(methods.PING, None)
+    with pytest.raises(ConnectionClosed):
+        peer.notify(methods.PROGRESS, mcp.ProgressNotificationParams(progress=1, progress_token=1))
+
+
+# --- revisions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wanted", STATEFUL)
+def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> None:
+    peer = server(*STATEFUL)
+    (event,) = feed(peer, initialize(wanted))
+    assert isinstance(event, Requested)
+    assert peer.dispatcher.revision.name == wanted
+    assert type(event.params) is bindings(wanted).types.InitializeRequestParams
+
+
+@pytest.mark.parametrize("wanted", ["1999-01-01", "2099-01-01", "2026-07-28", "", "latest"])
+def test_a_server_offers_its_best_to_others(wanted: str) -> None:
+    peer = server(*STATEFUL[:3])
+    assert asked(feed(peer, initialize(wanted))) == [0]
+    assert peer.dispatcher.revision.name == STATEFUL[2]
+
+
+def test_a_failed_attempt_leaves_no_trace() -> None:
+    peer = server(*STATEFUL)
+    broken = initialize("2024-11-05")
+    del broken["params"]["clientInfo"]
+    assert code_of(feed(peer, broken)) == PARAMS
+    assert asked(feed(peer, initialize("1999-01-01"))) == [0]
+    assert peer.dispatcher.revision.name == LATEST
+
+
+@pytest.mark.parametrize("params", [None, {}, [], {"protocolVersion": 5}, {"protocolVersion": None}])
+def test_initialize_needs_its_params(params: object) -> None:
+    peer = server()
+    assert code_of(feed(peer, request(1, "initialize", params))) == PARAMS
+    assert peer.state is State.NEW
+
+
+def test_each_revision_has_its_own_methods() -> None:
+    for revision, known in (("2024-11-05", False), (LATEST, True)):
+        peer = server(*STATEFUL)
+        introduce(peer, revision)
+        events = feed(peer, request(1, "tasks/list"))
+        assert (asked(events) == [1]) is known
+
+
+# --- cancellation and progress --------------------------------------------------------------------------------
+
+
+@every_revision
+def test_a_request_of_ours_is_given_up(revision: str) -> None:
+    peer = client(revision)
+    pending, _ = peer.request(bindings(revision).methods.PING, None)
+    message = json.loads(peer.cancel(pending, "enough"))
+    assert message == notification("notifications/cancelled", {"requestId": pending.id, "reason": "enough"})
+    assert oracle(revision).message(message) == []
+    assert peer.cancel(pending, "again") == b""
+
+
+def test_what_is_answered_cannot_be_given_up() -> None:
+    peer = client()
+    pending, _ = peer.request(methods.PING, None)
+    feed(peer, answer(pending.id, {}))
+    assert peer.cancel(pending, "late") == b""
+
+
+def test_initialize_is_not_cancelled() -> None:
+    ours = Peer("client", {LATEST: takes(LATEST, "client")})
+    params = typed_params(methods.INITIALIZE, initialize(LATEST)["params"])
+    pending, _ = ours.request(methods.INITIALIZE, params)
+    assert ours.cancel(pending, "too slow") == b""
+    assert feed(ours, answer(pending.id, {})) == []
+    theirs = server()
+    assert asked(feed(theirs, initialize(LATEST))) == [0]
+    events = feed(theirs, notification("notifications/cancelled", {"requestId": 0}))
+    assert not any(isinstance(event, CancelRequested) for event in events)
+    assert json.loads(theirs.respond(0, {})) == answer(0, {})
+
+
+@pytest.mark.parametrize("id_", [5, "5"])
+def test_a_request_of_theirs_is_given_up(id_: object) -> None:
+    for state in (ready(LATEST), client()):
+        assert asked(feed(state, ping(id_))) == [id_]
+        told = notification("notifications/cancelled", {"requestId": id_, "reason": "enough"})
+        assert feed(state, told) == [CancelRequested(id_, "enough")]  # type: ignore[arg-type]
+        assert state.drop(id_) == b""  # type: ignore[arg-type]
+        assert state.respond(id_, {}) == b""  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("id_", [6, "5", "x", None])
+def test_cancelling_something_else_cancels_nothing(id_: object) -> None:
+    peer = ready(LATEST)
+    feed(peer, ping(5))
+    params = {} if id_ is None else {"requestId": id_}
+    events = feed(peer, notification("notifications/cancelled", params))
+    assert [type(event) for event in events] == [Notified]
+    assert list(peer.handling) == [5]
+
+
+def test_progress_finds_its_request() -> None:
+    peer = client()
+    first, data = peer.request(methods.CALL_TOOL, mcp.CallToolRequestParams(name="a"), progress=True)
+    assert json.loads(data)["params"] == {"name": "a", "_meta": {"progressToken": first.id}}
+    second, data = peer.request(methods.PING, None, progress=True)
+    assert json.loads(data)["params"] == {"_meta": {"progressToken": second.id}}
+    for one in (second, first):
+        wire = {"progressToken": one.id, "progress": 0.5, "total": 1}
+        (event,) = feed(peer, notification("notifications/progress", wire))
+        assert isinstance(event, Progressed)
+        assert event.pending is one
+        assert event.params.progress == 0.5
+    peer.cancel(first, "enough")
+    for token in (first.id, str(second.id), "x", 99):
+        events = feed(peer, notification("notifications/progress", {"progressToken": token, "progress": 1}))
+        assert [type(event) for event in events] == [Notified]
+
+
+def test_asking_for_progress_keeps_what_else_is_said() -> None:
+    peer = client()
+    meta = mcp.RequestMeta(**{"x/y": 2**60})
+    params = mcp.CallToolRequestParams(name="a", arguments={"n": 10**30, "é": None}, meta=meta)
+    pending, data = peer.request(methods.CALL_TOOL, params, progress=True)
+    assert json.loads(data)["params"] == {
+        "name": "a",
+        "arguments": {"n": 10**30, "é": None},
+        "_meta": {"x/y": 2**60, "progressToken": pending.id},
+    }
+
+
+# --- the quick way and the slow way ---------------------------------------------------------------------------
+
+run = settings(
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+NUMERIC = st.sampled_from([0, 7, -1, 2**53 + 1, 10**30, "7", "0", "", "-1", "1.0", "é", "null"])
+NESTED = st.sampled_from(
+    [
+        {},
+        {"x": {"method": "ping", "jsonrpc": "1.0", "id": 3}},
+        {"trace": [{"method": "tools/list"}], "_meta": {}},
+        {"result": {}, "x": None},
+        {"error": {"code": 1, "message": ""}},
+    ]
+)
+
+
+def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
+    """The messages that a side of a revision may send."""
+    instances = Instances(oracle(revision).definitions)
+
+    def whole(message: dict[str, Any], id_: object, more: dict[str, Any]) -> dict[str, Any]:
+        envelope = {"jsonrpc": "2.0", "method": message["method"]}
+        if oracle(revision).methods[message["method"]].kind == "request":
+            envelope["id"] = id_
+        if "params" in message:
+            envelope["params"] = message["params"]
+        return {**more, **envelope}
+
+    kinds = st.one_of(instances.of(f"{role}Request"), instances.of(f"{role}Notification"))
+    return st.builds(whole, kinds, NUMERIC, NESTED)
+
+
+@every_revision
+@pytest.mark.parametrize("role", ["Client", "Server"])
+@run
+@given(data=st.data())
+def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st.DataObject) -> None:
+    message = data.draw(envelopes(revision, role))
+    dice = random.Random(data.draw(st.integers(0, 2**32)))
+    peer = ready(revision) if role == "Client" else client(revision)
+    tidy = json.dumps({name: message[name] for name in ("jsonrpc", "id", "method", "params") if name in message})
+    expected = essence(slow(peer).receive(tidy.encode()))
+    initialization = message["method"] == "initialize"
+    assert expected[0][0] in ({"rejected"} if initialization else {"asked", "told", "cancel", "progress"})  # type: ignore[index]
+    for text in (tidy, json.dumps(message), spelled(message, dice)):
+        assert essence(slow(peer).receive(text.encode())) == expected
+        assert essence(copied(peer).receive(text.encode())) == expected
+
+
+@every_revision
+@run
+@given(data=st.data())
+def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data: st.DataObject) -> None:
+    known = [method for method in oracle(revision).methods.values() if method.kind == "request"]
+    method = data.draw(st.sampled_from(known))
+    instances = Instances(oracle(revision).definitions)
+    kinds = [instances.of(kind.__name__) for kind in (method.result, *method.alternatives)]
+    result = data.draw(st.one_of(kinds))
+    peer = client(revision)
+    pending, _ = peer.request(method, None)
+    dice = random.Random(data.draw(st.integers(0, 2**32)))
+    expected = essence(slow(peer).receive(json.dumps(answer(pending.id, result)).encode()))
+    assert expected[0][0] == "answered"  # type: ignore[index]
+    assert expected[0][-1] == "None"  # type: ignore[index]
+    for message in (answer(pending.id, result), {**answer(pending.id, result), "more": [{"id": 9, "error": 1}]}):
+        for text in (json.dumps(message), spelled(message, dice)):
+            assert essence(copied(peer).receive(text.encode())) == expected
+            assert essence(slow(peer).receive(text.encode())) == expected
+
+
+@pytest.mark.parametrize("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
+def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
+    peer = ready(LATEST)
+    nested = '{"a":' * depth + "1" + "}" * depth
+    for text in (
+        f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","arguments":{nested}}}}}',
+        f'{{"jsonrpc":"2.0","id":1,"method":"ping","x":{nested}}}',
+    ):
+        assert essence(copied(peer).receive(text.encode())) == essence(slow(peer).receive(text.encode()))

@@ -1,0 +1,1168 @@
+"""Finding the way to servers of every revision and transport, and to servers that behave oddly (20 s)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import anyio
+import pytest
+import uvicorn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime import (
+    ConnectionClosed,
+    Host,
+    NoConnection,
+    Options,
+    ProtocolError,
+    RequestTimeout,
+    UnsupportedRevision,
+    connect,
+    serve,
+)
+from mcp_bindgen.runtime.core.errors import Refused
+from mcp_bindgen.runtime.entrypoints import connect as connecting
+from mcp_bindgen.runtime.entrypoints.connect import forget
+from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, entry
+from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.transports.memory import pair
+from tests.support.helpers import ROOT, inside
+from tests.support.http_script import Heard, Server, serving
+from tests.support.wire import (
+    STATEFUL,
+    STATELESS,
+    Raw,
+    Recording,
+    answer,
+    bindings,
+    bounded,
+    notification,
+    refusal,
+    request,
+    running,
+    until,
+)
+
+REVISIONS = [*STATEFUL, STATELESS]
+CLIENTS = [bindings(revision).Client for revision in REVISIONS]
+ECHO = [sys.executable, str(ROOT / "benchmarks" / "echo_server.py")]
+
+
+@pytest.fixture(autouse=True)
+def _forgetful() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def server(revision: str) -> Any:
+    """A server with one tool, which says what it is told."""
+    package: Any = bindings(revision)
+    mcp = package.types
+
+    class Echo(package.Server):  # type: ignore[misc]
+        info = mcp.Implementation(name=f"echo {revision}", version="1")
+
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            return mcp.ListToolsResult(tools=[mcp.Tool(name="echo", input_schema=mcp.ToolInputSchema())])
+
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            return mcp.CallToolResult(content=[mcp.TextContent(text=params.arguments["text"])])
+
+    return Echo()
+
+
+async def works(client: Any) -> None:
+    """Fails unless a connection does what it is for."""
+    assert [tool.name for tool in (await client.list_tools()).tools] == ["echo"]
+    result = await client.call_tool("echo", {"text": "é"})
+    assert result.content[0].text == "é"
+    assert client.server_info.name == f"echo {client.revision}"
+    assert "tools" in client.server_capabilities
+
+
+@asynccontextmanager
+async def ends() -> AsyncGenerator[tuple[Any, Any]]:
+    """Two connected ends in memory, which are closed afterwards."""
+    left, right = pair()
+    try:
+        yield left, right
+    finally:
+        await left.close()
+        await right.close()
+
+
+# --- our own servers, every combination -----------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def memory(clients: Sequence[Any], *servers: Any, **options: Any) -> AsyncGenerator[tuple[Any, Recording]]:
+    """Connects some of the clients to servers in memory; what the clients sent must keep to a schema."""
+    async with ends() as (left, right):
+        ours = Recording(left, *[kind.revision for kind in clients])
+        async with running(serve(right, *servers)), connect(ours, *clients, **options) as client:
+            yield client, ours
+    ours.check()
+
+
+def expected(ours: Sequence[str], theirs: Sequence[str]) -> str | type[Exception]:
+    """The revision that must come out, or the error."""
+    if STATELESS in ours and STATELESS in theirs:
+        return STATELESS
+    stateful = [revision for revision in ours if revision != STATELESS]
+    served = [revision for revision in theirs if revision != STATELESS]
+    if not stateful:
+        return NoConnection
+    if not served:
+        return UnsupportedRevision
+    spoken = stateful[-1] if stateful[-1] in served else served[-1]
+    return spoken if spoken in stateful else UnsupportedRevision
+
+
+@pytest.mark.parametrize("count", range(1, 6))
+def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
+    @bounded(60)
+    async def meet() -> None:
+        for theirs in itertools.chain.from_iterable(itertools.combinations(REVISIONS, size) for size in range(1, 6)):
+            for ours in itertools.combinations(REVISIONS, count):
+                outcome = expected(ours, theirs)
+                clients = [CLIENTS[REVISIONS.index(revision)] for revision in ours]
+                if isinstance(outcome, type):
+                    with pytest.raises(outcome) as caught:
+                        async with memory(clients, *map(server, theirs)):
+                            pass
+                    assert type(caught.value) is outcome, (ours, theirs)
+                    assert "\n" not in str(caught.value)
+                    continue
+                async with memory(clients, *map(server, theirs)) as (client, sent):
+                    assert client.revision == outcome, (ours, theirs)
+                    await works(client)
+                probes = ["server/discover"] if STATELESS in ours else []
+                hands = [] if outcome == STATELESS else ["initialize", "notifications/initialized"]
+                assert sent.methods() == [*probes, *hands, "tools/list", "tools/call"]
+
+    meet()
+
+
+@bounded()
+async def test_all_bindings_that_are_installed_are_used_by_default() -> None:
+    assert [kind.revision for kind in connecting.installed()] == REVISIONS
+    for revision in REVISIONS:
+        async with ends() as (left, right), running(serve(right, server(revision))), connect(left) as client:
+            assert client.revision == revision
+            await works(client)
+
+
+@bounded()
+async def test_clients_may_be_objects_and_keep_their_options() -> None:
+    old, new = CLIENTS[3](), CLIENTS[4]()
+    old.options = Options(timeout=7)
+    async with memory([old, new], server("2025-11-25")) as (client, _):
+        assert client is old
+        assert client.options.timeout == 7
+
+
+@bounded()
+async def test_clients_of_one_revision_are_refused() -> None:
+    async with ends() as (left, _):
+        for clients in ([CLIENTS[4], CLIENTS[4]], [CLIENTS[0], CLIENTS[0]()]):
+            with pytest.raises(ValueError, match="one for each revision"):
+                async with connect(left, *clients):
+                    pass
+
+
+@bounded()
+async def test_errors_in_the_block_come_out_as_they_are() -> None:
+    cause = KeyError("cause")
+    with pytest.raises(LookupError, match="mine") as caught:
+        async with memory(CLIENTS, server(STATELESS)):
+            raise LookupError("mine") from cause
+    assert caught.value.__cause__ is cause
+    with anyio.CancelScope() as scope:
+        async with memory(CLIENTS, server("2025-06-18")):
+            scope.cancel()
+            await anyio.sleep(1)
+    assert scope.cancelled_caught
+
+
+# --- servers that are played by hand --------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def played(
+    play: Callable[[Raw], Awaitable[None]], clients: Sequence[Any] = CLIENTS, *, patience: float = 5.0
+) -> AsyncGenerator[tuple[Any, Recording]]:
+    """Connects to a server that does what a function says."""
+    async with ends() as (left, right):
+        ours = Recording(left, *[kind.revision for kind in clients])
+        async with running(_quietly(play, Raw(right))), connect(ours, *clients, patience=patience) as client:
+            yield client, ours
+    ours.check()
+
+
+async def _quietly(play: Callable[[Raw], Awaitable[None]], raw: Raw) -> None:
+    """Plays until the other side has closed."""
+    try:
+        await play(raw)
+    except AssertionError as error:
+        if "closed the connection" not in str(error):
+            raise
+    except ConnectionClosed:
+        pass
+
+
+def discovered(*revisions: str, **more: Any) -> dict[str, Any]:
+    """A result of `server/discover`."""
+    hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    return {"supportedVersions": list(revisions), "capabilities": {"tools": {}}, **hints, **more}
+
+
+def initialized(revision: str) -> dict[str, Any]:
+    """A result of `initialize`."""
+    return {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "0"}}
+
+
+def unsupported(id_: object, *revisions: object) -> dict[str, Any]:
+    """The error of a stateless server that does not speak a revision."""
+    return failing(id_, -32022, {"supported": list(revisions), "requested": "x"})
+
+
+def failing(id_: object, code: int, data: object = None) -> dict[str, Any]:
+    """An error with data."""
+    refused = refusal(id_, code)
+    refused["error"]["data"] = data
+    return refused
+
+
+async def finish(raw: Raw, revision: str, *before: object) -> None:
+    """Takes the handshake in a revision and answers one call."""
+    asked = await raw.receive()
+    assert asked["method"] == "initialize", asked
+    await raw.send(*before, answer(asked["id"], initialized(revision)))
+    assert (await raw.receive())["method"] == "notifications/initialized"
+    asked = await raw.receive()
+    while "id" not in asked:
+        asked = await raw.receive()
+    await raw.send(answer(asked["id"], {"tools": []}))
+
+
+STRANGE: list[Any] = [
+    *[lambda id_, code=code: refusal(id_, code) for code in (-32601, -32602, -32600, -32000, -32023, -32019, 0, 400)],
+    lambda id_: failing(id_, -32000, {"supported": [STATELESS]}),
+    lambda id_: answer(id_, {}),
+    lambda id_: answer(id_, {"tools": []}),
+    lambda id_: answer(id_, {"supportedVersions": "2026-07-28", "capabilities": {}}),
+    lambda id_: answer(id_, []),
+    lambda id_: answer(id_, None),
+    lambda id_: {"jsonrpc": "2.0", "id": id_, "error": {}},
+    lambda id_: {"jsonrpc": "2.0", "id": id_, "error": "unknown method"},
+    lambda id_: {"jsonrpc": "2.0", "id": id_, "error": {"code": "-32022", "message": 1}},
+]
+
+
+@pytest.mark.parametrize("odd", STRANGE)
+def test_whatever_else_answers_the_probe_means_a_handshake(odd: Callable[[object], Any]) -> None:
+    @bounded()
+    async def talk() -> None:
+        async def play(raw: Raw) -> None:
+            asked = await raw.receive()
+            assert asked["method"] == "server/discover"
+            assert set(asked["params"]["_meta"]) == {
+                f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities")
+            }
+            await raw.send(odd(asked["id"]))
+            await finish(raw, "2025-03-26")
+
+        async with played(play) as (client, sent):
+            assert client.revision == "2025-03-26"
+            assert await client.list_tools()
+            assert sent.methods() == ["server/discover", "initialize", "notifications/initialized", "tools/list"]
+            assert sent.params("initialize")[0]["protocolVersion"] == "2025-11-25"
+
+    talk()
+
+
+@given(st.integers(-33000, 1000).filter(lambda code: code not in (-32020, -32021, -32022)))
+@settings(max_examples=40, deadline=None)
+def test_no_other_code_keeps_from_the_handshake(code: int) -> None:
+    @bounded()
+    async def talk() -> None:
+        async def play(raw: Raw) -> None:
+            asked = await raw.receive()
+            await raw.send(failing(asked["id"], code, {"supported": ["2026-07-28"]}))
+            await finish(raw, "2025-11-25")
+
+        async with played(play) as (client, _):
+            await client.list_tools()
+            assert client.revision == "2025-11-25"
+
+    talk()
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda id_: refusal(id_, -32020),
+        lambda id_: failing(id_, -32021, {"requiredCapabilities": {"roots": {}}}),
+        lambda id_: refusal(id_, -32022),
+        lambda id_: failing(id_, -32022, {"supported": "2026-07-28"}),
+        lambda id_: unsupported(id_),
+    ],
+)
+def test_a_stateless_server_that_objects_gets_no_handshake(refused: Callable[[object], Any]) -> None:
+    @bounded()
+    async def talk() -> None:
+        said: list[Any] = []
+
+        async def play(raw: Raw) -> None:
+            said.append(await raw.receive())
+            await raw.send(refused(said[0]["id"]))
+
+        with pytest.raises(ProtocolError) as caught:
+            async with played(play):
+                pass
+        assert caught.value.code in (-32020, -32021, -32022)
+        assert [asked["method"] for asked in said] == ["server/discover"]
+
+    talk()
+
+
+@bounded()
+async def test_no_revision_in_common() -> None:
+    for said in (lambda id_: unsupported(id_, "2099-01-01", "2098-01-01"), lambda id_: answer(id_, discovered("x"))):
+
+        async def play(raw: Raw, said: Any = said) -> None:
+            await raw.send(said((await raw.receive())["id"]))
+
+        with pytest.raises(UnsupportedRevision) as caught:
+            async with played(play):
+                pass
+        assert caught.value.revisions in (("2099-01-01", "2098-01-01"), ("x",))
+        assert "this client 2026-07-28 or 2025-11-25 or" in str(caught.value)
+
+
+@pytest.mark.parametrize("probe", ["error", "result"])
+def test_a_stateless_server_that_lists_only_stateful_revisions(probe: str) -> None:
+    """It is taken at its word: a handshake, in the best of those."""
+
+    @bounded()
+    async def talk() -> None:
+        listed = ("2099-01-01", "2025-03-26", "2025-06-18")
+
+        async def play(raw: Raw) -> None:
+            asked = await raw.receive()
+            said = unsupported(asked["id"], *listed) if probe == "error" else answer(asked["id"], discovered(*listed))
+            await raw.send(said)
+            await finish(raw, "2025-06-18")
+
+        async with played(play) as (client, sent):
+            await client.list_tools()
+            assert client.revision == "2025-06-18"
+            assert sent.params("initialize")[0]["protocolVersion"] == "2025-06-18"
+
+    talk()
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A client of a later stateless revision, with the words of the one that is known."""
+    package = ModuleType("later_bindings")
+    known: Any = bindings(STATELESS)
+    package.REVISION = "2027-01-01"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "later_bindings", package)
+    for name in ("types", "methods", "dispatcher", "server", "client"):
+        monkeypatch.setitem(sys.modules, f"later_bindings.{name}", getattr(known, name, None) or known)
+
+    class Later(known.Client):  # type: ignore[misc]
+        bindings = "later_bindings"
+        revision = "2027-01-01"
+
+    return Later
+
+
+@pytest.mark.parametrize("probe", ["error", "result"])
+def test_the_best_of_several_stateless_revisions(later: Any, probe: str) -> None:
+    @bounded()
+    async def talk() -> None:
+        async def play(raw: Raw) -> None:
+            asked = await raw.receive()
+            assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2027-01-01"
+            listed = ("2025-11-25", STATELESS, "2099-01-01")
+            await raw.send(
+                unsupported(asked["id"], *listed) if probe == "error" else answer(asked["id"], discovered(*listed))
+            )
+            asked = await raw.receive()
+            assert asked["method"] == "server/discover"
+            assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == STATELESS
+            await raw.send(answer(asked["id"], discovered(*listed, instructions="be kind")))
+            asked = await raw.receive()
+            assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == STATELESS
+            hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            await raw.send(answer(asked["id"], {"tools": [], **hints}))
+
+        async with ends() as (left, right), running(play(Raw(right))), connect(left, later, *CLIENTS) as client:
+            await client.list_tools()
+            assert (client.revision, client.instructions) == (STATELESS, "be kind")
+
+    talk()
+
+
+@bounded()
+async def test_one_handshake_whatever_the_server_chooses() -> None:
+    async def play(raw: Raw) -> None:
+        await raw.send(refusal((await raw.receive())["id"], -32601))
+        await finish(raw, "2024-11-05")
+
+    async with played(play) as (client, sent):
+        await client.list_tools()
+        assert isinstance(client, bindings("2024-11-05").Client)
+        assert isinstance(client.server_info, bindings("2024-11-05").types.Implementation)
+        assert sent.methods().count("initialize") == 1
+
+
+@bounded()
+async def test_a_handshake_in_a_revision_that_nobody_speaks() -> None:
+    for chosen in ("2023-01-01", STATELESS, "", 7, None):
+
+        async def play(raw: Raw, chosen: Any = chosen) -> None:
+            await raw.send(refusal((await raw.receive())["id"], -32601))
+            await raw.send(answer((await raw.receive())["id"], {**initialized("x"), "protocolVersion": chosen}))
+
+        with pytest.raises((UnsupportedRevision, NoConnection)) as caught:
+            async with played(play):
+                pass
+        assert isinstance(caught.value, UnsupportedRevision) == isinstance(chosen, str)
+        assert "\n" not in str(caught.value)
+
+
+@bounded()
+async def test_a_handshake_that_is_refused_with_the_revisions_that_are_spoken() -> None:
+    async def old(raw: Raw) -> None:
+        await raw.send(refusal((await raw.receive())["id"], -32601))
+        asked = await raw.receive()
+        assert asked["params"]["protocolVersion"] == "2025-11-25"
+        refused = failing(asked["id"], -32602, {"supported": ["2024-11-05", "2025-03-26"], "requested": "2025-11-25"})
+        await raw.send(refused)
+        await finish(raw, "2025-03-26")
+
+    async with played(old) as (client, sent):
+        await client.list_tools()
+        assert client.revision == "2025-03-26"
+        assert sent.params("initialize")[1]["protocolVersion"] == "2025-03-26"
+
+    async def stubborn(raw: Raw) -> None:
+        await raw.send(refusal((await raw.receive())["id"], -32601))
+        for _ in range(2):
+            refused = failing((await raw.receive())["id"], -32602, {"supported": ["2025-03-26", "2025-11-25"]})
+            await raw.send(refused)
+
+    with pytest.raises(NoConnection, match=r"initialize: no .*; initialize: no "):
+        async with played(stubborn):
+            pass
+
+    async def new(raw: Raw) -> None:
+        await raw.send(failing((await raw.receive())["id"], -32601, {"supported": [STATELESS]}))
+
+    with pytest.raises(UnsupportedRevision) as caught:
+        async with played(new, CLIENTS[:4]):
+            pass
+    assert caught.value.revisions == (STATELESS,)
+
+
+# --- silence, and answers that come late ----------------------------------------------------------------------
+
+
+@bounded()
+async def test_silence_means_a_handshake_and_late_answers_do_no_harm() -> None:
+    for late in (lambda id_: refusal(id_, -32601), lambda id_: answer(id_, discovered(STATELESS)), lambda id_: None):
+        probe: list[Any] = []
+
+        async def play(raw: Raw, late: Any = late, probe: list[Any] = probe) -> None:
+            probe.append(await raw.receive())
+            asked = await raw.receive()
+            assert asked["method"] == "initialize"
+            await raw.send(answer(asked["id"], initialized("2025-06-18")))
+            assert (await raw.receive())["method"] == "notifications/initialized"
+            said = late(probe[0]["id"])
+            await raw.send(*([said] if said else []), notification("notifications/tools/list_changed"))
+            asked = await raw.receive()
+            while "id" not in asked:  # that the probe is taken back
+                assert asked["method"] == "notifications/cancelled"
+                asked = await raw.receive()
+            await raw.send(answer(asked["id"], {"tools": []}))
+
+        async with played(play, patience=0.05) as (client, _):
+            assert client.revision == "2025-06-18"
+            assert (await client.list_tools()).tools == []
+
+
+@bounded()
+async def test_a_late_answer_counts_when_the_handshake_fails() -> None:
+    async def play(raw: Raw) -> None:
+        probe, asked = await raw.receive(), await raw.receive()
+        assert asked["method"] == "initialize"
+        await raw.send(refusal(asked["id"], -32601))
+        await anyio.sleep(0.02)
+        await raw.send(answer(probe["id"], discovered(STATELESS)))
+        asked = await raw.receive()
+        assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == STATELESS
+        await raw.send(
+            answer(asked["id"], {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+        )
+
+    async with played(play, patience=0.1) as (client, sent):
+        await client.list_tools()
+        assert client.revision == STATELESS
+        assert sent.methods() == ["server/discover", "initialize", "tools/list"]
+
+
+@bounded()
+async def test_an_answer_that_crosses_with_the_handshake_changes_nothing() -> None:
+    async def play(raw: Raw) -> None:
+        probe = await raw.receive()
+        await finish(raw, "2025-11-25", answer(probe["id"], discovered(STATELESS)))
+
+    async with played(play, patience=0.05) as (client, _):
+        await client.list_tools()
+        assert client.revision == "2025-11-25"
+
+
+@bounded()
+async def test_a_server_that_never_says_anything() -> None:
+    kinds = [CLIENTS[3](), CLIENTS[4]()]
+    for client in kinds:
+        client.options = Options(timeout=0.05)
+
+    async def play(raw: Raw) -> None:
+        while True:
+            await raw.receive()
+
+    with pytest.raises(NoConnection) as caught:
+        async with played(play, kinds):
+            pass
+    assert (
+        str(caught.value) == "server/discover: no answer within 0.05 s; initialize: initialize was not answered in time"
+    )
+    assert [type(error) for _, error in caught.value.failures] == [RequestTimeout, RequestTimeout]
+
+
+@bounded()
+async def test_a_server_that_is_gone_at_once() -> None:
+    async def play(raw: Raw) -> None:
+        await raw.close()
+
+    with pytest.raises(ConnectionClosed, match="closed"):
+        async with played(play):
+            pass
+    with pytest.raises(ConnectionClosed) as caught:
+        async with played(play, CLIENTS[3:4]):
+            pass
+    assert type(caught.value) is ConnectionClosed  # one thing was tried, and this is what came of it
+
+
+@bounded()
+async def test_a_server_that_speaks_before_it_is_asked() -> None:
+    heard: list[Any] = []
+
+    class Curious(bindings("2025-11-25").Client):  # type: ignore[misc]
+        async def on_logging_message(self, params: Any, ctx: Any) -> None:
+            heard.append(params.data)
+
+    async def play(raw: Raw) -> None:
+        log = notification("notifications/message", {"level": "info", "data": "hello"})
+        await raw.send(log, b"Welcome!", request("early", "ping"), request("roots", "roots/list"))
+        probe = await raw.receive()
+        said = [await raw.receive() for _ in range(3)]
+        assert [one.get("id") for one in said] == [None, "early", "roots"]
+        await raw.send(refusal(probe["id"], -32602))
+        await finish(raw, "2025-11-25", log, request("middle", "ping"))
+
+    async def patiently(raw: Raw) -> None:
+        await play(_Patient(raw))
+
+    async with played(patiently, [Curious, CLIENTS[4]]) as (client, _):
+        await client.list_tools()
+    assert heard == ["hello"]  # the other time it was for the client of the revision that was asked for
+
+
+class _Patient(Raw):
+    """Leaves out answers to pings while it waits for requests."""
+
+    def __init__(self, raw: Raw) -> None:
+        self._raw = raw
+
+    async def send(self, *messages: object) -> None:
+        await self._raw.send(*messages)
+
+    async def receive(self) -> Any:
+        message = await self._raw.receive()
+        while message.get("id") == "middle":
+            assert message["result"] == {}
+            message = await self._raw.receive()
+        return message
+
+
+# --- commands -------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import json, sys
+kind, starts = sys.argv[1:]
+if kind == "varies":
+    kind = open(sys.argv[0] + ".kind").read()
+with open(starts, "a") as file:
+    file.write("start\\n")
+
+def say(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, id_ = asked.get("method"), asked.get("id")
+    if method is None:
+        continue
+    with open(starts, "a") as file:
+        file.write(method + "\\n")
+    if kind == "exits" and method not in ("initialize", "notifications/initialized", "tools/list"):
+        sys.exit("expected initialize")
+    if kind == "hopeless":
+        sys.exit(3)
+    if kind == "chatty":
+        print("Welcome to the server!", flush=True)
+    if kind == "modern" and method == "initialize":
+        say({"id": id_, "error": {"code": -32601, "message": "no such thing"}})
+    elif kind == "modern" and method == "server/discover":
+        say({"id": id_, "result": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                                   "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}})
+    elif method == "initialize":
+        say({"id": id_, "result": {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                                   "serverInfo": {"name": kind, "version": "1"}}})
+    elif method == "tools/list":
+        say({"id": id_, "result": {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}})
+    elif id_ is not None and kind != "silent":
+        say({"id": id_, "error": {"code": -32602, "message": "not initialized"}})
+"""
+
+
+class Command:
+    """A command whose every start and message is written down."""
+
+    def __init__(self, folder: Path) -> None:
+        self.script = folder / "odd_server.py"
+        self.script.write_text(SCRIPT, "utf-8")
+        self.notes = folder / "notes"
+
+    def words(self, kind: str) -> list[str]:
+        return [sys.executable, str(self.script), kind, str(self.notes)]
+
+    def noted(self) -> list[str]:
+        """What happened since the last time."""
+        found = self.notes.read_text().split()
+        self.notes.write_text("")
+        return found
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    return Command(tmp_path)
+
+
+HANDSHAKE = ["initialize", "notifications/initialized", "tools/list"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "chatty"])
+def test_a_command_is_probed_once_and_started_once(command: Command, kind: str) -> None:
+    @bounded()
+    async def run() -> None:
+        for probes in (["server/discover"], [], []):
+            async with connect(command.words(kind), *CLIENTS) as client:
+                await client.list_tools()
+            assert command.noted() == ["start", *probes, *HANDSHAKE]
+        forget()
+        async with connect(shlex.join(command.words(kind)), *CLIENTS) as client:
+            await client.list_tools()
+        assert command.noted() == ["start", "server/discover", *HANDSHAKE]
+
+    run()
+
+
+@bounded()
+async def test_a_silent_command_costs_its_silence_once(command: Command) -> None:
+    for probes in (["server/discover"], []):
+        async with connect(command.words("silent"), *CLIENTS, patience=0.3) as client:
+            await client.list_tools()
+        assert [note for note in command.noted() if note != "notifications/cancelled"] == ["start", *probes, *HANDSHAKE]
+
+
+@bounded()
+async def test_a_command_that_ends_at_the_probe_is_started_again_without_it(command: Command) -> None:
+    for notes in (["start", "server/discover", "start", *HANDSHAKE], ["start", *HANDSHAKE]):
+        async with connect(command.words("exits"), *CLIENTS, stderr=subprocess.DEVNULL) as client:
+            await client.list_tools()
+            assert client.revision == "2025-11-25"
+        assert command.noted() == notes
+
+
+@bounded()
+async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
+    with pytest.raises(NoConnection) as caught:
+        async with connect(command.words("hopeless"), *CLIENTS):
+            pass
+    assert command.noted() == ["start", "server/discover", "start", "initialize"]
+    gone = "the other side closed the connection"
+    assert str(caught.value) == f"server/discover: {gone}; initialize: {gone}"
+    with pytest.raises(ConnectionClosed, match=r"^no-such-program cannot be started: No such file or directory$"):
+        async with connect("no-such-program --fast", *CLIENTS):
+            pass
+
+
+@bounded()
+async def test_what_is_remembered_is_asked_again_when_it_fails(command: Command) -> None:
+    """The server behind a command that was old is replaced by one that is new."""
+    kind = command.script.with_name("odd_server.py.kind")
+    kind.write_text("plain")
+    for _ in range(2):
+        async with connect(command.words("varies"), *CLIENTS) as client:
+            assert client.revision == "2025-11-25"
+            await client.list_tools()
+    assert command.noted() == ["start", "server/discover", *HANDSHAKE, "start", *HANDSHAKE]
+    kind.write_text("modern")
+    for notes in (["initialize", "server/discover"], ["server/discover"]):
+        async with connect(command.words("varies"), *CLIENTS) as client:
+            assert client.revision == STATELESS
+            await client.list_tools()
+        assert command.noted() == ["start", *notes, "tools/list"]
+
+
+@bounded()
+async def test_a_server_that_failed_is_asked_like_a_new_one(command: Command) -> None:
+    kind = command.script.with_name("odd_server.py.kind")
+    for name in ("plain", "hopeless", "plain"):
+        kind.write_text(name)
+        try:
+            async with connect(command.words("varies"), *CLIENTS) as client:
+                await client.list_tools()
+        except ConnectionClosed:
+            assert name == "hopeless"
+            command.noted()
+        else:
+            assert command.noted() == ["start", "server/discover", *HANDSHAKE]
+
+
+@bounded()
+async def test_what_only_one_era_was_asked_is_not_remembered_of_the_server(command: Command) -> None:
+    async with connect([*ECHO, *REVISIONS], *CLIENTS[:4]) as client:
+        assert client.revision == "2025-11-25"
+    async with connect([*ECHO, *REVISIONS], *CLIENTS) as client:
+        assert client.revision == STATELESS
+
+
+@bounded()
+async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    monkeypatch.setattr(connecting, "_MOST_REMEMBERED", 2)
+    for number in range(3):
+        async with connect(
+            {"command": command.words("")[0], "args": command.words("plain")[1:], "cwd": "/" * (number + 1)}
+        ):
+            pass
+    assert len(connecting._remembered) == 2
+
+
+@bounded(30)
+async def test_our_servers_over_stdio() -> None:
+    for revisions, spoken in ((["2024-11-05"], "2024-11-05"), ([STATELESS], STATELESS), (REVISIONS, STATELESS)):
+        async with connect({"command": ECHO[0], "args": [*ECHO[1:], *revisions]}, *CLIENTS) as client:
+            assert client.revision == spoken
+            assert (await client.call_tool("echo", {"text": "hi"})).content[0].text == "hi"
+
+
+@bounded()
+async def test_a_client_alone_takes_the_same_targets_and_asks_nothing_else(command: Command) -> None:
+    kind = CLIENTS[3]
+    for target in (
+        shlex.join(command.words("plain")),
+        command.words("plain"),
+        {"command": command.words("")[0], "args": command.words("plain")[1:]},
+        entry("x", {"command": command.words("")[0], "args": command.words("plain")[1:]}),
+    ):
+        async with kind.connect(target) as client:
+            await client.list_tools()
+        assert command.noted() == ["start", *HANDSHAKE]
+    with pytest.raises(NoConnection, match=r"^server/discover: not initialized \(-32602\)$"):
+        async with CLIENTS[4].connect(command.words("plain")):
+            pass
+    assert command.noted() == ["start", "server/discover"]
+
+
+NOTHING: list[tuple[Any, str]] = [
+    ("", "the command is empty"),
+    ("it's", "not a command: it's: No closing quotation"),
+    ({}, 'it needs either "command" or "url"'),
+    ({"url": "ftp://x"}, '"url" must begin with'),
+    ({"url": "http://x", "type": "websocket"}, '"type" of a URL must be one of http, streamable-http, sse'),
+]
+
+
+@pytest.mark.parametrize(("target", "message"), NOTHING)
+def test_nothing_to_connect_to(target: Any, message: str) -> None:
+    @bounded()
+    async def run() -> None:
+        with pytest.raises(ValueError, match=message) as caught:
+            async with connect(target, *CLIENTS):
+                pass
+        assert "\n" not in str(caught.value)
+
+    run()
+
+
+@bounded()
+async def test_headers_are_for_urls() -> None:
+    for target in ("x y", ["x"], {"command": "x"}):
+        with pytest.raises(ValueError, match="headers can only be sent to a URL"):
+            async with connect(target, *CLIENTS, headers={"a": "b"}):
+                pass
+
+
+# --- URLs -----------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def listening(app: Any) -> AsyncGenerator[tuple[str, list[tuple[str, str]]]]:
+    """Serves an ASGI application; gives its origin, and what was asked of it: the method of HTTP, and that of MCP."""
+    heard: list[tuple[str, str]] = []
+
+    async def record(scope: Any, receive: Any, send: Any) -> None:
+        parts = [await receive()]
+        while parts[-1].get("more_body"):
+            parts.append(await receive())
+        body = b"".join(part.get("body", b"") for part in parts)
+        posted = scope["method"] == "POST"
+        heard.append((scope["method"], json.loads(body).get("method", "answer") if posted else scope["path"]))
+
+        async def listen() -> Any:
+            return parts.pop(0) if parts else await receive()
+
+        await app(scope, listen, send)
+
+    stop, ready = anyio.Event(), anyio.Event()
+    running_server = Server(uvicorn.Config(record, "127.0.0.1", 0, log_config=None, lifespan="off", access_log=False))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(running_server.run_until, stop, ready)
+        await ready.wait()
+        try:
+            yield f"http://127.0.0.1:{running_server.servers[0].sockets[0].getsockname()[1]}", heard
+        finally:
+            stop.set()
+
+
+def posted(heard: list[tuple[str, str]]) -> list[str]:
+    """The methods of what was posted."""
+    return [name for method, name in heard if method == "POST"]
+
+
+@pytest.mark.parametrize("revision", [*STATEFUL[1:], STATELESS, "both"])
+def test_our_servers_over_http(revision: str) -> None:
+    @bounded()
+    async def run() -> None:
+        revisions = REVISIONS if revision == "both" else [revision]
+        spoken = STATELESS if revision == "both" else revision
+        app = HttpApp(*map(server, revisions))
+        async with app.lifespan(), listening(app) as (url, heard):
+            for again in (False, True):
+                async with connect(f"{url}/mcp", *CLIENTS) as client:
+                    assert client.revision == spoken
+                    await works(client)
+                hands = [] if spoken == STATELESS else ["initialize", "notifications/initialized"]
+                probes = [] if again and spoken != STATELESS else ["server/discover"]
+                assert posted(heard) == [*probes, *hands, "tools/list", "tools/call"]
+                heard.clear()
+
+    run()
+
+
+@bounded()
+async def test_one_revision_over_http() -> None:
+    app = HttpApp(*map(server, REVISIONS))
+    async with app.lifespan(), listening(app) as (url, heard):
+        for kind in CLIENTS[1:]:
+            async with kind.connect(f"{url}/mcp") as client:
+                await works(client)
+            assert ("server/discover" in posted(heard)) == (kind.revision == STATELESS)
+            assert ("initialize" in posted(heard)) == (kind.revision != STATELESS)
+            heard.clear()
+
+
+def sse_server(revision: str) -> Any:
+    """An application of HTTP+SSE alone, as in 2024-11-05."""
+    from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+
+    return sse_app(server(revision))
+
+
+@bounded()
+async def test_a_server_of_http_with_sse() -> None:
+    async with listening(sse_server("2024-11-05")) as (url, heard):
+        for again in (False, True):
+            async with connect(f"{url}/sse?token=x", *CLIENTS) as client:
+                assert client.revision == "2024-11-05"
+                await works(client)
+            tried = [] if again else [("POST", "server/discover"), ("POST", "initialize")]
+            assert heard[: len(tried) + 2] == [*tried, ("GET", "/sse"), ("POST", "initialize")]
+            heard.clear()
+        async with connect({"url": f"{url}/sse", "type": "sse"}, *CLIENTS) as client:
+            await works(client)
+        async with CLIENTS[0].connect(f"{url}/sse") as client:
+            await works(client)
+
+
+@bounded()
+async def test_a_server_that_moves_from_sse_to_streams() -> None:
+    old, new = sse_server("2024-11-05"), HttpApp(server(STATELESS), path="/sse")
+    apps = [old]
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await apps[-1](scope, receive, send)
+
+    async with listening(app) as (url, heard):
+        async with connect(f"{url}/sse", *CLIENTS) as client:
+            assert client.revision == "2024-11-05"
+        apps.append(new)
+        heard.clear()
+        async with connect(f"{url}/sse", *CLIENTS) as client:
+            assert client.revision == STATELESS
+        assert heard == [("GET", "/sse"), ("POST", "server/discover")]
+
+
+PAGE = b"<!doctype html>\n<title>Not here</title>"
+
+
+@bounded()
+async def test_a_url_where_there_is_nothing() -> None:
+    async def play(heard: Heard) -> None:
+        await heard.end(404, PAGE, "text/html")
+
+    async with serving(play) as script:
+        with pytest.raises(NoConnection) as caught:
+            async with connect(f"{script.url}?key=secret", *CLIENTS):
+                pass
+    refused = f"{script.url} answered 404 Not Found"
+    assert str(caught.value) == f"server/discover: {refused}; initialize: {refused}; GET: {refused}"
+    assert script.names == ["server/discover", "initialize", "GET"]
+    assert "mcp-protocol-version" not in script.called("initialize")[0].headers
+    assert script.called("server/discover")[0].headers["mcp-protocol-version"] == STATELESS
+    assert script.called("server/discover")[0].headers["mcp-method"] == "server/discover"
+
+
+@bounded()
+async def test_what_a_status_means() -> None:
+    """400, 404 and 405 may be a server of HTTP+SSE; what else refuses the handshake is the end of it."""
+    for status, names in (
+        (400, ["server/discover", "initialize", "GET"]),
+        (405, ["server/discover", "initialize", "GET"]),
+        (401, ["server/discover", "initialize"]),
+        (403, ["server/discover", "initialize"]),
+        (500, ["server/discover", "initialize"]),
+    ):
+
+        async def play(heard: Heard, status: int = status) -> None:
+            await heard.end(status, b"no", "text/plain")
+
+        async with serving(play) as script:
+            with pytest.raises(NoConnection) as caught:
+                async with connect(script.url, *CLIENTS):
+                    pass
+            assert script.names == names
+            assert isinstance(caught.value.failures[0][1], Refused)
+            assert str(status) in str(caught.value)
+    with pytest.raises(ConnectionClosed, match=r"no answer from http://127\.0\.0\.1:9/mcp"):
+        async with connect("http://127.0.0.1:9/mcp", *CLIENTS):
+            pass
+
+
+@pytest.mark.parametrize("status", [200, 400, 404])
+def test_a_stateless_server_that_objects_over_http(status: int) -> None:
+    @bounded()
+    async def run() -> None:
+        cases: list[tuple[Any, type[Exception]]] = [
+            (lambda id_: refusal(id_, -32020), ProtocolError),
+            (lambda id_: unsupported(id_, "2099-01-01"), UnsupportedRevision),
+            (lambda id_: unsupported(None, "2099-01-01"), UnsupportedRevision),
+        ]
+        for said, kind in cases:
+
+            async def play(heard: Heard, said: Any = said) -> None:
+                await heard.json(said(heard.id), status)
+
+            async with serving(play) as script:
+                if status == 200 and said(1).get("id") is None:
+                    continue  # an error that answers nothing, in a response that is fine
+                with pytest.raises(kind):
+                    async with connect(script.url, *CLIENTS):
+                        pass
+                assert script.names == ["server/discover"]
+
+    run()
+
+
+@bounded()
+async def test_older_servers_object_in_many_ways_over_http() -> None:
+    async def handshake(heard: Heard) -> None:
+        if heard.name == "initialize":
+            assert "mcp-protocol-version" not in heard.headers
+            await heard.result(initialized("2025-06-18"), mcp_session_id="s-1")
+        elif heard.name == "tools/list":
+            assert heard.headers["mcp-protocol-version"] == "2025-06-18"
+            assert heard.headers["mcp-session-id"] == "s-1"
+            await heard.result({"tools": []})
+        else:
+            await heard.end(202 if heard.method == "POST" else 405)
+
+    async def no_session(heard: Heard) -> None:
+        await heard.json({"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "no id"}}, 400)
+
+    async def no_method(heard: Heard) -> None:
+        await heard.json(refusal(heard.id, -32601), 200)
+
+    async def page(heard: Heard) -> None:
+        await heard.end(400, PAGE, "text/html")
+
+    async def empty(heard: Heard) -> None:
+        await heard.end(400)
+
+    async def broken(heard: Heard) -> None:
+        await heard.end(500, b"oops", "text/plain")
+
+    async def taken(heard: Heard) -> None:
+        await heard.end(202)
+
+    async def silent(heard: Heard) -> None:
+        await heard.until_gone()
+
+    for odd in (no_session, no_method, page, empty, broken, taken, silent):
+        forget()
+
+        async def play(heard: Heard, odd: Any = odd) -> None:
+            await (odd if heard.name == "server/discover" else handshake)(heard)
+
+        async with serving(play) as script:
+            async with connect(script.url, *CLIENTS, patience=0.2) as client:
+                assert client.revision == "2025-06-18", odd.__name__
+                assert (await client.list_tools()).tools == []
+                if odd is silent:  # it is hung up on, without a message
+                    await until(lambda: script.called("server/discover")[0].gone_at)
+            assert [name for name in script.names if name not in ("GET", "DELETE")] == [
+                "server/discover",
+                "initialize",
+                "notifications/initialized",
+                "tools/list",
+            ]
+
+
+@bounded()
+async def test_headers_go_everywhere() -> None:
+    async def play(heard: Heard) -> None:
+        await heard.end(404)
+
+    async with serving(play) as script:
+        there = {"url": script.url, "headers": {"Authorization": "Bearer a", "X-One": "1"}}
+        with pytest.raises(NoConnection):
+            async with connect(there, *CLIENTS, headers={"X-Two": "2"}):
+                pass
+        assert len(script.heard) == 3
+        for heard in script.heard:
+            assert [heard.headers.get(name) for name in ("authorization", "x-one", "x-two")] == ["Bearer a", "1", "2"]
+
+
+# --- who uses it ----------------------------------------------------------------------------------------------
+
+
+@bounded(30)
+async def test_a_host_with_servers_of_every_kind(command: Command) -> None:
+    app = HttpApp(server(STATELESS))
+    async with (
+        app.lifespan(),
+        listening(app) as (url, _),
+        listening(HttpApp(server(STATELESS), path="/other")) as (other, _),
+        listening(sse_server("2024-11-05")) as (sse, _),
+    ):
+        servers = {
+            "old": {"command": ECHO[0], "args": [*ECHO[1:], "2025-03-26"]},
+            "new": {"command": ECHO[0], "args": [*ECHO[1:], STATELESS]},
+            "http": {"url": f"{url}/mcp", "type": "http"},
+            "sse": {"url": f"{sse}/sse"},
+            "wrong": {"url": f"{sse}/sse", "type": "streamable-http"},
+            "nothing": {"url": f"{other}/mcp"},
+        }
+        host: Host[Any] = Host(servers, CLIENTS)
+        async with host:
+            assert {name: client.revision for name, client in host.clients.items()} == {
+                "old": "2025-03-26",
+                "new": STATELESS,
+                "http": STATELESS,
+                "sse": "2024-11-05",
+            }
+            assert [offer.server for offer in await host.tools()] == ["old", "new", "http", "sse"]
+            for name in host.clients:
+                result = await host.call_tool("echo", {"text": name}, server=name)
+                assert result.content[0].text == name
+            assert {name: type(error) for name, error in host.failures.items()} == {
+                "wrong": NoConnection,
+                "nothing": NoConnection,
+            }
+
+
+def test_a_bad_transport_in_a_configuration() -> None:
+    with pytest.raises(BadConfig, match=r"server 'x': \"type\" of a URL must be one of http, streamable-http, sse"):
+        Host({"x": {"url": "http://x", "type": "carrier pigeon"}}, CLIENTS)
+
+
+def called(*arguments: str) -> tuple[int, str, str]:
+    """What `mcp-bindgen call` does."""
+    done = inside("call", *arguments)
+    return done.returncode, done.stdout, done.stderr
+
+
+ECHOED = ("tools/call", "echo", '{"text": "hi"}')
+
+
+@pytest.mark.parametrize("revisions", [[STATELESS], ["2024-11-05"], ["2025-11-25", STATELESS]])
+def test_call_speaks_to_commands_of_either_era(revisions: list[str]) -> None:
+    line = shlex.join([*ECHO, *revisions])
+    assert called(line, *ECHOED) == (0, "hi\n", "")
+    code, listed, _ = called(line)
+    assert (code, "echo" in listed) == (0, True)
+    if STATELESS in revisions:
+        assert json.loads(called(line, "server/discover", "--json")[1])["supportedVersions"][0] == STATELESS
+        assert called(line, *ECHOED, "--revision", STATELESS)[:2] == (0, "hi\n")
+    if len(revisions) == 2:
+        assert called(line, "ping") == (0, "{}\n", "")
+        assert called(line, *ECHOED, "--revision", "2025-11-25") == (0, "hi\n", "")
+    elif STATELESS in revisions:
+        assert "no request that a client of MCP 2026-07-28 can make" in called(line, "ping")[2]
+        assert called(line, "ping")[0] == 2
+
+
+def test_call_speaks_to_urls_of_either_era() -> None:
+    command = [*ECHO, "--http", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+        try:
+            assert started.stderr is not None
+            url = next(word for word in started.stderr.readline().split() if word.endswith("/mcp"))
+            assert called(url, *ECHOED) == (0, "hi\n", "")
+            assert called(url, *ECHOED, "--revision", "2025-11-25") == (0, "hi\n", "")
+            assert called(url, "ping") == (0, "{}\n", "")
+            code, _, error = called(url.replace("/mcp", "/nothing"))
+            assert (code, error.count("\n")) == (2, 1)
+            assert "server/discover: " in error
+            assert "initialize: " in error
+        finally:
+            started.terminate()

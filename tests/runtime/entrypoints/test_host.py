@@ -1,0 +1,368 @@
+"""Several servers behind one host: their union, routing, failures at any time, and nothing left running."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, UnsupportedRevision
+from mcp_bindgen.runtime.entrypoints.host import BadConfig, Host, NotRouted, Offer
+from mcp_bindgen.v2025_11_25 import Client
+from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.support.wire import bounded, until
+
+ROOT = Path(__file__).parents[3]
+
+SERVER = """
+import json, os, subprocess, sys
+import anyio
+from mcp_bindgen.runtime import run
+from mcp_bindgen.v2025_11_25 import Server, types as mcp
+
+NAME, TOOLS = sys.argv[1], sys.argv[2].split(",")
+sys.argv[1:] = sys.argv[3:]
+CHILD = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+if "pids" in os.environ:
+    with open(os.environ["pids"], "a") as file:
+        file.write(f"{os.getpid()} {CHILD.pid}\\n")
+
+class Tools(Server):
+    info = mcp.Implementation(name=NAME, version="1")
+
+    async def list_tools(self, params, ctx):
+        page = int(params.cursor or 0)
+        tools = [mcp.Tool(name=TOOLS[page], input_schema=mcp.ToolInputSchema())]
+        more = str(page + 1) if page + 1 < len(TOOLS) else None
+        return mcp.ListToolsResult(tools=tools, next_cursor=more)
+
+    async def call_tool(self, params, ctx):
+        if params.name == "die":
+            os._exit(3)
+        if params.name == "wait":
+            await anyio.sleep(600)
+        known = {"environment": dict(os.environ), "folder": os.getcwd()}
+        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{NAME}: {params.name}")], structured_content=known)
+
+class More(Tools):
+    async def list_prompts(self, params, ctx):
+        return mcp.ListPromptsResult(prompts=[mcp.Prompt(name=f"{NAME} prompt")])
+
+    async def list_resources(self, params, ctx):
+        if "mute" in TOOLS:
+            raise RuntimeError("this server fails")
+        return mcp.ListResourcesResult(resources=[mcp.Resource(name=NAME, uri=f"test://{NAME}")])
+
+run(More() if "more" in TOOLS or "mute" in TOOLS else Tools())
+"""
+
+
+@pytest.fixture
+def entry(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Makes the entry of a server: its name, its tools, and whatever else an entry has."""
+    script = tmp_path / "server.py"
+    script.write_text(SERVER, "utf-8")
+    pids = tmp_path / "pids"
+
+    def make(name: str, tools: str, *arguments: str, **more: Any) -> dict[str, Any]:
+        environment = {"pids": str(pids), **more.pop("env", {})}
+        return {"command": sys.executable, "args": [str(script), name, tools, *arguments], "env": environment, **more}
+
+    return make
+
+
+def processes(folder: Path) -> list[int]:
+    """The servers that were started, and their children."""
+    return [int(pid) for pid in (folder / "pids").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits for its parent to take notice does not."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.startswith("Z")
+
+
+def text(result: mcp.CallToolResult) -> str:
+    """The text of a result."""
+    [block] = result.content
+    assert isinstance(block, mcp.TextContent)
+    return block.text
+
+
+def config(folder: Path, servers: object) -> Path:
+    """Writes a configuration."""
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    return path
+
+
+Entry = Callable[..., dict[str, Any]]
+
+
+# --- what servers offer together ------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_the_union_of_all_pages(entry: Entry, tmp_path: Path) -> None:
+    servers = {"second": entry("two", "more,b,c"), "first": entry("one", "a,b")}
+    async with Host.from_config(config(tmp_path, servers), client=Client) as host:
+        tools: list[Offer[mcp.Tool]] = await host.tools()
+        assert [(offer.server, offer.item.name) for offer in tools] == [
+            ("second", "more"),
+            ("second", "b"),
+            ("second", "c"),
+            ("first", "a"),
+            ("first", "b"),
+        ]
+        assert [(offer.server, offer.item.name) for offer in await host.prompts()] == [("second", "two prompt")]
+        assert [(offer.server, offer.item.uri) for offer in await host.resources()] == [("second", "test://two")]
+        assert list(host.clients) == ["second", "first"]
+        assert host.clients["first"].server_info.name == "one"
+        assert host.failures == {}
+    assert host.clients == {}
+
+
+@bounded()
+async def test_a_server_that_cannot_list_is_left_out(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
+    async with Host({"mute": entry("mute", "mute"), "fine": entry("fine", "more")}, Client) as host:
+        assert [offer.server for offer in await host.resources()] == ["fine"]
+        assert "mute does not list its resources: Internal error" in caplog.text
+        assert text(await host.call_tool("mute")) == "mute: mute"
+        assert host.failures == {}
+
+
+# --- routing --------------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_calls_find_their_server(entry: Entry) -> None:
+    async with Host({"one": entry("one", "a,shared"), "two": entry("two", "b,shared,die")}, Client) as host:
+        assert text(await host.call_tool("a")) == "one: a"
+        assert text(await host.call_tool("b", {"x": 1})) == "two: b"
+        assert text(await host.call_tool("shared", server="one")) == "one: shared"
+        assert text(await host.call_tool("not listed", server="one")) == "one: not listed"
+        with pytest.raises(NotRouted, match="several servers offer a tool 'shared'; say which: one, two"):
+            await host.call_tool("shared")
+        with pytest.raises(NotRouted, match="no server offers a tool 'sharde'; there are: shared"):
+            await host.call_tool("sharde")
+        with pytest.raises(NotRouted, match="no server offers a tool 'zzz'; there are: a, b, die, shared"):
+            await host.call_tool("zzz")
+        with pytest.raises(NotRouted, match="no server 'tow'; there are: one, two"):
+            await host.call_tool("b", server="tow")
+        with pytest.raises(ConnectionClosed):
+            await host.call_tool("die")
+        assert text(await host.call_tool("shared")) == "one: shared"
+
+
+@bounded()
+async def test_a_host_without_servers() -> None:
+    async with Host[Client]({}, Client) as host:
+        assert await host.tools() == []
+        with pytest.raises(NotRouted, match="no server offers a tool 'a'; there are none"):
+            await host.call_tool("a")
+        with pytest.raises(NotRouted, match="no server 'b'; there are none"):
+            await host.call_tool("a", server="b")
+
+
+# --- failures -------------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_servers_that_do_not_start(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
+    old = {"command": sys.executable, "args": [str(ROOT / "benchmarks" / "echo_server.py"), "2024-11-05"]}
+    exits = {"command": sys.executable, "args": ["-c", "raise SystemExit(3)"]}
+    talks = {"command": sys.executable, "args": ["-c", "print('Welcome!')"]}
+    servers = {"missing": {"command": "no-such-program"}, "old": old, "exits": exits, "talks": talks}
+    async with Host({**servers, "fine": entry("fine", "a")}, Client) as host:
+        assert list(host.clients) == ["fine"]
+        assert {name: type(error) for name, error in host.failures.items()} == {
+            "missing": ConnectionClosed,
+            "old": UnsupportedRevision,
+            "exits": ConnectionClosed,
+            "talks": ConnectionClosed,
+        }
+        assert str(host.failures["missing"]) == "no-such-program cannot be started: No such file or directory"
+        assert text(await host.call_tool("a")) == "fine: a"
+        with pytest.raises(ConnectionClosed, match="the server 'missing' is not there: no-such-program cannot be"):
+            await host.call_tool("a", server="missing")
+        for name in host.failures:
+            assert caplog.text.count(f"MCP server {name}: ") == 1
+
+
+@bounded()
+async def test_a_slow_server_holds_up_nobody(entry: Entry, tmp_path: Path) -> None:
+    slow = {"command": "sh", "args": ["-c", f"echo $$ >> {tmp_path / 'pids'}; cat > {os.devnull}"]}
+    host = Host({"slow": slow, "fine": entry("fine", "a")}, Client, start_timeout=2)
+    async with host:
+        assert str(host.failures["slow"]) == "not ready within 2 s"
+        assert isinstance(host.failures["slow"], TimeoutError)
+        assert text(await host.call_tool("a")) == "fine: a"
+    await until(lambda: not any(map(alive, processes(tmp_path))))
+
+
+@bounded()
+async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
+    async with Host({"frail": entry("frail", "die,a"), "fine": entry("fine", "b")}, Client) as host:
+        with pytest.raises(ConnectionClosed):
+            await host.call_tool("die")
+        assert list(host.failures) == ["frail"]
+        assert list(host.clients) == ["fine"]
+        with pytest.raises(ConnectionClosed, match="the server 'frail' is not there"):
+            await host.call_tool("a", server="frail")
+        assert [offer.item.name for offer in await host.tools()] == ["b"]
+        assert text(await host.call_tool("b")) == "fine: b"
+        with pytest.raises(NotRouted):
+            await host.call_tool("die")
+    warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [record.getMessage().split(":")[0] for record in warnings] == ["MCP server frail"]
+
+
+@bounded()
+async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Path) -> None:
+    async with Host({"frail": entry("frail", "a")}, Client) as host:
+        server, child = processes(tmp_path)
+        os.kill(server, 9)
+        await until(lambda: host.failures)
+        await until(lambda: not alive(child))
+        assert host.clients == {}
+        assert str(host.failures["frail"]) == "the server is gone"
+
+
+@bounded()
+async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
+    weather = {"command": sys.executable, "args": [str(ROOT / "examples" / "weather_server.py")]}
+    async with Host({"weather": weather}, Client) as host:
+        with pytest.raises(ProtocolError, match="no tool"):
+            await host.call_tool("nothing", server="weather")
+        assert host.failures == {}
+        assert list(host.clients) == ["weather"]
+
+
+# --- afterwards -----------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
+    async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client) as host:
+        assert len(host.clients) == 2
+        pids = processes(tmp_path)
+        assert len(pids) == 4
+        assert all(map(alive, pids))
+    assert not any(map(alive, pids))
+    assert host.failures == {}
+
+
+@bounded()
+async def test_an_error_in_the_block_comes_out_as_it_is(entry: Entry, tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match="mine"):
+        async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client):
+            raise LookupError("mine")
+    await until(lambda: not any(map(alive, processes(tmp_path))))
+
+
+@bounded()
+async def test_a_call_that_is_given_up_stops_nothing_else(entry: Entry, tmp_path: Path) -> None:
+    async with Host({"one": entry("one", "wait,a")}, Client) as host:
+        with anyio.move_on_after(0.1) as scope:
+            await host.call_tool("wait")
+        assert scope.cancelled_caught
+        assert text(await host.call_tool("a")) == "one: a"
+        assert host.failures == {}
+
+
+@bounded()
+async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path: Path) -> None:
+    with anyio.CancelScope() as scope:
+        async with Host({"one": entry("one", "wait")}, Client) as host, anyio.create_task_group() as tasks:
+            tasks.start_soon(host.call_tool, "wait")
+            await until(lambda: host.clients["one"].link.peer.pending)
+            scope.cancel()
+    assert scope.cancelled_caught
+    await until(lambda: not any(map(alive, processes(tmp_path))))
+
+
+# --- the configuration ----------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_environment_folder_and_unknown_members(
+    entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "s3cret")
+    monkeypatch.setenv("UNRELATED", "x")
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    env = {"TOKEN": "a ${SECRET} and ${SECRET}", "PLAIN": "$SECRET {SECRET}"}
+    made = entry("one", "a", env=env, cwd=str(folder), disabled=False, type="stdio")
+    async with Host.from_config(config(tmp_path, {"one": made}), client=Client) as host:
+        known = (await host.call_tool("a")).structured_content
+    assert known is not None
+    assert known["environment"]["TOKEN"] == "a s3cret and s3cret"
+    assert known["environment"]["PLAIN"] == "$SECRET {SECRET}"
+    assert "UNRELATED" not in known["environment"]
+    assert known["folder"] == str(folder.resolve())
+
+
+@bounded()
+async def test_a_server_behind_a_url(entry: Entry) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "weather_server.py"), "--sse", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            url = server.stderr.readline().split()[-1]
+            servers = {"far": {"url": url, "headers": {"x-test": "1"}}, "off": {"url": "http://127.0.0.1:9/sse"}}
+            async with Host({**servers, "near": entry("near", "a")}, Client) as host:
+                assert text(await host.call_tool("forecast", {"city": "Oslo", "days": 1})) == "Oslo: snow"
+                assert text(await host.call_tool("a")) == "near: a"
+                assert list(host.failures) == ["off"]
+        finally:
+            server.terminate()
+
+
+BAD: list[tuple[object, str]] = [
+    ("{", "not JSON: "),
+    ("[]", '"mcpServers" must be there'),
+    ({}, '"mcpServers" must be there'),
+    ({"mcpServers": []}, '"mcpServers" must be there'),
+    ({"mcpServers": {"x": "npx"}}, "server 'x': an entry must be an object"),
+    ({"mcpServers": {"x": {}}}, 'server \'x\': it needs either "command" or "url"$'),
+    ({"mcpServers": {"x": {"command": "a", "url": "http://b"}}}, "server 'x': .*, not both$"),
+    ({"mcpServers": {"x": {"command": ["a"]}}}, "server 'x': \"command\" must be text"),
+    ({"mcpServers": {"x": {"command": ""}}}, "server 'x': \"command\" must be text"),
+    ({"mcpServers": {"x": {"url": "ftp://b"}}}, "server 'x': \"url\" must begin with http"),
+    ({"mcpServers": {"x": {"command": "a", "args": "b"}}}, "server 'x': \"args\" must be a list of texts"),
+    ({"mcpServers": {"x": {"command": "a", "args": [1]}}}, "server 'x': \"args\" must be a list of texts"),
+    ({"mcpServers": {"x": {"command": "a", "env": ["B=1"]}}}, "server 'x': \"env\" must be an object with texts"),
+    ({"mcpServers": {"x": {"command": "a", "env": {"B": 1}}}}, "server 'x': \"env\" must be an object with texts"),
+    ({"mcpServers": {"x": {"command": "a", "cwd": 1}}}, "server 'x': \"cwd\" must be text"),
+    (
+        {"mcpServers": {"fine": {"command": "a"}, "x": {"command": "a", "env": {"B": "${NOT_SET_ANYWHERE}"}}}},
+        "server 'x': \"env\" needs the environment variable NOT_SET_ANYWHERE, which is not set",
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "message"), BAD, ids=lambda part: part if isinstance(part, str) else "")
+def test_a_bad_configuration(document: object, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document), "utf-8")
+    with pytest.raises(BadConfig, match=message) as caught:
+        Host.from_config(path, client=Client)
+    assert isinstance(caught.value, ValueError)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_configuration(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match=r"nope\.json: No such file or directory"):
+        Host.from_config(tmp_path / "nope.json", client=Client)
+    with pytest.raises(BadConfig, match="server 'x': it needs either"):
+        Host({"x": {}}, Client)

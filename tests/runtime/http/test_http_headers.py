@@ -1,0 +1,347 @@
+"""What stands in Mcp-Name and Mcp-Param-* headers, and when the two sides agree about it (0.5 s)."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+import h11
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime.http.headers import (
+    HeaderMismatch,
+    check_params,
+    decode,
+    encode,
+    header_params,
+    param_headers,
+    text,
+)
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "count": {"type": "integer", "x-mcp-header": "Count"},
+        "dry": {"type": "boolean", "x-mcp-header": "Dry"},
+        "where": {"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}},
+        "query": {"type": "string"},
+    },
+}
+
+
+def annotated(**node: Any) -> dict[str, Any]:
+    """A string that wants to be repeated, or another schema that does."""
+    return {"type": "string", "x-mcp-header": "A", **node}
+
+
+def as_sent(headers: dict[str, str]) -> dict[bytes, bytes]:
+    """Headers as a server finds them."""
+    return {name.lower().encode(): value.encode("ascii") for name, value in headers.items()}
+
+
+# --- values ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "header"),
+    [
+        ("us-west1", "us-west1"),
+        ("", ""),
+        ("two  words", "two  words"),
+        ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+        (" padded ", "=?base64?IHBhZGRlZCA=?="),
+        ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+        ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+        ("=?base64?=", "=?base64?PT9iYXNlNjQ/PQ==?="),
+        ("=?base64?x", "=?base64?x"),
+        ("x?=", "x?="),
+        ("=?BASE64?x?=", "=?BASE64?x?="),
+        ("tab\tinside", "=?base64?dGFiCWluc2lkZQ==?="),
+        ("\x7f", "=?base64?fw==?="),
+    ],
+)
+def test_how_values_are_written(value: str, header: str) -> None:
+    assert encode(value) == header
+    assert decode(header) == value
+    assert decode(f" \t{header} ") == value
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "=?base64?SGVsbG8?=",  # no padding
+        "=?base64?SGVsbG8==?=",  # too much of it
+        "=?base64?SGVsbG9=?=",  # bits that nobody wrote
+        "=?base64?SGVs*bG8=?=",
+        "=?base64?SGVs bG8=?=",
+        "=?base64?SGVsbG8=SGVsbG8=?=",
+        "=?base64?____?=",  # the alphabet for URLs
+        "=?base64?/w==?=",  # not UTF-8
+        "=?base64?7aCA?=",  # half of a surrogate pair
+        "caf\xe9",
+        "a\rb",
+        "a\nb",
+        "a\0b",
+        "a\x7fb",
+    ],
+)
+def test_headers_that_say_nothing(header: str) -> None:
+    with pytest.raises(HeaderMismatch):
+        decode(header)
+
+
+def test_markers_alone_are_literal() -> None:
+    for header in ("=?base64?", "?=", "=?base64?=", "=?base64?x", "x?=", "x=?base64?eA==?="):
+        assert decode(header) == header
+    assert decode("=?base64??=") == ""
+
+
+@given(st.text())
+def test_every_text_comes_back_and_none_can_break_out(value: str) -> None:
+    header = encode(value)
+    assert re.fullmatch(r"[\x20-\x7e]*", header)
+    assert header == header.strip()
+    assert decode(header) == value
+    h11.Request(method="POST", target="/", headers=[("host", "x"), ("mcp-name", header)])
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=0, max_codepoint=255)))
+def test_reading_never_fails_in_another_way(header: str) -> None:
+    try:
+        value = decode(header)
+    except HeaderMismatch:
+        return
+    assert decode(encode(value)) == value
+
+
+@given(st.binary())
+def test_base64_is_read_as_it_is_written_or_not_at_all(data: bytes) -> None:
+    header = f"=?base64?{base64.b64encode(data).decode()}?="
+    try:
+        assert decode(header).encode() == data
+    except HeaderMismatch:
+        with pytest.raises(UnicodeDecodeError):
+            data.decode()
+
+
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    with pytest.raises(ValueError, match="surrogates"):
+        encode("\ud800")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("As Is ", "As Is "),
+        (42, "42"),
+        (-7, "-7"),
+        (42.0, "42"),
+        (0, "0"),
+        (True, "true"),
+        (False, "false"),
+        (None, None),
+        (2**53 - 1, "9007199254740991"),
+        (-(2**53) + 1, "-9007199254740991"),
+    ],
+)
+def test_the_text_of_values(value: object, expected: str | None) -> None:
+    assert text(value) == expected
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**53), 10**400, 0.5, 1e300, float("inf"), float("nan"), [], {}, ["a"]])
+def test_values_without_text(value: object) -> None:
+    with pytest.raises(ValueError, match="can be repeated"):
+        text(value)
+
+
+# --- schemas --------------------------------------------------------------------------------------------------
+
+
+def test_what_a_tool_wants_to_see() -> None:
+    assert header_params(SCHEMA) == {
+        ("region",): "Mcp-Param-Region",
+        ("count",): "Mcp-Param-Count",
+        ("dry",): "Mcp-Param-Dry",
+        ("where", "city"): "Mcp-Param-City",
+    }
+    assert header_params({"type": "object"}) == {}
+    assert header_params(None) == {}
+    assert header_params(True) == {}
+    assert header_params({"properties": {"a": annotated()}}) == {("a",): "Mcp-Param-A"}
+
+
+def test_data_is_no_schema() -> None:
+    """An argument may be called like the keyword, and values may look like schemas."""
+    assert header_params({"properties": {"x-mcp-header": {"type": "number"}, "properties": {"type": "string"}}}) == {}
+    for keyword in ("default", "const", "enum", "examples", "x-other"):
+        assert header_params({"properties": {"a": {keyword: [annotated()]}, "b": {keyword: annotated()}}}) == {}
+    nested = {"properties": {"properties": {"properties": {"x-mcp-header": annotated()}}}}
+    assert header_params(nested) == {("properties", "x-mcp-header"): "Mcp-Param-A"}
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "My Region", "A:B", "Région", "A\t1", "A\r\nB", "a/b", "a,b", "A\n", 7, None, ["A"]]
+)
+def test_names_that_are_none(name: object) -> None:
+    with pytest.raises(ValueError, match=r"x-mcp-header of 'a' is not the name of a header"):
+        header_params({"properties": {"a": {"type": "string", "x-mcp-header": name}}})
+
+
+@pytest.mark.parametrize("kind", ["number", "object", "array", "null", ["string", "null"], ["string"], None, 1])
+def test_types_that_cannot_be_repeated(kind: object) -> None:
+    with pytest.raises(ValueError, match="only a string, integer or boolean"):
+        header_params({"properties": {"a": annotated(type=kind)}})
+    with pytest.raises(ValueError, match="only a string, integer or boolean"):
+        header_params({"properties": {"a": {"x-mcp-header": "A", "anyOf": [{"type": "string"}]}}})
+
+
+def test_names_are_unique_in_any_case() -> None:
+    schema = {"properties": {"a": annotated(), "b": {"properties": {"c": annotated(**{"x-mcp-header": "a"})}}}}
+    with pytest.raises(ValueError, match="have the same x-mcp-header"):
+        header_params(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        annotated(),
+        *(
+            {"properties": {"a": {keyword: {"properties": {"b": annotated()}}}}}
+            for keyword in (
+                *("items", "contains", "not", "if", "then", "else", "additionalProperties", "propertyNames"),
+                *("unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema"),
+            )
+        ),
+        *({keyword: [{}, {"properties": {"b": annotated()}}]} for keyword in ("allOf", "anyOf", "oneOf", "items")),
+        {"prefixItems": [annotated()]},
+        *(
+            {keyword: {"x": annotated()}}
+            for keyword in ("$defs", "definitions", "patternProperties", "dependentSchemas", "dependencies")
+        ),
+    ],
+)
+def test_places_where_no_argument_can_be_told(schema: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="no argument can be told"):
+        header_params(schema)
+
+
+def test_references_are_not_followed_and_depth_does_not_matter() -> None:
+    loop = {"properties": {"a": {"$ref": "#"}, "b": {"$ref": "https://example.org/x"}}}
+    assert header_params(loop) == {}
+    deep: dict[str, Any] = annotated()
+    for _ in range(5000):
+        deep = {"properties": {"p": deep}}
+    assert header_params(deep) == {("p",) * 5000: "Mcp-Param-A"}
+    assert param_headers(deep, {"p": {"p": "x"}}) == {}
+
+
+# --- calls ----------------------------------------------------------------------------------------------------
+
+
+def test_the_headers_of_a_call() -> None:
+    arguments = {"region": "us-west1", "count": 3, "dry": False, "where": {"city": "Zürich"}, "query": "secret"}
+    headers = param_headers(SCHEMA, arguments)
+    assert headers == {
+        "Mcp-Param-Region": "us-west1",
+        "Mcp-Param-Count": "3",
+        "Mcp-Param-Dry": "false",
+        "Mcp-Param-City": "=?base64?WsO8cmljaA==?=",
+    }
+    check_params(SCHEMA, arguments, as_sent(headers))
+
+
+def test_what_is_not_there_has_no_header() -> None:
+    absent: list[Any] = [None, {}, {"region": None}, {"where": None}, {"where": "x"}, {"where": {}}, {"query": "x"}]
+    for arguments in absent:
+        assert param_headers(SCHEMA, arguments) == {}
+        check_params(SCHEMA, arguments, {b"mcp-param-query": b"not ours", b"mcp-param-other": b"\xff"})
+    assert param_headers(SCHEMA, {"region": ""}) == {"Mcp-Param-Region": ""}
+
+
+def test_arguments_that_cannot_be_repeated() -> None:
+    for arguments in ({"count": 2**53}, {"count": 1.5}, {"region": ["a"]}):
+        with pytest.raises(ValueError, match=r"^'(count|region)': only"):
+            param_headers(SCHEMA, arguments)
+        with pytest.raises(HeaderMismatch):
+            check_params(SCHEMA, arguments, {b"mcp-param-count": b"9007199254740992", b"mcp-param-region": b"['a']"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headers"),
+    [
+        ({"region": "a"}, {}),
+        ({"region": "a"}, {"region": "b"}),
+        ({"region": "a"}, {"region": "A"}),
+        ({"region": "a"}, {"region": "a, a"}),
+        ({"region": "a"}, {"region": "=?base64?YQ?="}),
+        ({"region": "a"}, {"region": "a\xe9"}),
+        ({"region": "a "}, {"region": "a "}),  # blanks around a value do not count
+        ({}, {"region": "a"}),
+        ({"region": None}, {"region": ""}),
+        ({"region": None}, {"region": "null"}),
+        ({"count": 42}, {"count": "43"}),
+        ({"count": 42}, {"count": "42.5"}),
+        ({"count": 42}, {"count": "0x2a"}),
+        ({"count": 42}, {"count": "4_2"}),
+        ({"count": 42}, {"count": "٤٢"}),
+        ({"count": 42}, {"count": ""}),
+        ({"count": 1}, {"count": "true"}),
+        ({"dry": True}, {"dry": "1"}),
+        ({"dry": True}, {"dry": "True"}),
+        ({"where": {"city": "a"}}, {}),
+    ],
+)
+def test_headers_and_bodies_that_differ(arguments: dict[str, Any], headers: dict[str, str]) -> None:
+    sent = {f"mcp-param-{name}".encode(): value.encode("utf-8") for name, value in headers.items()}
+    with pytest.raises(HeaderMismatch):
+        check_params(SCHEMA, arguments, sent)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headers"),
+    [
+        ({"count": 42}, {"count": "42.0"}),
+        ({"count": 42.0}, {"count": "42"}),
+        ({"count": -42}, {"count": " -42.00 "}),
+        ({"count": 42}, {"count": "=?base64?NDI=?="}),
+        ({"region": "a"}, {"region": "=?base64?YQ==?="}),
+        ({"region": "a"}, {"region": "\ta "}),
+        ({"region": "=?base64?"}, {"region": "=?base64?"}),
+        ({"region": ""}, {"region": ""}),
+        ({"dry": True}, {"dry": "true"}),
+    ],
+)
+def test_headers_and_bodies_that_agree(arguments: dict[str, Any], headers: dict[str, str]) -> None:
+    check_params(SCHEMA, arguments, {f"mcp-param-{name}".encode(): value.encode() for name, value in headers.items()})
+
+
+ARGUMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "region": st.none() | st.text(),
+        "count": st.none() | st.integers(-(2**53) + 1, 2**53 - 1),
+        "dry": st.none() | st.booleans(),
+        "where": st.none() | st.fixed_dictionaries({}, optional={"city": st.text()}),
+    },
+)
+
+
+@given(ARGUMENTS)
+def test_a_server_accepts_what_a_client_sends(arguments: dict[str, Any]) -> None:
+    headers = param_headers(SCHEMA, arguments)
+    assert all(re.fullmatch(r"[\x20-\x7e]*", value) for value in headers.values())
+    check_params(SCHEMA, arguments, as_sent(headers))
+
+
+@given(ARGUMENTS, ARGUMENTS)
+def test_a_server_accepts_nothing_else(arguments: dict[str, Any], others: dict[str, Any]) -> None:
+    ours, theirs = param_headers(SCHEMA, arguments), param_headers(SCHEMA, others)
+    if ours == theirs:
+        check_params(SCHEMA, arguments, as_sent(theirs))
+    else:
+        with pytest.raises(HeaderMismatch):
+            check_params(SCHEMA, arguments, as_sent(theirs))

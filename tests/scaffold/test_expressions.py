@@ -1,0 +1,140 @@
+"""Example values of the model's types, and the Python expressions that build them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from mcp_bindgen.emit.style import style
+from mcp_bindgen.protocol import Protocol, build, naming
+from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
+from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
+from mcp_bindgen.scaffold.expressions import expression
+from mcp_bindgen.spec import EffectiveSchema, Store
+from tests.support.helpers import ROOT, execute
+
+REVISIONS = list(Store().pins)
+
+
+@cache
+def schema(revision: str) -> EffectiveSchema:
+    return Store().effective(revision)
+
+
+@cache
+def protocol(revision: str) -> Protocol:
+    return build(schema(revision))
+
+
+def types(revision: str) -> Any:
+    return import_module(f"mcp_bindgen.{naming.package(revision)}").types
+
+
+def built(revision: str, name: str, source: str) -> Any:
+    """What an expression builds, in wire form."""
+    value = eval(source, {"mcp": types(revision)})
+    return json.loads(TypeAdapter(getattr(types(revision), name)).dump_json(value, by_alias=True))
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_every_definition_has_an_example_that_its_json_schema_accepts(revision: str, full: bool) -> None:
+    definitions = dict(schema(revision).definitions)
+    for name in protocol(revision).definitions:
+        value = example(protocol(revision), Ref(name), full=full)
+        assert fits(protocol(revision), Ref(name), value), name
+        assert built(revision, name, expression(protocol(revision), Ref(name), value)) == value, name
+        if name in definitions:
+            jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": definitions}).validate(value)
+
+
+def values(revision: str) -> str:
+    """A module with an example of each result and params."""
+    lines = [f"from mcp_bindgen.{naming.package(revision)} import types as mcp"]
+    for method in protocol(revision).methods:
+        for type in (method.result, *method.alternatives, method.params):
+            if isinstance(type, Ref):
+                for full in (False, True):
+                    source = expression(protocol(revision), type, example(protocol(revision), type, full=full))
+                    lines.append(f"value_{len(lines)}: mcp.{type.name} = {source}")
+    return style("\n".join(lines))
+
+
+def test_examples_of_results_type_check(tmp_path: Path) -> None:
+    for revision in REVISIONS:
+        (tmp_path / f"{naming.package(revision)}.py").write_text(values(revision), "utf-8")
+    config = {"include": ["*.py"], "typeCheckingMode": "strict", "venvPath": str(ROOT), "venv": ".venv"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
+    done = execute(ROOT / ".venv" / "bin" / "pyright", "--project", tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def of(*definitions: tuple[str, Any]) -> Protocol:
+    from mcp_bindgen.protocol.model import Definition
+
+    return Protocol("x", "stateful", "", {name: Definition(name, type) for name, type in definitions}, ())
+
+
+LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "minimum": st.integers(-50, 50),
+        "maximum": st.integers(60, 99),
+        "multipleOf": st.integers(1, 7),
+    },
+)
+
+
+@given(LIMITS)
+def test_numbers_keep_their_limits(limits: dict[str, int]) -> None:
+    value = example(of(), Scalar("integer", tuple(limits.items())))
+    jsonschema_rs.validator_for({"type": "integer", **limits}).validate(value)
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_texts_keep_their_limits(least: int, more: int) -> None:
+    limits = {"minLength": least, "maxLength": least + more}
+    value = example(of(), Scalar("string", tuple(limits.items())))
+    jsonschema_rs.validator_for({"type": "string", **limits}).validate(value)
+
+
+def test_recursion_ends_where_it_may() -> None:
+    tree = Object((Field("below", "below", Array(Ref("Tree")), True), Field("up", "up", Ref("Tree"), False)))
+    assert example(of(("Tree", tree)), Ref("Tree")) == {"below": []}
+    assert example(of(("Tree", tree)), Ref("Tree"), full=True) == {"below": []}
+    endless = of(("A", Object((Field("b", "b", Ref("B"), True),))), ("B", Object((Field("a", "a", Ref("A"), True),))))
+    with pytest.raises(Unfit):
+        example(endless, Ref("A"))
+    choice = of(("A", Object((Field("b", "b", Union((Ref("A"), Const(("end",)))), True),))))
+    assert example(choice, Ref("A")) == {"b": "end"}
+
+
+def test_code_stands_where_a_value_would() -> None:
+    words = of(("A", Object((Field("toDo", "to_do", Scalar("string"), True), Field("more", "more", Free(), False)))))
+    assert expression(words, Ref("A"), {"toDo": Code("params.x")}) == "mcp.A(to_do=params.x)"
+    assert expression(words, Map(Ref("A")), {"b": {"toDo": "c", "more": [Code("d")]}}, "models.") == (
+        "{'b': models.A(to_do='c', more=[d])}"
+    )
+
+
+def test_members_without_a_name_are_read_from_json() -> None:
+    words = of(("A", Object((Field("kind", "kind", Const(("a",)), True, default="a"),))))
+    assert expression(words, Ref("A"), {"x-y": 1}) == "mcp.A.model_validate({'kind': 'a', 'x-y': 1})"
+    closed = of(("A", Object((), extra=None)))
+    with pytest.raises(Unfit):
+        expression(closed, Ref("A"), {"x": 1})
+
+
+@pytest.mark.parametrize("value", [1, True, None, [], {}, "b"])
+def test_what_does_not_fit_is_refused(value: Any) -> None:
+    with pytest.raises(Unfit):
+        expression(of(), Const(("a",)), value)

@@ -1,0 +1,277 @@
+"""Every project that `scaffold` makes type-checks, passes its own tests, and answers the Python SDK and the Inspector.
+
+What there is to make is in `skeletons.py`: each revision, each feature alone and all together, each transport, with and
+without a contract. All of it is made and checked. The official Python client talks to every server, over each of its
+transports, and tries everything. So does the Inspector's command line, which is a process for each question: it asks
+servers for what they are about, and over HTTP those with a whole contract for everything. Where a client cannot choose
+among several revisions, it gets the newest of each era.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+from anyio import to_thread
+
+from mcp_bindgen.protocol.model import Sender
+from mcp_bindgen.scaffold import features as scaffold_features
+from tests.interop.processes import MODULES, SDK_SERVER, free_port, listening
+from tests.support.helpers import Done, execute, save
+from tests.support.skeleton_clients import (
+    LATEST,
+    STATELESS,
+    Inspector,
+    at_url,
+    by_command,
+    eras,
+    old_or_new,
+    over_http,
+    over_stdio,
+    together,
+)
+from tests.support.skeletons import (
+    ALL,
+    GROUPS,
+    KINDS,
+    REVISIONS,
+    VARIANTS,
+    Variant,
+    Workshop,
+    features,
+    group,
+    protocol,
+    search_path,
+    serving,
+)
+from tests.support.wire import bounded
+
+pytestmark = [
+    pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """The projects."""
+    return Workshop.shared(tmp_path_factory.getbasetemp())
+
+
+# --- what there is ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", KINDS)
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_variants_have_every_feature_that_can_be_chosen(revision: str, side: Sender) -> None:
+    assert set(features(revision, side)) == set(scaffold_features.features(protocol(revision), side))
+
+
+def test_no_two_variants_have_one_name() -> None:
+    assert max(Counter(each.name for each in VARIANTS).values()) == 1
+
+
+# --- types, and their own tests -----------------------------------------------------------------------------------
+
+
+def test_all_type_check_in_the_strict_mode_of_pyright(workshop: Workshop) -> None:
+    projects = [workshop.project(each) for each in VARIANTS]
+    settings = {
+        "include": [project.folder.name for project in projects],
+        "extraPaths": [f"{project.folder.name}/src" for project in projects],
+        "typeCheckingMode": "strict",
+    }
+    config = save(workshop.root / "pyrightconfig.json", settings)
+    done = execute(sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", config)
+    report = json.loads(done.stdout)
+    found = [
+        f"{each['file']}:{each['range']['start']['line'] + 1}: {each['message']}"
+        for each in report["generalDiagnostics"]
+    ]
+    assert not found, "\n".join(found[:40])
+    assert report["summary"]["filesAnalyzed"] == sum(len(list(each.folder.rglob("*.py"))) for each in projects)
+
+
+def test_all_are_as_ruff_wants_them(workshop: Workshop) -> None:
+    folders = [workshop.project(each).folder for each in VARIANTS]
+    done = execute(sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format", "concise", *folders)
+    assert done.returncode == 0, done.stdout[-4000:]
+    done = execute(sys.executable, "-m", "ruff", "format", "--no-cache", "--check", *folders)
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_all_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path) -> None:
+    """In one process for each revision; each must have tests that run, and warnings are errors."""
+    projects = [workshop.project(each) for kind in KINDS for each in group(name, kind)]
+    result = tmp_path / "result.xml"
+    options = ["-q", "-W", "error", "-p", "no:cacheprovider", "--import-mode=importlib", "--tb=short"]
+    options += [f"--rootdir={workshop.root}", f"--junitxml={result}", "-o", "junit_family=xunit1"]
+    tests = [project.folder / "tests" for project in projects]
+    done = execute(sys.executable, "-m", "pytest", *options, *tests, cwd=tmp_path, **search_path(projects))
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    cases = [each for each in ElementTree.parse(result).getroot().iter("testcase") if each.find("skipped") is None]
+    assert {Path(each.attrib["file"]).parts[0] for each in cases} == {project.folder.name for project in projects}
+
+
+# --- the official Python client -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@bounded(180)
+async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Workshop) -> None:
+    await together(
+        {
+            f"{each.name} in {revision}": partial(over_stdio, each, workshop.project(each), revision)
+            for each in group(name, over="stdio")
+            for revision in eras(each)
+        }
+    )
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@bounded(180)
+async def test_all_answer_the_python_sdk_over_http(name: str, workshop: Workshop) -> None:
+    variants = [(each, workshop.project(each)) for each in group(name, over="http")]
+    async with serving([project for _, project in variants]) as places:
+        await together(
+            {
+                f"{each.name} in {revision}": partial(over_http, each, places[project.package], revision)
+                for each, project in variants
+                for revision in each.revisions
+            }
+        )
+
+
+# --- the Inspector ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def inspector(tmp_path: Path) -> Inspector:
+    """The Inspector's command line, only where its package is installed; in CI it must be."""
+    if not MODULES.is_dir():
+        missing = "the npm packages are not installed: npm ci --prefix tests/interop"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    return Inspector(tmp_path)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@bounded(180)
+async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop, inspector: Inspector) -> None:
+    await together(
+        {
+            f"{each.name} in {revision}": partial(inspector.try_out, each, revision, by_command(workshop.project(each)))
+            for each in group(name, over="stdio")
+            for revision in eras(each)
+        }
+    )
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@bounded(180)
+async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop, inspector: Inspector) -> None:
+    variants = [(each, workshop.project(each)) for each in group(name, over="http")]
+    async with serving([project for _, project in variants]) as places:
+        await together(
+            {
+                f"{each.name} in {revision}": partial(
+                    inspector.try_out,
+                    each,
+                    revision,
+                    at_url(places[project.package], revision),
+                    thorough=each.part == ALL and each.contracted,
+                )
+                for each, project in variants
+                for revision in eras(each)
+            }
+        )
+
+
+@pytest.mark.parametrize(
+    ("spoken", "era", "words"),
+    [(LATEST, STATELESS[-1], "negotiation failed"), (STATELESS[-1], LATEST, "Method not found: initialize")],
+)
+@bounded(60)
+async def test_the_inspector_is_told_when_it_speaks_of_another_era(
+    spoken: str, era: str, words: str, workshop: Workshop, inspector: Inspector
+) -> None:
+    target = by_command(workshop.project(Variant("server", (spoken,), "tools", ("stdio",))))
+    printed = await inspector.run(era, *target, "--method", "tools/list")
+    assert printed.code == 1
+    assert words in json.loads(printed.error.splitlines()[-1])["error"]["message"]
+
+
+# --- clients ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@bounded(180)
+async def test_all_clients_understand_a_server_of_the_python_sdk(name: str, workshop: Workshop) -> None:
+    """It asks each for all that the client offers; and the commands of those with everything, too, show what it has."""
+    variants = [(each, workshop.project(each)) for each in group(name, "client")]
+    path = search_path([project for _, project in variants])["PYTHONPATH"]
+    port = free_port()
+    async with listening(*SDK_SERVER, "--http", f"127.0.0.1:{port}", port=port):
+        places = {revision: f"http://127.0.0.1:{port}/{old_or_new(revision)}" for revision in REVISIONS}
+        asked = {
+            f"{project.package}.{module}": (
+                places[revision],
+                [TOOLS[feature] for feature in each.features(revision) if feature in TOOLS],
+            )
+            for each, project in variants
+            for revision, module in each.modules.items()
+        }
+        done = await run("-c", ASK, json.dumps(asked), path=path)
+        answers = json.loads(done.stdout)
+        for module, (_, tools) in asked.items():
+            assert answers[module].keys() == {tool for tool, _ in tools}
+            assert all(SAID[tool] in text for tool, text in answers[module].items()), answers[module]
+        for each, project in variants:
+            if each.part == ALL and "http" in each.transports:
+                done = await run("-m", project.package, places[each.revisions[-1]], path=path)
+                assert done.stderr == ""
+                assert done.stdout.splitlines()[:2] == ["fixture", "prompt: greet"], each.name
+
+
+TOOLS: Mapping[str, tuple[str, dict[str, str]]] = {
+    "elicitation": ("elicit", {"question": "Who?"}),
+    "roots": ("roots", {}),
+    "sampling": ("sample", {"prompt": "Hello?"}),
+}
+"""Feature of a client -> the tool of the SDK's server that needs it, and its arguments."""
+
+SAID = {"elicit": '"decline"', "roots": "file://", "sample": "no model"}
+"""Tool -> what the first answer of a client makes of it."""
+
+ASK = """
+import importlib, json, sys
+import anyio
+from mcp_bindgen.runtime import Client
+
+async def main(asked):
+    answers = {}
+    for module, (url, tools) in asked.items():
+        classes = [each for each in vars(importlib.import_module(module)).values() if isinstance(each, type)]
+        (kind,) = (each for each in classes if issubclass(each, Client) and each.__module__ == module)
+        async with kind.connect(url) as client:
+            said = {name: await client.call_tool(name, arguments) for name, arguments in tools}
+        answers[module] = {name: result.content[0].text for name, result in said.items() if not result.is_error}
+    print(json.dumps(answers))
+
+anyio.run(main, json.loads(sys.argv[1]))
+"""
+"""Has clients call tools of a server, and prints what came of it."""
+
+
+async def run(*words: str, path: str) -> Done:
+    """Runs Python to its end while others go on; nothing may go wrong."""
+    done = await to_thread.run_sync(partial(execute, sys.executable, "-W", "error", *words, PYTHONPATH=path))
+    assert done.returncode == 0, done.stderr
+    return done

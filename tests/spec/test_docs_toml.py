@@ -1,0 +1,173 @@
+"""`docs.toml` has words for everything, in one form, for nothing else, and they are ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol.model import Object
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.json import is_array, is_object
+
+STORE = Store()
+REVISIONS = list(STORE.pins)
+WORDS = STORE.docs
+COMMON: dict[str, str] = WORDS["common"]
+DEFINITIONS: dict[str, dict[str, Any]] = {name: table for name, table in WORDS.items() if name != "common"}
+UPSTREAM = Path(__file__).parents[3] / "shared" / "upstream"
+LONGEST = 260
+RUN = 9
+
+every_revision = pytest.mark.parametrize("revision", REVISIONS)
+
+HANDLER = "(handler)"
+Place = tuple[str, str | None]
+"""A definition, one of its fields by wire name, or what is left to its handler."""
+
+
+@cache
+def protocol(revision: str) -> Protocol:
+    return build(STORE.effective(revision))
+
+
+def shown(whole: Protocol) -> Iterator[tuple[Place, str]]:
+    """The words that bindings of a revision have at each place."""
+    for name, definition in whole.definitions.items():
+        yield (name, None), definition.doc
+        if isinstance(definition.type, Object):
+            for field in definition.type.fields:
+                yield (name, field.wire), field.doc
+    for method in whole.methods:
+        yield (method.definition, HANDLER), method.handling
+
+
+def stated() -> Iterator[tuple[Place, str]]:
+    """The words that `docs.toml` has for each place, of any revision."""
+    for name, table in DEFINITIONS.items():
+        for part in (table, *table.get("since", {}).values()):
+            if "doc" in part:
+                yield (name, None), part["doc"]
+            if "handler" in part:
+                yield (name, HANDLER), part["handler"]
+            for wire, text in part.get("fields", {}).items():
+                yield (name, wire), text
+
+
+def texts() -> dict[str, str]:
+    """Every text, by where it stands."""
+    found = {f"common.{wire}": text for wire, text in COMMON.items()}
+    for index, ((name, wire), text) in enumerate(stated()):
+        found[f"{name}.{wire} #{index}"] = text
+    return found
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def runs(text: str) -> set[tuple[str, ...]]:
+    """Each `RUN` words of a text that follow each other."""
+    found = words(text)
+    return {tuple(found[start : start + RUN]) for start in range(len(found) - RUN + 1)}
+
+
+def descriptions(node: Any) -> Iterator[str]:
+    """The prose of a schema file."""
+    if is_object(node):
+        if isinstance(node.get("description"), str):
+            yield node["description"]
+        for value in node.values():
+            yield from descriptions(value)
+    elif is_array(node):
+        for value in node:
+            yield from descriptions(value)
+
+
+@every_revision
+def test_every_definition_is_documented(revision: str) -> None:
+    whole = protocol(revision)
+    assert [name for name, definition in whole.definitions.items() if not definition.doc] == []
+
+
+@every_revision
+def test_calls_and_handlers_are_told_what_to_do(revision: str) -> None:
+    for method in protocol(revision).methods:
+        assert method.doc.split()[0] in {"Ask", "Check", "Open", "Pass", "Tell"}, method.name
+        assert method.handling.split()[0] in {"React", "Record", "Return", "Send"}, method.name
+
+
+@every_revision
+def test_fields_are_documented(revision: str) -> None:
+    fields = [(place, text) for place, text in shown(protocol(revision)) if place[1] not in (None, HANDLER)]
+    missing = [place for place, text in fields if not text]
+    share = 1 - len(missing) / len(fields)
+    print(f"{revision}: {len(fields) - len(missing)} of {len(fields)} fields ({share:.1%}), without: {missing}")
+    assert share >= 0.95
+
+
+def test_every_text_is_shown_somewhere() -> None:
+    seen: defaultdict[Place, set[str]] = defaultdict(set)
+    for revision in REVISIONS:
+        for place, text in shown(protocol(revision)):
+            seen[place].add(text)
+    assert [(place, text) for place, text in stated() if text not in seen[place]] == []
+
+
+@pytest.mark.parametrize("wire", COMMON)
+def test_common_words_are_shared(wire: str) -> None:
+    users = {
+        name
+        for revision in REVISIONS
+        for (name, field), text in shown(protocol(revision))
+        if field == wire and text == COMMON[wire]
+    }
+    repeated = [name for name, table in DEFINITIONS.items() if table.get("fields", {}).get(wire) == COMMON[wire]]
+    assert len(users) > 1
+    assert repeated == []
+
+
+@pytest.mark.parametrize("name", [name for name, table in DEFINITIONS.items() if "since" in table])
+def test_words_change_with_revisions_that_have_the_definition(name: str) -> None:
+    table = DEFINITIONS[name]
+    first = next(revision for revision in REVISIONS if name in protocol(revision).definitions)
+    for since, part in table["since"].items():
+        assert since in REVISIONS
+        assert since > first, "the words of the first revision stand without a date"
+        assert name in protocol(since).definitions
+        assert part.get("doc") or part.get("fields")
+
+
+def test_entries_have_known_keys() -> None:
+    for name, table in DEFINITIONS.items():
+        assert set(table) <= {"doc", "fields", "handler", "since"}, name
+        assert all(set(part) <= {"doc", "fields"} for part in table.get("since", {}).values()), name
+
+
+def test_texts_are_short_sentences() -> None:
+    wrong = {
+        place: text
+        for place, text in texts().items()
+        if len(text) > LONGEST or not text.endswith((".", "`", ")")) or text != text.strip() or "\n" in text
+    }
+    assert wrong == {}
+
+
+@pytest.mark.skipif(not UPSTREAM.exists(), reason="the upstream files are not here")
+def test_words_are_our_own() -> None:
+    theirs = {
+        run
+        for revision in REVISIONS
+        for text in descriptions(json.loads((UPSTREAM / revision / "schema.json").read_text("utf-8")))
+        for run in runs(text)
+    }
+    assert len(theirs) > 1000
+    copied = {place: sorted(runs(text) & theirs) for place, text in texts().items()}
+    assert {place: found for place, found in copied.items() if found} == {}

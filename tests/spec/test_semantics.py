@@ -1,0 +1,227 @@
+"""`semantics.toml` and `revisions.toml` say what the schemas cannot say, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from datetime import date
+from functools import cache
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol.calls import sends
+from mcp_bindgen.protocol.model import Field, Object, Ref
+from mcp_bindgen.spec import BadInput, Store
+
+STORE = Store()
+REVISIONS = list(STORE.pins)
+TABLES = (
+    "unions",
+    "results",
+    "alternatives",
+    "capabilities",
+    "arguments",
+    "lifecycle",
+    "shared",
+    "names",
+    "header_params",
+    "stale",
+    "utilities",
+    "batches",
+    "filters",
+    "defaults",
+    "errors",
+)
+ENTRIES = [(table, key) for table in TABLES for key in STORE.semantics[table]]
+NOTICES: list[dict[str, Any]] = STORE.semantics["deprecations"]
+
+every_revision = pytest.mark.parametrize("revision", REVISIONS)
+
+
+@cache
+def protocol(revision: str) -> Protocol:
+    return build(STORE.effective(revision))
+
+
+def protocols() -> list[Protocol]:
+    return [protocol(revision) for revision in REVISIONS]
+
+
+def without_words(whole: Protocol) -> Protocol:
+    """A protocol without the words of its errors, which stand beside their codes."""
+    return replace(whole, errors=tuple(replace(error, doc="", definition=None) for error in whole.errors))
+
+
+def makes_a_difference(revision: str, table: str, key: str) -> bool:
+    """Whether a revision is another one without an entry, or cannot be read at all."""
+    semantics = copy.deepcopy(STORE.semantics)
+    del semantics[table][key]
+    try:
+        without = build(replace(STORE.effective(revision), semantics=semantics))
+    except BadInput:
+        return True
+    return without_words(without) != without_words(protocol(revision))
+
+
+def declared() -> set[str]:
+    return {capability.name for whole in protocols() for capability in whole.capabilities}
+
+
+def test_tables_are_those_that_the_passes_and_the_skeletons_read() -> None:
+    assert set(STORE.semantics) == {*TABLES, "deprecations", "transports"}
+
+
+def test_transports_came_with_a_revision_after_the_first() -> None:
+    assert STORE.semantics["transports"].keys() == {"streamable-http", "stream-polling"}
+    assert set(STORE.semantics["transports"].values()) <= set(REVISIONS[1:])
+
+
+@pytest.mark.parametrize(("table", "key"), ENTRIES, ids=lambda part: str(part))
+def test_no_entry_could_be_derived(table: str, key: str) -> None:
+    assert any(makes_a_difference(revision, table, key) for revision in REVISIONS)
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["results", "alternatives", "capabilities", "arguments", "lifecycle", "names", "header_params", "stale", "filters"],
+)
+def test_methods_exist(table: str) -> None:
+    known = {method.name for whole in protocols() for method in whole.methods}
+    assert set(STORE.semantics[table]) <= known
+
+
+def test_what_is_stated_of_notifications_is_there() -> None:
+    known = {method.name for whole in protocols() for method in whole.methods}
+    assert set(STORE.semantics["utilities"].values()) <= known
+    assert {name for names in STORE.semantics["stale"].values() for name in names} <= known
+    assert {whole.revision for whole in protocols() if whole.facts.batches} == {"2025-03-26"}
+
+
+def test_unions_exist() -> None:
+    assert set(STORE.semantics["unions"]) <= {name for whole in protocols() for name in whole.definitions}
+
+
+@every_revision
+def test_results_are_defined_where_their_methods_are(revision: str) -> None:
+    whole = protocol(revision)
+    stated: dict[str, str] = STORE.semantics["results"]
+    for method in whole.methods:
+        if method.name in stated:
+            stem = method.definition.removesuffix("Request")
+            assert stated[method.name] in whole.definitions
+            assert not {f"{stem}Result", f"{stem}ResultResponse"} & set(whole.definitions), "the name rule would do"
+
+
+@pytest.mark.parametrize("method", STORE.semantics["arguments"])
+def test_arguments_are_members_of_the_params(method: str) -> None:
+    wires = {field.wire for whole in protocols() for field in params_of(whole, method)}
+    stated: list[str] = STORE.semantics["arguments"][method]
+    assert set(stated) <= wires
+    assert len(set(stated)) == len(stated)
+    assert any(found.arguments == tuple(stated) for whole in protocols() for found in whole.methods)
+
+
+def params_of(whole: Protocol, name: str) -> tuple[Field, ...]:
+    """The fields of a method's params; none where it has none or they are not one object."""
+    method = next((method for method in whole.methods if method.name == name), None)
+    params = whole.resolve(method.params) if method is not None and method.params is not None else None
+    return params.fields if isinstance(params, Object) else ()
+
+
+@every_revision
+def test_what_the_runtime_sends_has_no_stub_and_ping_has_one(revision: str) -> None:
+    lifecycle: dict[str, str] = STORE.semantics["lifecycle"]
+    for method in protocol(revision).methods:
+        assert method.lifecycle == lifecycle.get(method.name, "")
+        for side in method.senders:
+            assert sends(method, side) == (method.name not in lifecycle)
+    assert "ping" not in lifecycle
+
+
+@pytest.mark.parametrize("member", STORE.semantics["shared"])
+def test_shared_forms_have_one_class_for_many_places(member: str) -> None:
+    name = STORE.semantics["shared"][member]
+    users = [
+        sum(field.wire == member and field.type == Ref(name) for field in definition.type.fields)
+        for whole in protocols()
+        if name in whole.definitions and whole.definitions[name].hoisted
+        for definition in whole.definitions.values()
+        if isinstance(definition.type, Object)
+    ]
+    assert sum(users) > 1
+
+
+def test_alternatives_are_defined() -> None:
+    stated = {name for names in STORE.semantics["alternatives"].values() for name in names}
+    assert stated <= {name for whole in protocols() for name in whole.definitions}
+
+
+def test_capabilities_are_declared() -> None:
+    assert set(STORE.semantics["capabilities"].values()) <= declared()
+
+
+@pytest.mark.parametrize("key", STORE.semantics["defaults"])
+def test_defaults_fill_a_required_field(key: str) -> None:
+    owner, _, wire = key.rpartition(".")
+    fields = [
+        field
+        for whole in protocols()
+        for definition in whole.definitions.values()
+        if isinstance(definition.type, Object) and owner in ("", definition.name)
+        for field in definition.type.fields
+        if field.wire == wire and field.required and field.default == STORE.semantics["defaults"][key]
+    ]
+    assert fields
+
+
+def test_error_codes_are_distinct_and_end_with_a_revision() -> None:
+    errors: dict[str, dict[str, Any]] = STORE.semantics["errors"]
+    assert len({entry["code"] for entry in errors.values()}) == len(errors)
+    assert {entry["until"] for entry in errors.values() if "until" in entry} < set(REVISIONS)
+
+
+@pytest.mark.parametrize("notice", NOTICES, ids=lambda notice: str(notice["instead"])[:20])
+def test_deprecations_name_what_exists_from_their_revision_on(notice: dict[str, Any]) -> None:
+    assert notice["since"] in REVISIONS
+    whole = protocol(notice["since"])
+    assert set(notice["definitions"]) <= set(whole.definitions)
+    assert len(set(notice["definitions"])) == len(notice["definitions"])
+    for name in notice["definitions"]:
+        assert whole.definitions[name].deprecated == f"since {notice['since']}: {notice['instead']}"
+
+
+def test_no_definition_is_deprecated_twice() -> None:
+    names = [name for notice in NOTICES for name in notice["definitions"]]
+    assert len(set(names)) == len(names)
+
+
+def test_messages_of_deprecated_params_are_deprecated() -> None:
+    for whole in protocols():
+        for method in whole.methods:
+            params = whole.definitions.get(f"{method.definition}Params")
+            if params is not None and not params.hoisted:
+                assert bool(method.deprecated) == bool(params.deprecated), method.name
+
+
+@every_revision
+def test_eras_are_what_the_schemas_say(revision: str) -> None:
+    definitions: dict[str, Any] = json.loads((STORE.root / revision / "schema.json").read_text("utf-8"))["$defs"]
+    methods = {definition.get("properties", {}).get("method", {}).get("const") for definition in definitions.values()}
+    era = "stateful" if "initialize" in methods else "stateless"
+    assert STORE.pin(revision).era == era
+    assert protocol(revision).era == era
+
+
+@every_revision
+def test_pins_are_those_of_the_files(revision: str) -> None:
+    pin = STORE.pin(revision)
+    assert STORE.is_pinned(revision)
+    assert pin.status in ("released", "draft")
+    assert date.fromisoformat(pin.date).isoformat() == pin.date
+
+
+def test_there_is_a_folder_for_each_revision() -> None:
+    assert sorted(path.name for path in STORE.root.iterdir() if path.is_dir()) == REVISIONS

@@ -1,0 +1,95 @@
+"""Servers in processes of their own that run `worker.py`, and clients for them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.helpers import ROOT
+
+PATIENCE = 30.0
+"""Seconds after which something has gone wrong."""
+
+PARSERS = ("httptools", "h11")
+"""What reads HTTP for uvicorn: the one that comes with the extra `http`, and the one where that cannot be had."""
+
+
+class New(v2026_07_28.Client):
+    """Answers questions, and counts the news."""
+
+    def __init__(self) -> None:
+        self.news = 0
+
+    def on_elicit(self, params: Any, ctx: Any) -> mcp.ElicitResult:
+        (key,) = params.requested_schema.properties
+        return mcp.ElicitResult(action="accept", content={key: f"my {key}"})
+
+    def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+        self.news += 1
+
+
+class Old(v2025_11_25.Client):
+    """Answers questions."""
+
+    def on_elicit(self, params: Any, ctx: Any) -> v2025_11_25.types.ElicitResult:
+        (key,) = params.requested_schema.properties
+        return v2025_11_25.types.ElicitResult(action="accept", content={key: f"my {key}"})
+
+
+async def text(client: Any, name: str, **arguments: Any) -> str:
+    """What a tool says; it must say something in time."""
+    with anyio.fail_after(PATIENCE):
+        said: str = (await client.call_tool(name, arguments)).content[0].text
+        return said
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def process(command: Sequence[object], port: int, log: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a program that listens on a port."""
+    with log.open("wb") as output:
+        running = subprocess.Popen(
+            list(map(str, command)), cwd=ROOT, env=os.environ | variables, stdout=output, stderr=output
+        )
+    with running:
+        try:
+            for _ in range(int(PATIENCE / 0.05)):
+                try:
+                    socket.create_connection(("127.0.0.1", port)).close()
+                    break
+                except OSError:
+                    assert running.poll() is None, log.read_text()
+                    time.sleep(0.05)
+            yield running
+        finally:
+            running.terminate()  # nginx has children, which a kill would leave behind
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(5)
+            running.kill()
+
+
+def uvicorn(port: int, parser: str = "auto") -> list[object]:
+    options = ["--port", port, "--timeout-graceful-shutdown", 2, "--http", parser]
+    return [sys.executable, "-m", "uvicorn", "tests.support.worker:app", *options]
+
+
+def granian(port: int) -> list[object]:
+    command = Path(sys.executable).with_name("granian")
+    return [command, "--interface", "asgi", "--port", port, "--workers-kill-timeout", 2, "tests.support.worker:app"]

@@ -1,0 +1,311 @@
+"""How foreign clients talk to the servers of `skeletons.py`: the official Python SDK, and the Inspector."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, TextIO, cast
+
+import anyio
+import mcp_types as types
+import pytest
+import uritemplate
+from mcp.client.client import Client
+from mcp.client.session import ClientSession
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
+
+from mcp_bindgen.scaffold.project import Project
+from tests.interop.inspector import COMPILED, INSPECTOR, Printed
+from tests.interop.processes import node
+from tests.interop.report import Report
+from tests.interop.sdk_client import connected
+from tests.support.skeletons import ALL, REVISIONS, SECTIONS, Variant, declared, protocol, search_path
+
+AT_ONCE = 4
+"""Conversations at the same time."""
+
+PATIENCE = 60.0
+"""Seconds that one of them may take."""
+
+LISTED: Mapping[str, tuple[str, type[BaseModel]]] = {
+    "tools": ("tools", types.Tool),
+    "prompts": ("prompts", types.Prompt),
+    "resources": ("resources", types.Resource),
+    "resourceTemplates": ("resource_templates", types.ResourceTemplate),
+}
+"""Section of a contract -> the SDK's name for it, and its class for what is in there."""
+
+METHODS = {
+    "tools": "tools/list",
+    "prompts": "prompts/list",
+    "resources": "resources/list",
+    "resourceTemplates": "resources/templates/list",
+}
+"""Section of a contract -> the method that lists it."""
+
+STATELESS = [revision for revision in REVISIONS if protocol(revision).era == "stateless"]
+LATEST = [revision for revision in REVISIONS if revision not in STATELESS][-1]
+GREETING = types.PromptReference(type="ref/prompt", name="greeting")
+
+Asking = ClientSession | Client
+
+
+async def together(jobs: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
+    """Does jobs, a few at a time; all of them, and those that failed are named."""
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+    failures: list[str] = []
+
+    async def work(name: str, job: Callable[[], Awaitable[None]]) -> None:
+        async with limiter:
+            try:
+                with anyio.fail_after(PATIENCE):
+                    await job()
+            except Exception as error:
+                while isinstance(error, ExceptionGroup):
+                    error = error.exceptions[0]
+                failures.append("".join([f"{name}: ", *traceback.format_exception(error)[-2:]]))
+
+    async with anyio.create_task_group() as tasks:
+        for name, job in jobs.items():
+            tasks.start_soon(work, name, job)
+    assert not failures, "\n".join(failures)
+
+
+# --- the official Python client -----------------------------------------------------------------------------------
+
+
+def eras(variant: Variant) -> list[str]:
+    """The revisions of a conversation in which the client cannot choose: the newest of each era.
+
+    A server with one feature is asked in the newest of all.
+    """
+    newest = list({protocol(revision).era: revision for revision in variant.revisions}.values())
+    return newest if variant.part == ALL else newest[-1:]
+
+
+async def over_stdio(variant: Variant, project: Project, revision: str) -> None:
+    """Talks to a server over stdio, which says nothing on stderr."""
+    program, *arguments = start(project)
+    parameters = StdioServerParameters(command=program, args=arguments, env=search_path([project]))
+    with TemporaryFile("w+") as errors:
+        way = stdio_client(parameters, cast(TextIO, errors))
+        async with connected(Report("", revision, "stdio"), way, ask=True) as (session, client, _):
+            await converse(variant, revision, session, client)
+        errors.seek(0)
+        assert errors.read() == "", variant.name
+
+
+async def over_http(variant: Variant, address: str, revision: str) -> None:
+    """Talks to a server over Streamable HTTP, or over HTTP+SSE in the revision that has only that."""
+    path = old_or_new(revision)
+    way = sse_client(f"{address}/{path}") if path == "sse" else streamable_http_client(f"{address}/{path}")
+    async with connected(Report("", revision, "http"), way, ask=True) as (session, client, _):
+        await converse(variant, revision, session, client)
+
+
+def old_or_new(revision: str) -> str:
+    """The last part of a URL: the first revision has only HTTP+SSE."""
+    return "sse" if revision == REVISIONS[0] else "mcp"
+
+
+def start(project: Project) -> list[str]:
+    """The command that starts a server over stdio; its warnings are errors."""
+    return [sys.executable, "-W", "error", "-m", project.package]
+
+
+async def converse(variant: Variant, revision: str, session: ClientSession, client: Asking) -> None:
+    """Tries everything that a server offers, and that it offers nothing else."""
+    introduced(variant, revision, session)
+    chosen = variant.features(revision)
+    for tool in await listed(variant, "tools", chosen, client.list_tools):
+        result = await client.call_tool(tool.name, example(tool.input_schema))  # looks at the output schema as well
+        assert not result.is_error, result
+        assert (result.structured_content is None) == (tool.output_schema is None)
+    for prompt in await listed(variant, "prompts", chosen, client.list_prompts):
+        values = variant.values(prompt.name)
+        assert (await client.get_prompt(prompt.name, values)).messages
+    uris = [each.uri for each in await listed(variant, "resources", chosen, client.list_resources)]
+    templates = await listed(variant, "resourceTemplates", chosen, client.list_resource_templates)
+    if variant.contracted:
+        uris += [str(uritemplate.expand(each.uri_template, id="7", path="a/b")) for each in templates]
+    for uri in uris:
+        assert [each.uri for each in (await client.read_resource(uri)).contents] == [uri]
+    await completed(variant, chosen, client)
+    if isinstance(client, ClientSession):
+        await adjusted(session, uris)
+
+
+def introduced(variant: Variant, revision: str, session: ClientSession) -> None:
+    """The server says who it is, and declares what it offers and nothing else."""
+    assert session.protocol_version == revision
+    assert session.server_info is not None
+    assert session.server_capabilities is not None
+    assert session.server_info.name == variant.title
+    assert session.instructions == (variant.document["instructions"] if variant.contracted else None)
+    capabilities = session.server_capabilities.model_dump(by_alias=True, exclude_none=True)
+    assert capabilities.keys() == declared(revision, "server", variant.features(revision))
+
+
+async def listed(variant: Variant, section: str, chosen: Sequence[str], ask: Callable[[], Awaitable[Any]]) -> list[Any]:
+    """What is in a section, which has to be what the contract says."""
+    if SECTIONS[section] not in chosen:
+        with refused():
+            await ask()
+        return []
+    field, kind = LISTED[section]
+    found: list[Any] = getattr(await ask(), field)
+    if variant.contracted:
+        assert found == [kind.model_validate(entry) for entry in variant.document.get(section, ())]
+    else:
+        assert found
+    return found
+
+
+async def completed(variant: Variant, chosen: Sequence[str], client: Asking) -> None:
+    """What is typed is completed: with a contract, from its enums."""
+    if not {"completion", "completions"} & set(chosen):
+        with refused():
+            await client.complete(GREETING, {"name": "name", "value": ""})
+    elif not variant.contracted:
+        assert (await client.complete(GREETING, {"name": "name", "value": ""})).completion.values
+    else:
+        for entry, name, enum in variant.enums():
+            for begun in ("", enum[1][:2]):
+                found = (await client.complete(reference(entry), {"name": name, "value": begun})).completion.values
+                assert found == [value for value in enum if value.startswith(begun)]
+
+
+def reference(entry: Mapping[str, Any]) -> types.PromptReference | types.ResourceTemplateReference:
+    """What names a prompt or a template of a contract."""
+    if "uriTemplate" in entry:
+        return types.ResourceTemplateReference(type="ref/resource", uri=entry["uriTemplate"])
+    return types.PromptReference(type="ref/prompt", name=entry["name"])
+
+
+async def adjusted(session: ClientSession, uris: Sequence[str]) -> None:
+    """What only sessions have: they set the level of the log, and subscribe."""
+    assert session.server_capabilities is not None
+    await session.set_logging_level("warning")
+    resources = session.server_capabilities.resources
+    if resources is not None and resources.subscribe:
+        await session.subscribe_resource(uris[0])
+        await session.unsubscribe_resource(uris[0])
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """The server does not know the method."""
+    with pytest.raises(MCPError) as caught:
+        yield
+    assert caught.value.code == types.METHOD_NOT_FOUND
+
+
+def example(schema: Mapping[str, Any]) -> Any:
+    """A value that a plain schema accepts: what must be there, and nothing else."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema["type"]:
+        case "object":
+            return {name: example(schema["properties"][name]) for name in schema.get("required", ())}
+        case "string":
+            return "example"
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case other:
+            raise AssertionError(f"an example of {other} is missing")
+
+
+# --- the Inspector ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inspector:
+    """The Inspector's command line.
+
+    Attributes:
+        home: Where it may keep its files.
+    """
+
+    home: Path
+
+    async def run(self, revision: str, *words: str) -> Printed:
+        """Runs it once, in the era of a revision."""
+        era = "modern" if revision in STATELESS else "legacy"
+        line = [node(), INSPECTOR, "--protocol-era", era, *words]
+        env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "NODE_COMPILE_CACHE": str(COMPILED)}
+        done = await anyio.run_process(line, check=False, stdin=subprocess.DEVNULL, env=env)
+        output = json.loads(done.stdout) if done.stdout.strip() else None
+        return Printed(done.returncode, output, done.stderr.decode())
+
+    async def try_out(self, variant: Variant, revision: str, target: Sequence[str], thorough: bool = False) -> None:
+        """Asks a server for what it is about, or thoroughly for everything, and looks at the answers."""
+        asked = list(questions(variant, revision))
+        for options, is_right in asked if thorough else asked[-1:]:
+            printed = await self.run(revision, *target, "--method", *options)
+            assert printed.code == 0, f"{variant.name}, in {revision}, {options}: {printed.error}"
+            assert is_right(printed.output), f"{variant.name}, in {revision}, {options}: {printed.output}"
+
+
+def by_command(project: Project) -> list[str]:
+    """The words that name a server that is started."""
+    settings = [f"{name}={value}" for name, value in search_path([project]).items()]
+    return [*start(project), "-e", *settings]
+
+
+def at_url(address: str, revision: str) -> list[str]:
+    """The words that name a server that listens."""
+    path = old_or_new(revision)
+    return ["--transport", "http" if path == "mcp" else path, "--server-url", f"{address}/{path}"]
+
+
+def questions(variant: Variant, revision: str) -> Iterator[tuple[list[str], Callable[[Any], object]]]:
+    """What the Inspector may ask a server, and whether an answer is right; the most telling is last."""
+    chosen, document = variant.features(revision), variant.document
+    parts = [name for name in document if SECTIONS.get(name) in chosen and variant.part in (ALL, name, SECTIONS[name])]
+    yield (
+        ["initialize"],
+        lambda answer: (
+            (answer["protocolVersion"], answer["serverInfo"]["name"]) == (revision, variant.title)
+            and answer["capabilities"].keys() == declared(revision, "server", chosen)
+        ),
+    )
+    if "logging" in chosen and revision not in STATELESS:
+        yield ["logging/setLevel", "--log-level", "warning"], lambda answer: answer == {}
+    for section in parts:
+        yield [METHODS[section]], partial(lists, section, document[section] if variant.contracted else None)
+    if "resources" in parts:
+        uri = document["resources"][0]["uri"]
+        yield ["resources/read", "--uri", uri], lambda answer: [each["uri"] for each in answer["contents"]] == [uri]
+    if "prompts" in parts:
+        prompt = document["prompts"][0]
+        values = [f"{name}={value}" for name, value in variant.values(prompt["name"]).items()]
+        words = ["--prompt-name", prompt["name"], "--prompt-args", *values]
+        yield ["prompts/get", *words], lambda answer: answer["messages"]
+    if "tools" in parts:
+        tool = document["tools"][0]
+        words = ["--tool-name", tool["name"], "--tool-args-json", json.dumps(example(tool["inputSchema"]))]
+        yield ["tools/call", *words], lambda answer: answer["content"] and not answer.get("isError")
+
+
+def lists(section: str, entries: list[Any] | None, answer: Mapping[str, Any]) -> bool:
+    """Whether a list is what the contract says, but for the enums to complete from, which the Inspector leaves out."""
+    if entries is None:
+        return bool(answer[section])
+    plain = [{name: value for name, value in entry.items() if name != "variables"} for entry in entries]
+    for entry in plain:
+        if "arguments" in entry:
+            entry["arguments"] = [{name: each[name] for name in each.keys() - {"enum"}} for each in entry["arguments"]]
+    return bool(answer[section] == plain)

@@ -1,0 +1,388 @@
+"""Every project that `scaffold` can make: the list, making them once for all tests, and serving them over HTTP.
+
+The list follows from the protocol model: each revision, each feature of a side alone and all together, each transport,
+with and without a contract, and all revisions at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import anyio
+from ruamel.yaml import YAML
+
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol.calls import receives
+from mcp_bindgen.protocol.model import Sender
+from mcp_bindgen.scaffold.project import Project
+from mcp_bindgen.spec import Store
+from tests.support.helpers import inside, save
+
+STORE = Store()
+REVISIONS = tuple(STORE.pins)
+LIFECYCLE = {"initialize", "ping", "server/discover", "subscriptions/listen"}
+"""What the runtime answers for every server."""
+
+KINDS: tuple[Sender, ...] = ("server", "client")
+TRANSPORTS = ("stdio", "http")
+ALL = "all"
+
+Document = dict[str, Any]
+
+# --- what there is to offer -----------------------------------------------------------------------------------
+
+
+effective = cache(partial(Store.effective, STORE))
+"""Revision -> its schema: reading it once is enough for all tests, and would be most of the work otherwise."""
+
+
+@cache
+def protocol(revision: str) -> Protocol:
+    """The model of a revision."""
+    return build(effective(revision))
+
+
+@cache
+def features(revision: str, side: Sender) -> tuple[str, ...]:
+    """What a side may offer: capabilities that some message needs, and the families of requests that need none."""
+    found = set()
+    for method in protocol(revision).methods:
+        for _, capability in method.capabilities:
+            owner, *path = capability.split(".")
+            found |= {path[0]} if owner == side else set()
+        if method.kind == "request" and receives(method, side) and not method.capabilities:
+            found |= {method.name.partition("/")[0]} - LIFECYCLE
+    return tuple(sorted(found - {name.partition("/")[0] for name in LIFECYCLE}))
+
+
+def declared(revision: str, side: Sender, chosen: Sequence[str]) -> set[str]:
+    """The capabilities that an implementation of some features declares; every server of ours can log."""
+    known = {each.path for each in protocol(revision).capabilities if each.owner == side}
+    return known & {*chosen, *["logging"] * (side == "server")}
+
+
+# --- a contract -----------------------------------------------------------------------------------------------
+
+SAMPLE: Document = {
+    "serverInfo": {"name": "library", "title": "The library", "version": "2.0.0"},
+    "instructions": "Look for a book before you borrow it.",
+    "tools": [
+        {
+            "name": "find-book",
+            "description": 'Finds books; "quotes", back\\slashes and Grüße 🌍 stay what they are.',
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "title": {"type": "string", "minLength": 1, "description": "A part of the title."},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+                    "form": {"enum": ["book", "film"], "description": "What it is."},
+                    "class": {"type": ["string", "null"]},
+                    "price": {"$ref": "#/$defs/price"},
+                },
+                "required": ["title"],
+                "additionalProperties": False,
+                "$defs": {
+                    "price": {"type": "object", "properties": {"from": {"type": "number"}, "to": {"type": "number"}}}
+                },
+            },
+            "outputSchema": {
+                "type": "object",
+                "properties": {
+                    "books": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": {"title": {"type": "string"}, "pages": {"type": "integer", "minimum": 1}},
+                            "required": ["title", "pages"],
+                        },
+                    },
+                    "more": {"type": "boolean"},
+                },
+                "required": ["books", "more"],
+            },
+            "annotations": {"readOnlyHint": True},
+        },
+        {
+            "name": "borrow",
+            "description": "Lends a book.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"id": {"type": "integer"}, "days": {"type": "integer", "default": 14}},
+                "required": ["id"],
+            },
+        },
+        {"name": "close", "inputSchema": {"type": "object"}},
+    ],
+    "prompts": [
+        {
+            "name": "recommend",
+            "description": "Asks for something to read.",
+            "arguments": [
+                {"name": "genre", "description": "Which kind.", "required": True, "enum": ["crime", "poetry", "prose"]},
+                {"name": "mood"},
+            ],
+        },
+        {"name": "hours"},
+    ],
+    "resources": [
+        {"uri": "library://rules", "name": "rules", "description": "What one may do.", "mimeType": "text/plain"},
+        {"uri": "library://map", "name": "map", "mimeType": "text/plain"},
+    ],
+    "resourceTemplates": [
+        {
+            "uriTemplate": "library://books/{id}{?form}",
+            "name": "book",
+            "mimeType": "application/json",
+            "variables": [{"name": "id", "description": "Its number."}, {"name": "form", "enum": ["short", "long"]}],
+        },
+        {"uriTemplate": "library://shelves/{+path}", "name": "shelf"},
+    ],
+}
+"""The contract of a library: with and without arguments, results, defaults, enums and words that Python needs."""
+
+FIRST: Document = {
+    "tools": [
+        {
+            "name": "greet",
+            "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        }
+    ],
+    "prompts": [{"name": "greeting", "arguments": [{"name": "name"}]}],
+    "resources": [{"uri": "memo://welcome"}],
+    "resourceTemplates": [{"uriTemplate": "memo://{name}"}],
+}
+"""What a project without a contract offers at first, as far as somebody has to know it to ask for it."""
+
+SECTIONS = {"tools": "tools", "prompts": "prompts", "resources": "resources", "resourceTemplates": "resources"}
+"""Section of a contract -> the feature of a server that it makes."""
+
+BASIS = ("serverInfo", "instructions")
+
+
+def contract(part: str) -> Document:
+    """The sample, or the one section of it that is `part`."""
+    members = [*BASIS, *SECTIONS] if part == ALL else [*BASIS, part]
+    return deepcopy({name: SAMPLE[name] for name in members})
+
+
+def offered(document: Document, revision: str) -> set[str]:
+    """The features of a server with a contract: its sections, and completion where there are enums."""
+    found = {SECTIONS[name] for name in document if name in SECTIONS}
+    enums = "prompts" in document or "resourceTemplates" in document
+    completion = {name for name in features(revision, "server") if name.startswith("completion")}
+    return found | (completion if enums else set())
+
+
+# --- the list -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A project that can be made.
+
+    Attributes:
+        kind: Server or client.
+        revisions: What it speaks.
+        part: The feature, or the section of the contract, that it has alone, or `all`.
+        transports: How messages travel.
+        contracted: Whether it has a contract.
+    """
+
+    kind: Sender
+    revisions: tuple[str, ...]
+    part: str
+    transports: tuple[str, ...]
+    contracted: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the project, which no other one has."""
+        revision = self.revisions[0] if len(self.revisions) == 1 else "several"
+        words = [self.kind, revision, self.part, *self.transports, *["contract"] * self.contracted]
+        return "-".join(words).lower()
+
+    @property
+    def document(self) -> Document:
+        """Its contract, or what it offers at first."""
+        return contract(self.part) if self.contracted else FIRST
+
+    @property
+    def title(self) -> str:
+        """How it introduces itself."""
+        return str(SAMPLE["serverInfo"]["name"]) if self.contracted else self.name
+
+    def features(self, revision: str) -> tuple[str, ...]:
+        """What it offers in a revision."""
+        if self.contracted:
+            return tuple(sorted(offered(self.document, revision))) if self.kind == "server" else ()
+        known = features(revision, self.kind)  # one of them in the singular, in the oldest revision
+        return tuple(name for name in known if self.part == ALL or name.startswith(self.part[:-1]))
+
+    @property
+    def modules(self) -> dict[str, str]:
+        """Revision -> the module of its class for it."""
+        alone = len(self.revisions) == 1
+        return {each: self.kind if alone else f"{self.kind}_{each.replace('-', '_')}" for each in self.revisions}
+
+    def enums(self) -> Iterator[tuple[Document, str, list[str]]]:
+        """What may be completed: the prompt or template, the argument or variable, and its values."""
+        for entry in (*self.document.get("prompts", ()), *self.document.get("resourceTemplates", ())):
+            for argument in (*entry.get("arguments", ()), *entry.get("variables", ())):
+                if "enum" in argument:
+                    yield entry, argument["name"], argument["enum"]
+
+    def values(self, prompt: str) -> dict[str, str]:
+        """Something for each argument of a prompt."""
+        (entry,) = (each for each in self.document["prompts"] if each["name"] == prompt)
+        return {each["name"]: each.get("enum", ["Ada"])[0] for each in entry.get("arguments", ())}
+
+    def options(self, folder: Path) -> list[str]:
+        """The arguments of `mcp-bindgen scaffold` that make it.
+
+        Args:
+            folder: Where to put the contract that the command has to read.
+        """
+        chosen = sorted({name for revision in self.revisions for name in self.features(revision)})
+        words = [self.kind, self.name]
+        words += [word for revision in self.revisions for word in ("--revision", revision)]
+        words += ["--transport", ",".join(self.transports)]
+        if self.contracted:
+            words += ["--contract", str(self._written(folder))]
+        if chosen and not (self.contracted and self.kind == "server"):
+            words += ["--with", ",".join(chosen)]
+        return words
+
+    def _written(self, folder: Path) -> Path:
+        """A file with its contract: YAML or JSON, one as often as the other."""
+        folder.mkdir(exist_ok=True)
+        if "stdio" not in self.transports:
+            return save(folder / f"{self.name}.json", self.document)
+        file = folder / f"{self.name}.yaml"
+        with file.open("w", encoding="utf-8") as out:
+            YAML(typ="safe", pure=True).dump(self.document, out)
+        return file
+
+
+def _variants() -> Iterator[Variant]:
+    for kind in KINDS:
+        for revision in REVISIONS:
+            for way in TRANSPORTS:
+                for part in (*features(revision, kind), ALL):
+                    yield Variant(kind, (revision,), part, (way,))
+                sections = SECTIONS if kind == "server" else ()
+                for part in (*sections, ALL):
+                    yield Variant(kind, (revision,), part, (way,), contracted=True)
+    for part in (*features(REVISIONS[-1], "server"), ALL):
+        yield Variant("server", REVISIONS, part, TRANSPORTS)
+    for part in (*SECTIONS, ALL):
+        yield Variant("server", REVISIONS, part, TRANSPORTS, contracted=True)
+    yield Variant("client", REVISIONS, ALL, TRANSPORTS)
+
+
+VARIANTS = tuple(_variants())
+GROUPS = (*REVISIONS, "several")
+
+
+def group(name: str, kind: Sender = "server", over: str | None = None) -> list[Variant]:
+    """The variants of one revision, or those of several."""
+    revisions = REVISIONS if name == "several" else (name,)
+    return [
+        each
+        for each in VARIANTS
+        if each.kind == kind and each.revisions == revisions and (over is None or over in each.transports)
+    ]
+
+
+# --- making them ----------------------------------------------------------------------------------------------
+
+
+class Workshop:
+    """A folder with projects, which all processes of a test run share: each variant is made once.
+
+    Args:
+        root: The folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @classmethod
+    def shared(cls, base: Path) -> Workshop:
+        """The one of this test run.
+
+        Args:
+            base: The folder for temporary files, of which every process has its own.
+        """
+        root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "skeletons"
+        root.mkdir(exist_ok=True)
+        return cls(root)
+
+    def project(self, variant: Variant) -> Project:
+        """The project of a variant, which is made if it is not there yet."""
+        folder = self.root / variant.name
+        with self._alone(variant.name):
+            if not folder.exists():
+                options = variant.options(self.root / "contracts")
+                with mock.patch.object(Store, "effective", lambda _, revision: effective(revision)):
+                    done = inside("scaffold", *options, "--out", self.root)
+                assert done.returncode == 0, f"{variant.name}: {done.stderr}"
+        return Project.read(folder)
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        with (self.root / f".{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+# --- serving them over HTTP -----------------------------------------------------------------------------------
+
+_SERVE = """
+import asyncio, importlib, json, socket, sys
+import uvicorn
+
+async def main():
+    ports, running = {}, []
+    for name in sys.argv[1:]:
+        app = importlib.import_module(name + ".app").app
+        listener = socket.create_server(("127.0.0.1", 0))
+        ports[name] = listener.getsockname()[1]
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
+        running.append(asyncio.create_task(server.serve(sockets=[listener])))
+    print(json.dumps(ports), flush=True)
+    await asyncio.gather(*running)
+
+asyncio.run(main())
+"""
+
+
+def search_path(projects: Sequence[Project]) -> dict[str, str]:
+    """The environment in which the packages of some projects can be imported."""
+    return {"PYTHONPATH": os.pathsep.join(str(project.folder / "src") for project in projects)}
+
+
+@asynccontextmanager
+async def serving(projects: Sequence[Project]) -> AsyncGenerator[Mapping[str, str]]:
+    """The applications of some projects, all in one process; gives the address of each, by package."""
+    names = [project.package for project in projects]
+    command = [sys.executable, "-W", "error", "-c", _SERVE, *names]
+    process = await anyio.open_process(command, stderr=None, env={**os.environ, **search_path(projects)})
+    try:
+        assert process.stdout is not None
+        ports: dict[str, int] = json.loads(await process.stdout.receive())
+        yield {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
+    finally:
+        process.kill()
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
