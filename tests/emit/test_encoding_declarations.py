@@ -17,8 +17,8 @@ from mcp_bindgen.emit import environment as emitted
 from mcp_bindgen.emit.bindings import EMITTERS
 from mcp_bindgen.scaffold import rendering
 from mcp_bindgen.spec import Store
-from tests.scaffold.test_contract_package import NEWEST
-from tests.support.helpers import inside, save
+from tests.scaffold.generated.test_contract_package import NEWEST
+from tests.support.commands import inside, save
 
 FOREIGN = "Mallory"
 DECLARATIONS = (

@@ -14,23 +14,8 @@ import pytest
 
 from mcp_bindgen.emit import targets
 from mcp_bindgen.spec.canonical import digest
-from tests.support.helpers import (
-    ROOT,
-    Done,
-    Schema,
-    bindgen,
-    draft,
-    execute,
-    inside,
-    message,
-    python,
-    record,
-    ref,
-    save,
-    shuffled,
-    small,
-    union,
-)
+from tests.support.commands import ROOT, Done, bindgen, execute, inside, python, save, shuffled
+from tests.support.small_schemas import Schema, draft, message, record, ref, small, union
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}

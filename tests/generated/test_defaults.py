@@ -25,9 +25,9 @@ from mcp_bindgen.scaffold.generated.contract_package import contract_files
 from mcp_bindgen.scaffold.generated.typed_client import client_files
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.store import external
-from tests.scaffold.test_contract_package import NEWEST, REVISIONS, protocols, write
-from tests.support.helpers import save
-from tests.support.wire import bindings
+from tests.scaffold.generated.test_contract_package import NEWEST, REVISIONS, protocols, write
+from tests.support.checked_connections import bindings
+from tests.support.commands import save
 
 LEAVES: dict[str, tuple[dict[str, Any], Any]] = {
     "archived": ({"type": "boolean", "default": False}, True),

@@ -16,10 +16,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.spec import Store
-from tests.support.instances import Instances, damaged
+from tests.support.effort import examples
+from tests.support.json_instances import Instances, damaged
 
 STORE = Store()
-EXAMPLES = int(os.environ.get("FAITHFUL_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("FAITHFUL_EXAMPLES", examples(3, 25)))
 DEFINITIONS = [(revision, name) for revision in STORE.pins for name in STORE.effective(revision).definitions]
 
 run = settings(

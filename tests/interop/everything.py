@@ -13,7 +13,7 @@ from mcp_bindgen.runtime.core.capabilities import is_declared
 from tests.interop.ours import ROOTS, Seen, text
 from tests.interop.processes import MODULES
 from tests.interop.report import Report
-from tests.support.wire import bindings
+from tests.support.checked_connections import bindings
 
 EVERYTHING = str(MODULES / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js")
 FILESYSTEM = str(MODULES / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js")

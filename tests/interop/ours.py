@@ -15,8 +15,8 @@ from mcp_bindgen.runtime import ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.core.capabilities import is_declared
 from mcp_bindgen.runtime.endpoint.result_cache import ResultCache
 from tests.interop.report import Report
+from tests.support.checked_connections import bindings
 from tests.support.meta_keys import LOG_LEVEL
-from tests.support.wire import bindings
 
 TOOLS = {"add", "cancelled", "change", "count", "echo", "fail", "kinds", "pause", "roots", "sample", "say", "touch"}
 ROOTS = ("file:///projects/one", "file:///projects/two")

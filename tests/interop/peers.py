@@ -32,7 +32,7 @@ from tests.interop.everything import EVERYTHING, FILESYSTEM, everything, filesys
 from tests.interop.ours import ROOTS, client, converse
 from tests.interop.processes import FULL_SERVER, HERE, NODE_SERVER, SDK_SERVER, free_port, listening, node
 from tests.interop.report import REVISIONS, STATEFUL, Report
-from tests.support.wire import Recording
+from tests.support.checked_connections import Recording
 
 CONVERSATION = 60.0
 """Seconds that a whole conversation may take."""

@@ -20,7 +20,7 @@ from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
 from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.scaffold.expressions import expression
 from mcp_bindgen.spec import EffectiveSchema, Store
-from tests.support.helpers import ROOT, execute
+from tests.support.commands import ROOT, execute
 
 REVISIONS = list(Store().pins)
 

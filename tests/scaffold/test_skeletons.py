@@ -1,10 +1,10 @@
 """Every project that `scaffold` makes type-checks, passes its own tests, and answers the Python SDK and the Inspector.
 
 What there is to make is in `skeletons.py`: each revision, each feature alone and all together, each transport, with and
-without a contract. All of it is made and checked. The official Python client talks to every server, over each of its
-transports, and tries everything. So does the Inspector's command line, which is a process for each question: it asks
-servers for what they are about, and over HTTP those with a whole contract for everything. Where a client cannot choose
-among several revisions, it gets the newest of each era.
+without a contract. `make test` makes a handful, `make test-all` all of it. The official Python client talks to every
+server, over each of its transports, and tries everything. So does the Inspector's command line, which is a process for
+each question: it asks servers for what they are about, and over HTTP those with a whole contract for everything. Where
+a client cannot choose among several revisions, it gets the newest of each era.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,9 @@ from anyio import to_thread
 from mcp_bindgen.protocol.model import Sender
 from mcp_bindgen.scaffold import features as scaffold_features
 from tests.interop.processes import MODULES, SDK_SERVER, free_port, listening
-from tests.support.helpers import Done, execute, save
+from tests.support.checked_connections import bounded
+from tests.support.commands import Done, execute, save
+from tests.support.effort import cases
 from tests.support.skeleton_clients import (
     LATEST,
     STATELESS,
@@ -40,6 +42,7 @@ from tests.support.skeleton_clients import (
 from tests.support.skeletons import (
     ALL,
     GROUPS,
+    HANDFUL,
     KINDS,
     REVISIONS,
     VARIANTS,
@@ -51,12 +54,15 @@ from tests.support.skeletons import (
     search_path,
     serving,
 )
-from tests.support.wire import bounded
 
 pytestmark = [
     pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
+by_group = pytest.mark.parametrize("name", cases(GROUPS, quick=["handful"]))
+every_variant = pytest.mark.parametrize(
+    "variants", [pytest.param(HANDFUL, id="handful"), pytest.param(VARIANTS, id="all", marks=pytest.mark.full)]
+)
 
 
 @pytest.fixture(scope="session")
@@ -81,14 +87,15 @@ def test_no_two_variants_have_one_name() -> None:
 # --- types, and their own tests -----------------------------------------------------------------------------------
 
 
-def test_all_type_check_in_the_strict_mode_of_pyright(workshop: Workshop) -> None:
-    projects = [workshop.project(each) for each in VARIANTS]
+@every_variant
+def test_all_type_check_in_the_strict_mode_of_pyright(variants: Sequence[Variant], workshop: Workshop) -> None:
+    projects = [workshop.project(each) for each in variants]
     settings = {
         "include": [project.folder.name for project in projects],
         "extraPaths": [f"{project.folder.name}/src" for project in projects],
         "typeCheckingMode": "strict",
     }
-    config = save(workshop.root / "pyrightconfig.json", settings)
+    config = save(workshop.root / f"pyrightconfig.{len(variants)}.json", settings)
     done = execute(sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", config)
     report = json.loads(done.stdout)
     found = [
@@ -99,15 +106,16 @@ def test_all_type_check_in_the_strict_mode_of_pyright(workshop: Workshop) -> Non
     assert report["summary"]["filesAnalyzed"] == sum(len(list(each.folder.rglob("*.py"))) for each in projects)
 
 
-def test_all_are_as_ruff_wants_them(workshop: Workshop) -> None:
-    folders = [workshop.project(each).folder for each in VARIANTS]
+@every_variant
+def test_all_are_as_ruff_wants_them(variants: Sequence[Variant], workshop: Workshop) -> None:
+    folders = [workshop.project(each).folder for each in variants]
     done = execute(sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format", "concise", *folders)
     assert done.returncode == 0, done.stdout[-4000:]
     done = execute(sys.executable, "-m", "ruff", "format", "--no-cache", "--check", *folders)
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@by_group
 def test_all_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path) -> None:
     """In one process for each revision; each must have tests that run, and warnings are errors."""
     projects = [workshop.project(each) for kind in KINDS for each in group(name, kind)]
@@ -124,7 +132,7 @@ def test_all_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path)
 # --- the official Python client -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@by_group
 @bounded(180)
 async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Workshop) -> None:
     await together(
@@ -136,7 +144,7 @@ async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Worksho
     )
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@by_group
 @bounded(180)
 async def test_all_answer_the_python_sdk_over_http(name: str, workshop: Workshop) -> None:
     variants = [(each, workshop.project(each)) for each in group(name, over="http")]
@@ -162,7 +170,8 @@ def inspector(tmp_path: Path) -> Inspector:
     return Inspector(tmp_path)
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.full
+@pytest.mark.parametrize("name", GROUPS[1:])
 @bounded(180)
 async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop, inspector: Inspector) -> None:
     await together(
@@ -174,7 +183,8 @@ async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop
     )
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.full
+@pytest.mark.parametrize("name", GROUPS[1:])
 @bounded(180)
 async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop, inspector: Inspector) -> None:
     variants = [(each, workshop.project(each)) for each in group(name, over="http")]
@@ -194,6 +204,7 @@ async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop,
         )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("spoken", "era", "words"),
     [(LATEST, STATELESS[-1], "negotiation failed"), (STATELESS[-1], LATEST, "Method not found: initialize")],
@@ -211,7 +222,7 @@ async def test_the_inspector_is_told_when_it_speaks_of_another_era(
 # --- clients ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@by_group
 @bounded(180)
 async def test_all_clients_understand_a_server_of_the_python_sdk(name: str, workshop: Workshop) -> None:
     """It asks each for all that the client offers; and the commands of those with everything, too, show what it has."""

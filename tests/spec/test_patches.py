@@ -13,7 +13,8 @@ import pytest
 
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.patches import Patch, apply, load
-from tests.support.helpers import ROOT, draft, save
+from tests.support.commands import ROOT, save
+from tests.support.small_schemas import draft
 
 REVISIONS = list(Store().pins)
 BASIS = {"$defs": {"a/b": {"type": "object", "required": ["x", "y"]}, "B": {"enum": [1, 2]}}}

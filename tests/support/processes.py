@@ -16,7 +16,7 @@ import anyio
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.helpers import ROOT
+from tests.support.commands import ROOT
 
 PATIENCE = 30.0
 """Seconds after which something has gone wrong."""

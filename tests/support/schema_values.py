@@ -1,6 +1,6 @@
-"""Random JSON values for any JSON Schema, as far as `hostile.json` needs it; a validator says which of them fit.
+"""Random JSON values for any JSON Schema, as far as `hostile_contract.json` needs it; a validator says which fit.
 
-It shares no code with the generator. `instances.py` does the same for the schemas of the protocol, which are tamer.
+It shares no code with the generator. `json_instances.py` does the same for the schemas of the protocol: they are tamer.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from mcp_bindgen.protocol.calls import receives
 from mcp_bindgen.protocol.model import Sender
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import Store
-from tests.support.helpers import inside, save
+from tests.support.commands import inside, save
 
 STORE = Store()
 REVISIONS = tuple(STORE.pins)
@@ -291,16 +291,33 @@ def _variants() -> Iterator[Variant]:
 
 
 VARIANTS = tuple(_variants())
-GROUPS = (*REVISIONS, "several")
+HANDFUL = tuple(
+    each
+    for each in VARIANTS
+    if each.name
+    in {
+        "server-2024-11-05-all-stdio",
+        "server-2025-11-25-all-http",
+        "server-2026-07-28-tools-http",
+        "server-several-all-stdio-http-contract",
+        "client-2025-11-25-all-http",
+        "client-several-all-stdio-http",
+    }
+)
+"""What `make test` makes: both kinds, eras and transports, with and without a contract."""
+
+GROUPS = ("handful", *REVISIONS, "several")
 
 
 def group(name: str, kind: Sender = "server", over: str | None = None) -> list[Variant]:
-    """The variants of one revision, or those of several."""
+    """The variants of one revision, those of several, or the handful."""
     revisions = REVISIONS if name == "several" else (name,)
     return [
         each
         for each in VARIANTS
-        if each.kind == kind and each.revisions == revisions and (over is None or over in each.transports)
+        if each.kind == kind
+        and (each in HANDFUL if name == "handful" else each.revisions == revisions)
+        and (over is None or over in each.transports)
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from mcp_bindgen.runtime.core.errors import ProtocolError
 from mcp_bindgen.runtime.core.events import Rejected, Requested
 from mcp_bindgen.runtime.core.peer import Peer
 from mcp_bindgen.runtime.core.transitions import State
-from tests.support.wire import (
+from tests.support.checked_connections import (
     INITIALIZED,
     answer,
     copied,
@@ -30,8 +29,9 @@ from tests.support.wire import (
     spelled,
     strictly,
 )
+from tests.support.effort import examples
 
-MUTATIONS = 120_000 if os.environ.get("CI") else 20_000
+MUTATIONS = examples(10_000, 120_000)
 PARTS = 8
 DEEPEST = 150
 BUSY = "busy"

@@ -25,8 +25,7 @@ from mcp_bindgen.runtime.core.peer import Peer
 from mcp_bindgen.runtime.core.transitions import State
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.instances import Instances
-from tests.support.wire import (
+from tests.support.checked_connections import (
     INITIALIZED,
     STATEFUL,
     answer,
@@ -45,6 +44,8 @@ from tests.support.wire import (
     spelled,
     takes,
 )
+from tests.support.effort import examples
+from tests.support.json_instances import Instances
 
 LATEST = "2025-11-25"
 BATCHING = "2025-03-26"
@@ -809,7 +810,7 @@ def test_asking_for_progress_keeps_what_else_is_said() -> None:
 # --- the quick way and the slow way ---------------------------------------------------------------------------
 
 run = settings(
-    max_examples=15,
+    max_examples=examples(5, 15),
     deadline=None,
     derandomize=True,
     database=None,

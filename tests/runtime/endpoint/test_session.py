@@ -35,7 +35,7 @@ from mcp_bindgen.v2025_11_25 import Client as Latest
 from mcp_bindgen.v2025_11_25 import Context, errors, methods
 from mcp_bindgen.v2025_11_25 import Server as LatestServer
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.wire import (
+from tests.support.checked_connections import (
     INITIALIZED,
     STATEFUL,
     Raw,
@@ -1247,7 +1247,7 @@ async def test_when_the_server_goes_calls_fail() -> None:
         assert {str(failure) for failure in failures} == {"the other side closed the connection"}
         await ask()
         with pytest.raises(ConnectionClosed):
-            await caller.notify_roots_list_changed()
+            await caller.notify(methods.INITIALIZED, None)
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import anyio
@@ -31,14 +31,13 @@ from mcp_bindgen.runtime import (
     serve,
 )
 from mcp_bindgen.runtime.core.errors import Refused
+from mcp_bindgen.runtime.core.revision import Dispatcher
 from mcp_bindgen.runtime.entrypoints import connect as connecting
 from mcp_bindgen.runtime.entrypoints.connect import forget
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, entry
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.helpers import ROOT, inside
-from tests.support.http_script import Heard, Server, serving
-from tests.support.wire import (
+from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,
     Raw,
@@ -52,6 +51,9 @@ from tests.support.wire import (
     running,
     until,
 )
+from tests.support.commands import ROOT, inside
+from tests.support.effort import cases
+from tests.support.scripted_http_server import Heard, Server, serving
 
 REVISIONS = [*STATEFUL, STATELESS]
 CLIENTS = [bindings(revision).Client for revision in REVISIONS]
@@ -129,7 +131,7 @@ def expected(ours: Sequence[str], theirs: Sequence[str]) -> str | type[Exception
     return spoken if spoken in stateful else UnsupportedRevision
 
 
-@pytest.mark.parametrize("count", range(1, 6))
+@pytest.mark.parametrize("count", cases(range(1, 6), quick=[1, 5]))
 def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
     @bounded(60)
     async def meet() -> None:
@@ -374,18 +376,13 @@ def test_a_stateless_server_that_lists_only_stateful_revisions(probe: str) -> No
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Any:
+def later() -> Any:
     """A client of a later stateless revision, with the words of the one that is known."""
-    package = ModuleType("later_bindings")
     known: Any = bindings(STATELESS)
-    package.REVISION = "2027-01-01"  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "later_bindings", package)
-    for name in ("types", "methods", "dispatcher", "server", "client"):
-        monkeypatch.setitem(sys.modules, f"later_bindings.{name}", getattr(known, name, None) or known)
+    revision = replace(known.REVISION, name="2027-01-01")
 
     class Later(known.Client):  # type: ignore[misc]
-        bindings = "later_bindings"
-        revision = "2027-01-01"
+        dispatcher = Dispatcher(revision, "client", *known.dispatcher.CLIENT.routes.values())
 
     return Later
 

@@ -18,7 +18,7 @@ from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, UnsupportedRevi
 from mcp_bindgen.runtime.entrypoints.host import BadConfig, Host, NotRouted, Offer
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.wire import bounded, until
+from tests.support.checked_connections import bounded, until
 
 ROOT = Path(__file__).parents[3]
 

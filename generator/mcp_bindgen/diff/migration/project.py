@@ -110,12 +110,12 @@ def read(path: Path) -> Module | str | None:
         lines = raw.decode(encoding).encode().splitlines(keepends=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(b"".join(lines))
+            tree = ast.parse(b"".join(lines).decode())
             compile(tree, str(path), "exec", dont_inherit=True)
             ast.NodeVisitor().visit(tree)
             for old, new in _replacements(tree):
                 _replace(lines, old, new)
-            return Module(path, lines, ast.parse(b"".join(lines)))
+            return Module(path, lines, ast.parse(b"".join(lines).decode()))
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     except SyntaxError as error:

@@ -19,13 +19,6 @@ from mcp_bindgen.protocol.model import Array, Const, Map, Ref, Scalar, Type, Uni
 _SCALARS = {"str": Scalar("string"), "int": Scalar("integer"), "float": Scalar("number"), "bool": Scalar("boolean")}
 
 
-class Called(NamedTuple):
-    """What a call calls: a class or a stub of the bindings, or a class of the user's that extends a class of theirs."""
-
-    name: str
-    own: bool = False
-
-
 class Span(NamedTuple):
     """Where an expression stands."""
 
@@ -88,20 +81,22 @@ class TypedCode:
         names = [self._name(one.fullname) for one in members]
         return [name for name in names if name is not None], sure
 
-    def called(self, node: ast.Call) -> list[Called]:
-        """What a call may call."""
-        found: list[Called] = []
-        for one in _alternatives(self._types.get(_span_of(node.func))):
-            info = _class(one)
-            if isinstance(one, types.CallableType) and one.definition is not None and not one.is_type_obj():
-                name = self._name(one.definition.fullname)
-            elif info is not None and not isinstance(one, types.Instance):
+    def called(self, node: ast.Call) -> tuple[set[str], bool, bool]:
+        """What a call may call of the bindings, whether that is sure, and whether a class of the user's is between."""
+        names: set[str] = set()
+        extended = False
+        options = list(_alternatives(self._types.get(_span_of(node.func))))
+        sure = not any(isinstance(one, types.AnyType) for one in options)
+        for one in options:
+            info = None if isinstance(one, types.Instance) else _class(one)
+            if info is not None:
                 name = self._extended(info)
+                extended |= not info.fullname.startswith(self._package)
             else:
-                continue
-            if name is not None:
-                found.append(Called(name, info is not None and self._name(info.fullname) is None))
-        return found
+                definition = one.definition if isinstance(one, types.CallableType) else None
+                name = self._name(definition.fullname) if definition is not None else None
+            names |= {name} if name is not None else set()
+        return names, sure and len(names) == 1, extended
 
     def type(self, node: ast.expr) -> Type | None:
         """The type of an expression as one of the protocol; `None` where it is not certain to be one."""

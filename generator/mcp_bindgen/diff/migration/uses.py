@@ -43,11 +43,8 @@ class Uses(ast.NodeVisitor):
         for statement in self._module.tree.body:
             self.visit(statement)
             if isinstance(statement, ast.Assign):  # mypy takes an imported name for what was imported, come what may
-                self._rebound |= {
-                    one.id
-                    for one in statement.targets
-                    if isinstance(one, ast.Name) and self._refers_to(one) is not None
-                }
+                names = [one for one in statement.targets if isinstance(one, ast.Name)]
+                self._rebound |= {one.id for one in names if self._refers_to(one) is not None}
         return sorted(self._found, key=lambda use: (use.place.line, use.place.column, use.name, not use.certain))
 
     # --- places -------------------------------------------------------------------------------------------------
@@ -105,9 +102,8 @@ class Uses(ast.NodeVisitor):
         for alias in node.names:
             whole = base if alias.name == "*" else f"{base}.{alias.name}"
             if self._is_ours(whole):
-                self.imports[self._start(alias) if alias.name == "*" else self._place(node.lineno, node.col_offset)] = (
-                    None
-                )
+                place = self._start(alias) if alias.name == "*" else self._place(node.lineno, node.col_offset)
+                self.imports[place] = None
                 self._note(self._start(alias), whole.removeprefix(f"{self._package}."))
 
     def _is_ours(self, name: str) -> bool:
@@ -168,15 +164,15 @@ class Uses(ast.NodeVisitor):
                 self._note(self._start(constant), f"{self._refers_to(base)}.{name}")
             case _:
                 pass
-        called = self._types.called(node)
-        for name, own in called:
+        names, sure, extended = self._types.called(node)
+        for name in names:
             if name == "Context.ask":
-                self._question(node)
+                self._question(node, sure=sure)
             else:
-                self._arguments(node, name, sure=len(called) == 1, own=own)
+                self._arguments(node, name, sure=sure, extended=extended)
         self.generic_visit(node)
 
-    def _arguments(self, node: ast.Call, name: str, *, sure: bool, own: bool) -> None:
+    def _arguments(self, node: ast.Call, name: str, *, sure: bool, extended: bool) -> None:
         """Note the arguments; what is missing is certain unless a class of the user's may give it."""
         given: set[str | None] = {keyword.arg for keyword in node.keywords}
         for keyword in node.keywords:
@@ -189,14 +185,12 @@ class Uses(ast.NodeVisitor):
             label = f"{name}({known}=)"
             changes = self._of(label, self._types.type(argument)) or self._of(f"{name}({index})")
             self._add(self._start(argument), label, changes, sure=sure)
-        open_ended = None in given or any(isinstance(argument, ast.Starred) for argument in node.args)
+        open_ended = extended or None in given or any(isinstance(argument, ast.Starred) for argument in node.args)
         for missing, change in self._changes.needed.get(name, {}).items():
             if missing not in given:
-                self._add(
-                    self._tail(node.func), f"{name}({missing}=)", [change], sure=sure and not own and not open_ended
-                )
+                self._add(self._tail(node.func), f"{name}({missing}=)", [change], sure=sure and not open_ended)
 
-    def _question(self, node: ast.Call) -> None:
+    def _question(self, node: ast.Call, *, sure: bool) -> None:
         """Note what is asked, by the class of the params."""
         named = [keyword.value for keyword in node.keywords if keyword.arg == "params"]
         for params in (*node.args[1:2], *named):
@@ -204,7 +198,7 @@ class Uses(ast.NodeVisitor):
             options = type.members if isinstance(type, Union) else (type,)
             for name in [one.name for one in options if isinstance(one, Ref)]:
                 label = f"Context.ask({name})"
-                self._add(self._tail(node.func), label, self._of(label), sure=len(options) == 1)
+                self._add(self._tail(node.func), label, self._of(label), sure=sure and len(options) == 1)
 
     # --- handlers -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,282 @@
+"""`mcp-bindgen contract` against real servers and files: what it writes, says and ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.cli.live import offers
+from mcp_bindgen.contract.document import read_contract
+from mcp_bindgen.spec import BadInput
+from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside, save
+
+EXAMPLE = ROOT / "examples" / "weather_server.py"
+WEATHER = f"'{sys.executable}' '{EXAMPLE}'"
+
+VERBATIM = """
+from mcp_bindgen.runtime import run
+from mcp_bindgen.v2025_11_25 import Server, types as mcp
+import json
+from pathlib import Path
+
+DOCUMENT = json.loads(Path(__file__).with_name("tools.json").read_text("utf-8"))
+
+class Verbatim(Server):
+    instructions = "Ask nicely."
+
+    async def list_tools(self, params, ctx):
+        page = int(params.cursor or 0)
+        more = {"nextCursor": str(page + 1)} if page + 1 < len(DOCUMENT["tools"]) else {}
+        return {"tools": DOCUMENT["tools"][page : page + 1], **more}
+
+    async def call_tool(self, params, ctx):
+        return mcp.CallToolResult(content=[])
+
+run(Verbatim())
+"""
+
+STUCK = VERBATIM.replace("str(page + 1)", "'0'")
+
+
+def tool(name: str, **properties: Any) -> dict[str, Any]:
+    """A tool whose members stand in an unusual order, with some that nobody knows."""
+    schema = {"required": [], "x-odd": [1.0, 1e3, None], "properties": properties, "type": "object"}
+    return {"x-vendor": {"b": 1, "a": 2}, "inputSchema": schema, "description": f"The {name}.", "name": name}
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> str:
+    """A server that lists tools one by one, as they stand in a file."""
+    script = tmp_path / "verbatim_server.py"
+    script.write_text(VERBATIM, "utf-8")
+    tools = [tool("z-last", b={"type": "string"}, a={}), tool("a.first"), tool("é")]
+    save(tmp_path / "tools.json", {"tools": tools})
+    return f"'{sys.executable}' '{script}'"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """An old contract and a new one that breaks its clients."""
+    old = tool("find", q={"type": "string"})
+    new = tool("find", q={"type": "string"})
+    new["inputSchema"]["required"] = ["q"]
+    return save(tmp_path / "old.json", {"tools": [old]}), save(tmp_path / "new.json", {"tools": [new]})
+
+
+def refused(*arguments: object) -> str:
+    """The one line with which a command is refused."""
+    done = inside("contract", *arguments)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    return done.stderr.strip()
+
+
+def answered(*arguments: object, code: int = 0) -> str:
+    """What a command prints; it says nothing else."""
+    done: Done = inside("contract", *arguments)
+    assert (done.returncode, done.stderr) == (code, ""), done.stderr
+    return done.stdout
+
+
+# --- export ---------------------------------------------------------------------------------------------------
+
+
+def test_a_server_is_written_down() -> None:
+    done = bindgen("contract", "export", WEATHER)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert list(document) == ["serverInfo", "revision", "tools", "prompts", "resources"]  # no templates: not declared
+    assert document["serverInfo"]["name"] == "weather"
+    assert document["revision"] == "2025-11-25"
+    assert [entry["name"] for entry in document["tools"]] == ["forecast", "await_sun"]
+
+
+def test_entries_stand_there_as_the_server_says_them(served: str, tmp_path: Path) -> None:
+    told = json.loads((tmp_path / "tools.json").read_text("utf-8"))["tools"]
+    document = offers(served)
+    assert document["instructions"] == "Ask nicely."
+    assert json.dumps(document["tools"]) == json.dumps(told)  # the order of members as well
+
+
+@pytest.mark.parametrize("name", ["contract.json", "contract.yaml"])
+def test_a_contract_in_a_file(served: str, tmp_path: Path, name: str) -> None:
+    assert answered("export", served, "--out", tmp_path / name) == ""
+    contract = read_contract(tmp_path / name)
+    assert [one.name for one in contract.tools] == ["z-last", "a.first", "é"]
+    assert [dict(one.raw) for one in contract.tools] == offers(served)["tools"]
+    assert answered("diff", tmp_path / name, served) == "Nothing changed.\n"
+
+
+def test_the_revision_can_be_chosen() -> None:
+    echo = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}' 2024-11-05"
+    assert offers(echo, "2024-11-05")["revision"] == "2024-11-05"
+    assert offers(echo)["revision"] == "2024-11-05"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """The weather server behind Streamable HTTP."""
+    command = [sys.executable, str(EXAMPLE), "--http", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        yield server.stderr.readline().split()[-1]
+        server.terminate()
+
+
+def test_all_ways_to_a_server_give_the_same(url: str, tmp_path: Path) -> None:
+    entries = {
+        "local": {"command": sys.executable, "args": [str(EXAMPLE)]},
+        "remote": {"url": url, "type": "http"},
+    }
+    config = save(tmp_path / "mcp.json", {"mcpServers": entries})
+    found = [offers(server) for server in (WEATHER, url, f"{config}#local", f"{config}#remote")]
+    assert all(one == found[0] for one in found)
+    assert inside("call", f"{config}#local", "resources/read", "weather://cities").stdout == "Bergen\nCairo\nOslo\n"
+
+
+def test_what_may_be_secret_in_a_url_is_not_written_down(url: str, tmp_path: Path) -> None:
+    out = tmp_path / "weather.py"
+    private = url.replace("http://", "http://ada:hunter2@") + "?key=s3cret"
+    done = inside("client", "--from", private, "--out", out)
+    assert done.returncode == 0, done.stderr
+    written = out.read_text() + out.with_name("weather.contract.json").read_text()
+    assert f"--from '{url}?...'" in written
+    assert "hunter2" not in written
+    assert "s3cret" not in written
+
+
+def test_a_list_without_end_is_refused(served: str, tmp_path: Path) -> None:
+    (tmp_path / "verbatim_server.py").write_text(STUCK, "utf-8")
+    assert "gives the cursor '0' twice" in refused("export", served)
+
+
+def test_waiting_is_shown_on_a_terminal_only() -> None:
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}
+    command = [str(COMMAND), "contract", "export", WEATHER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        assert process.stdout is not None
+        assert "tools" in json.loads(process.stdout.read())
+        shown = os.read(ours, 4096).decode()
+        os.close(ours)
+    assert "Asking" in shown
+    assert "\x1b[3" not in shown  # no colour
+
+
+def test_servers_that_cannot_be_reached(tmp_path: Path) -> None:
+    config = save(tmp_path / "mcp.json", {"mcpServers": {"weather": {"url": "http://127.0.0.1:9/mcp"}, "odd": {}}})
+    assert f"{config}: no server 'wether'; there is weather" in refused("export", f"{config}#wether")
+    assert f"{config}: server 'odd': it needs either" in refused("export", f"{config}#odd")
+    assert "--env is for servers that are started here" in refused("export", f"{config}#weather", "--env", "A=1")
+    assert "No such file" in refused("export", f"{tmp_path}/no.json#weather")
+    assert "cannot connect to 'no-such-program'" in refused("export", "no-such-program")
+    assert "did you mean 2025-11-25?" in refused("export", WEATHER, "--revision", "2025-11-52")
+
+
+def test_a_server_that_refuses_to_list(served: str, tmp_path: Path) -> None:
+    code = VERBATIM.replace("page = int(params.cursor or 0)", "raise ValueError('no')")
+    (tmp_path / "verbatim_server.py").write_text(code, "utf-8")
+    assert "does not say what it offers: Internal error" in refused("export", served)
+
+
+# --- diff -----------------------------------------------------------------------------------------------------
+
+
+def test_a_change_that_breaks_ends_with_1(files: tuple[Path, Path]) -> None:
+    done = bindgen("contract", "diff", *files)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == (
+        "Existing clients break: 1 change (1 breaking).\n"
+        "\n"
+        "Breaks existing clients (1)\n"
+        "  find: argument q is required now\n"
+        "    Always send it.\n"
+    )
+
+
+def test_what_ends_with_1_can_be_chosen(files: tuple[Path, Path]) -> None:
+    old, new = files
+    answered("diff", old, new, "--fail-on", "never")
+    answered("diff", new, old)
+    answered("diff", new, old, "--fail-on", "risky")
+    answered("diff", new, old, "--fail-on", "any", code=1)
+    answered("diff", old, old, "--fail-on", "any")
+
+
+def test_other_forms_of_the_report(files: tuple[Path, Path], tmp_path: Path) -> None:
+    document = json.loads(answered("diff", *files, "--format", "json", code=1))
+    assert (document["breaking"], document["reverseBreaking"]) == (True, False)
+    assert document["findings"][0]["example"]["instance"] == {}
+    assert answered("diff", *files, "--format", "markdown", code=1).startswith("**Existing clients break: 1 change")
+    assert answered("diff", *files, "--format", "json", "--output", tmp_path / "d.json", code=1) == ""
+    assert json.loads((tmp_path / "d.json").read_text("utf-8")) == document
+    assert "Old allows, new refuses: {}" in answered("diff", *files, "--witness", code=1)
+
+
+def test_a_saved_contract_and_a_live_server(tmp_path: Path) -> None:
+    saved = tmp_path / "weather.json"
+    answered("export", WEATHER, "--out", saved)
+    assert answered("diff", saved, WEATHER) == "Nothing changed.\n"
+    document = json.loads(saved.read_text("utf-8"))
+    del document["tools"][1]
+    document["tools"][0]["inputSchema"]["properties"]["days"]["maximum"] = 1
+    lines = answered("diff", WEATHER, save(saved, document), code=1).splitlines()
+    assert "  tool await_sun is gone" in lines
+    assert any(line.startswith("  forecast: argument days was ") for line in lines)
+
+
+def test_files_that_are_no_contract(tmp_path: Path, files: tuple[Path, Path]) -> None:
+    old, _ = files
+    assert "no.json" in refused("diff", old, tmp_path / "no.json")
+    broken = save(tmp_path / "broken.json", {"tools": [{"name": "x"}]})
+    assert "broken.json#/tools/0" in refused("diff", broken, old)
+
+
+# --- projects -------------------------------------------------------------------------------------------------
+
+
+def test_a_project_is_checked_and_written_again(tmp_path: Path) -> None:
+    contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
+    assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
+    project = tmp_path / "finder"
+    assert answered("check", project) == ""
+    assert answered("generate", project) == ""
+    (models,) = project.rglob("models.py")
+    text = models.read_text("utf-8")
+    models.write_text(f"{text}# mine\n", "utf-8")
+    assert "was edited" in answered("check", project, code=1)
+    assert "was left" in answered("generate", project, code=1)
+    assert models.read_text("utf-8") == f"{text}# mine\n"
+    assert "is now models.py.edited" in answered("generate", project, "--force")
+    assert models.read_text("utf-8") == text
+    assert answered("check", project) == ""
+
+
+def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
+    assert str(tmp_path) in refused("check", tmp_path)
+    assert str(tmp_path) in refused("generate", tmp_path)
+
+
+# --- help -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["export", "diff", "from-module", "check", "generate"])
+def test_help_has_examples(command: str) -> None:
+    done = inside("contract", command, "--help")
+    assert done.returncode == 0
+    assert f"mcp-bindgen contract {command} " in done.stdout or f"mcp-bindgen contract {command}`" in done.stdout
+
+
+def test_offers_says_what_went_wrong_in_one_error() -> None:
+    with pytest.raises(BadInput, match="the command is empty"):
+        offers("")

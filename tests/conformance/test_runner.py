@@ -1,0 +1,290 @@
+"""The conformance runner notices what the suite says, and the page is about the suite that is pinned.
+
+The suite itself runs in `make conformance`. Here a small program stands in for it. About 10 seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import Context
+from mcp_bindgen.v2025_03_26 import types as mcp0326
+from mcp_bindgen.v2025_11_25 import types as mcp1125
+from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.conformance import run, suite
+from tests.conformance.run import PAGE, page, play, summary, wanted
+from tests.conformance.suite import HERE, Outcome, Scenario, Suite, judged, last_words, listed, pinned
+from tests.support.checked_connections import bindings, bounded
+
+LISTING = """\
+Server scenarios (test against a server):
+  - ping [2025-06-18,2025-11-25]
+  - caching [2026-07-28]
+  - tasks-lifecycle [extension]
+
+Client scenarios (test against a client):
+  - auth/iss-supported [2026-07-28]
+"""
+STAND_IN = """\
+import json, os, sys, time
+from pathlib import Path
+what, *options = sys.argv[1:]
+if what == "list":
+    print({listing!r})
+    sys.exit()
+given = dict(zip(options[::2], options[1::2]))
+name = given["--scenario"]
+tries = Path({folder!r}, name)
+tries.write_text("x" + (tries.read_text() if tries.exists() else ""))
+if name == "endless":
+    time.sleep(60)
+if name == "crash":
+    sys.exit("no such server")
+status = {{"warns": "WARNING", "fails": "FAILURE", "skips": "SKIPPED"}}.get(name, "SUCCESS")
+if name == "flaky" and len(tries.read_text()) < 2:
+    status = "FAILURE"
+folder = Path(given["--output-dir"], f"{{what}}-{{name}}-now")
+folder.mkdir()
+checks = [{{"id": "check", "name": "Check", "status": status, "errorMessage": given.get("--url", "of\\nthe client")}}]
+(folder / "checks.json").write_text(json.dumps(checks))
+sys.exit(3 if name == "dies" else 0)
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Suite:
+    """A program that takes the arguments of the suite."""
+    program = tmp_path / "suite.py"
+    program.write_text(STAND_IN.format(folder=str(tmp_path), listing=LISTING), "utf-8")
+    return Suite([sys.executable, str(program)])
+
+
+def check(status: str, **more: Any) -> dict[str, Any]:
+    """A check as the suite reports it."""
+    return {"id": "rule", "name": "Rule", "status": status, "description": "what is checked", **more}
+
+
+def server(name: str, *revisions: str) -> Scenario:
+    """A scenario for servers."""
+    return Scenario("server", name, revisions)
+
+
+def test_scenarios_are_read_with_their_revisions() -> None:
+    found = listed("server", LISTING)
+    assert [(each.name, each.revisions) for each in found] == [
+        ("ping", ("2025-06-18", "2025-11-25")),
+        ("caching", ("2026-07-28",)),
+        ("tasks-lifecycle", ()),
+        ("auth/iss-supported", ("2026-07-28",)),
+    ]
+    assert [each.name for each in wanted(found)] == ["ping", "caching"]
+
+
+@pytest.mark.parametrize(
+    ("checks", "code", "expected"),
+    [
+        ([check("SUCCESS"), check("SUCCESS"), check("INFO")], 0, Outcome(2)),
+        ([check("SUCCESS"), check("SKIPPED", errorMessage="not\n asked")], 0, Outcome(1, ("rule: not asked",))),
+        ([check("SUCCESS"), check("WARNING")], 0, Outcome(1, (), ("rule: what is checked",))),
+        ([check("FAILURE", errorMessage="wrong"), check("SUCCESS")], 1, Outcome(1, (), ("rule: wrong",))),
+        ([check("SUCCESS")], 1, Outcome(1, (), ("exit code 1: it broke",))),
+        ([], 0, Outcome(0, (), ("nothing was checked",))),
+        ([], 1, Outcome(0, (), ("exit code 1: it broke",))),
+    ],
+)
+def test_an_outcome_is_what_the_checks_and_the_exit_code_say(
+    checks: list[dict[str, Any]], code: int, expected: Outcome
+) -> None:
+    outcome = judged(checks, code, "begin\nit broke\n\n")
+    assert outcome == expected
+    assert outcome.good == (code == 0 and bool(checks) and not expected.problems)
+
+
+def test_what_is_only_left_out_was_not_checked() -> None:
+    assert not judged([check("SKIPPED")], 0, "").good
+
+
+def test_the_last_words_are_those_of_the_client() -> None:
+    output = (
+        "Client exited with code 1\n\nStderr:\nTraceback:\n  deep\nKeyError: 'x'\n\nResults saved to here\nFAILED\n"
+    )
+    assert last_words(output) == "KeyError: 'x'"
+    assert last_words("") == ""
+
+
+def test_a_scenario_is_played(stand_in: Suite) -> None:
+    outcome = stand_in.run(server("fine", "2026-07-28"), "2026-07-28", "http://there/mcp")
+    assert outcome == Outcome(1)
+    outcome = stand_in.run(server("fails", "2026-07-28"), "2026-07-28", "http://there/mcp")
+    assert outcome.problems == ("check: http://there/mcp",)
+    outcome = stand_in.run(Scenario("client", "warns", ()), "2026-07-28", "python client.py")
+    assert outcome.problems == ("check: of the client",)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("crash", "exit code 1: no such server"), ("dies", "exit code 3: "), ("skips", None), ("fails", "check: url")],
+)
+def test_no_trouble_passes(stand_in: Suite, name: str, problem: str | None) -> None:
+    outcome = stand_in.run(server(name), "2026-07-28", "url")
+    assert not outcome.good
+    assert outcome.problems == (() if problem is None else (problem,))
+
+
+def test_no_scenario_is_endless(stand_in: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite, "PATIENCE", 0.5)
+    assert stand_in.run(server("endless"), "2026-07-28", "url").problems == ("no end after 0 seconds",)
+
+
+def test_there_is_one_second_chance(stand_in: Suite, tmp_path: Path) -> None:
+    flaky, fails = server("flaky", "2026-07-28"), server("fails", "2025-11-25", "2026-07-28")
+    results = play(stand_in, [flaky, fails], {"server": "url"})
+    assert [outcome.good for outcome in results.values()] == [True, False, False]
+    assert (tmp_path / "flaky").read_text("utf-8") == "xx"
+    assert (tmp_path / "fails").read_text("utf-8") == "xxxx"
+
+
+def test_the_summary_counts_and_names_what_is_wrong() -> None:
+    results = {
+        (server("a", "2025-11-25"), "2025-11-25"): Outcome(3),
+        (server("b", "2025-11-25"), "2025-11-25"): Outcome(1, (), ("rule: broken",)),
+        (server("a", "2026-07-28"), "2026-07-28"): Outcome(4),
+    }
+    assert summary(results).splitlines() == [
+        "server  2025-11-25   1 of  2 scenarios    4 checks",
+        "    b: rule: broken",
+        "server  2026-07-28   1 of  1 scenarios    4 checks",
+    ]
+
+
+def test_the_page_has_a_cell_for_each_scenario_and_revision() -> None:
+    both, new = server("both", "2025-11-25", "2026-07-28"), server("new", "2026-07-28")
+    results = {
+        (both, "2025-11-25"): Outcome(3),
+        (both, "2026-07-28"): Outcome(2, (), ("rule: broken",)),
+        (new, "2026-07-28"): Outcome(5, ("rule: not asked",)),
+    }
+    text = page(results, [server("extra")], "1.2.3")
+    for line in (
+        "| scenario | 2025-11-25 | 2026-07-28 |",
+        "| `both` | 3 | FAILED |",
+        "| `new` | - | 5 |",
+        "- `new`, 2026-07-28: rule: not asked",
+        "- Extensions, of which none is offered: `extra`.",
+    ):
+        assert line in text.splitlines(), line
+
+
+@pytest.mark.parametrize("trouble", ["stale", "failing", None])
+def test_the_run_fails_for_a_stale_page_and_for_failing_scenarios(
+    trouble: str | None, stand_in: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def serving() -> Generator[str]:
+        yield "http://there/mcp"
+
+    monkeypatch.setattr(run, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(run, "serving", serving)
+    monkeypatch.setattr(run, "installed", pinned)
+    monkeypatch.setattr(run, "Suite", lambda: stand_in)
+    if trouble == "failing":
+        monkeypatch.setattr(stand_in, "run", lambda *_: Outcome(0, (), ("rule: broken",)))
+    monkeypatch.setattr(sys, "argv", ["run", "--write"])
+    assert run.main() == int(trouble == "failing")
+    if trouble == "stale":
+        (tmp_path / "page.md").write_text("old", "utf-8")
+    monkeypatch.setattr(sys, "argv", ["run"])
+    assert run.main() == int(trouble is not None)
+
+
+def test_a_suite_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "installed", lambda: "0.1.0")
+    monkeypatch.setattr(sys, "argv", ["run"])
+    with pytest.raises(SystemExit, match="npm ci"):
+        run.main()
+
+
+def test_the_page_is_about_the_pinned_suite() -> None:
+    locked = json.loads((HERE / "package-lock.json").read_text("utf-8"))["packages"]
+    assert locked["node_modules/@modelcontextprotocol/conformance"]["version"] == pinned()
+    text = PAGE.read_text("utf-8")
+    assert f"`@modelcontextprotocol/conformance` {pinned()}" in text
+    assert "FAILED" not in text
+    assert re.search(r"\| `server-stateless` \| - \| - \| - \| \d+ \|", text)
+
+
+# --- what the suite does not look at ------------------------------------------------------------------------------
+
+
+class Heard:
+    """What clients are told, and by whom."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    async def has(self, *expected: str) -> None:
+        """Waits for exactly that."""
+        while len(self.told) < len(expected):
+            await anyio.sleep(0.01)
+        assert sorted(self.told) == sorted(expected)
+        self.told.clear()
+
+
+@bounded()
+async def test_the_server_tells_clients_of_both_eras_of_changes() -> None:
+    heard = Heard()
+
+    class Older(v2025_03_26.Client):
+        def on_tool_list_changed(self, params: mcp0326.ToolListChangedNotificationParams, ctx: Context) -> None:
+            heard.told.append("2025-03-26 tools")
+
+    class Old(v2025_11_25.Client):
+        def on_resource_updated(self, params: mcp1125.ResourceUpdatedNotificationParams, ctx: Context) -> None:
+            heard.told.append(f"2025-11-25 {params.uri}")
+
+        def on_tool_list_changed(self, params: mcp1125.NotificationParams, ctx: Context) -> None:
+            heard.told.append("2025-11-25 tools")
+
+    class New(v2026_07_28.Client):
+        def on_resource_updated(self, params: mcp.ResourceUpdatedNotificationParams, ctx: Context) -> None:
+            heard.told.append(f"2026-07-28 {params.uri}")
+
+        def on_tool_list_changed(self, params: mcp.NotificationParams, ctx: Context) -> None:
+            heard.told.append("2026-07-28 tools")
+
+    watched = "test://watched-resource"
+    with run.serving() as url:
+        async with Older.connect(url) as older, Old.connect(url) as old, New.connect(url) as new:
+            await old.subscribe(watched)
+            wanted = mcp.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=[watched])
+            async with new.subscribed(wanted):
+                await new.call_tool("test_trigger_tool_change")
+                await heard.has("2025-03-26 tools", "2025-11-25 tools", "2026-07-28 tools")
+                assert "test_dynamic_tool" in [tool.name async for tool in older.iter_tools()]
+                await older.call_tool("test_write_watched_resource", {"text": "news"})
+                await heard.has(f"2025-11-25 {watched}", f"2026-07-28 {watched}")
+                await old.unsubscribe(watched)
+            await old.call_tool("test_trigger_tool_change")
+            await heard.has("2025-03-26 tools", "2025-11-25 tools")
+            assert (await old.read_resource(watched)).contents[0].model_dump()["text"] == "news"
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
+@bounded()
+async def test_the_server_speaks_each_revision(revision: str) -> None:
+    with run.serving() as url:
+        async with bindings(revision).Client.connect(url) as client:
+            for name in ("test_simple_text", "test_image_content", "test_audio_content", "test_multiple_content_types"):
+                assert (await client.call_tool(name)).content[0].type in ("text", "image", "audio")
+            assert (await client.call_tool("test_error_handling")).is_error
+            assert (await client.call_tool("test_sampling")).content[0].text == "'prompt' is missing"

@@ -1,0 +1,352 @@
+"""The comparison of contracts: what it says of each change, and how it reads."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.contract.comparison import report
+from mcp_bindgen.contract.comparison.compare import compare_contracts
+from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
+from mcp_bindgen.contract.document import contract_of
+from tests.support.commands import shuffled
+from tests.support.small_schemas import Schema
+
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+
+
+def record(*required: str, **properties: Any) -> Schema:
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
+
+
+def forecast(arguments: Schema, result: Schema | None = None, **more: Any) -> Schema:
+    """A contract with one tool."""
+    output = {} if result is None else {"outputSchema": result}
+    return {"tools": [{"name": "get-forecast", "inputSchema": arguments, **output, **more}]}
+
+
+def compared(old: Schema, new: Schema) -> ContractComparison:
+    return compare_contracts(contract_of(old), contract_of(new))
+
+
+def said(old: Schema, new: Schema) -> list[tuple[str, str, str]]:
+    """Each finding as its sentence and both levels."""
+    return [
+        (finding.sentence, finding.level.name.lower(), finding.reverse.name.lower())
+        for finding in compared(old, new).findings
+    ]
+
+
+# --- what changes of tools are called -------------------------------------------------------------------------
+
+CHANGES: list[tuple[Schema, Schema, list[tuple[str, str, str]]]] = [
+    (
+        record(city=TEXT),
+        record("city", city=TEXT),
+        [("get-forecast: argument city is required now", "breaking", "safe")],
+    ),
+    (
+        record(unit={"enum": ["c", "f"]}),
+        record(unit={"enum": ["c"]}),
+        [('get-forecast: argument unit may not be "f" any more', "breaking", "safe")],
+    ),
+    (
+        record(unit={"enum": ["c"]}),
+        record(unit={"enum": ["c", "f"]}),
+        [('get-forecast: argument unit may be "f"', "safe", "breaking")],
+    ),
+    (
+        record(city=TEXT),
+        record(city=TEXT, days=WHOLE),
+        [("get-forecast: argument days is new and optional: integer", "safe", "risky")],
+    ),
+    (
+        record(city=TEXT),
+        record("days", city=TEXT, days=WHOLE),
+        [("get-forecast: argument days is new and required: integer", "breaking", "risky")],
+    ),
+    (
+        record(city=TEXT, days=WHOLE),
+        record(city=TEXT),
+        [("get-forecast: argument days is gone; it was integer", "risky", "safe")],
+    ),
+    (
+        record(days=WHOLE),
+        record(days=TEXT),
+        [("get-forecast: argument days was integer, is string", "breaking", "breaking")],
+    ),
+    (
+        record(place=record(spots={"type": "array", "items": TEXT})),
+        record(place=record(spots={"type": "array", "items": WHOLE})),
+        [("get-forecast: argument place.spots[] was string, is integer", "breaking", "breaking")],
+    ),
+    (
+        record(**{"a-b": {"type": "string", "maxLength": 9}}),
+        record(**{"a-b": {"type": "string", "maxLength": 5}}),
+        [("get-forecast: argument a-b was maxLength 9, is maxLength 5", "breaking", "safe")],
+    ),
+    (
+        record(days={"type": "integer", "default": 3}),
+        record(days={"type": "integer", "default": 4}),
+        [("get-forecast: argument days means 4 where it is absent; it was 3", "risky", "risky")],
+    ),
+    (
+        record(day=TEXT),
+        record(day={"type": "string", "format": "date"}),
+        [("get-forecast: argument day was no format, is date", "risky", "risky")],
+    ),
+    (
+        record(day={"type": "string", "pattern": "^[a-z]+$"}),
+        record(day={"type": "string", "pattern": "^[0-9]+$"}),
+        [("get-forecast: argument day was pattern ^[a-z]+$, is pattern ^[0-9]+$", "breaking", "breaking")],
+    ),
+    (
+        record(tags={"type": "array", "items": TEXT}),
+        record(tags={"type": "array", "items": TEXT, "uniqueItems": True}),
+        [("get-forecast: argument tags has `uniqueItems` now: true", "breaking", "safe")],
+    ),
+    (
+        record(a=TEXT, b=TEXT),
+        record(a=TEXT, b=TEXT) | {"not": {"required": ["a", "b"]}},
+        [('get-forecast: arguments has `not` now: {"required": ["a", "b"]}', "breaking", "safe")],
+    ),
+    (
+        record(city=TEXT),
+        record(city={**TEXT, "description": "Where."}),
+        [("get-forecast: argument city has another description", "safe", "safe")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "findings"), CHANGES, ids=[change[2][0][0] for change in CHANGES])
+def test_a_change_of_arguments(old: Schema, new: Schema, findings: list[tuple[str, str, str]]) -> None:
+    assert said(forecast(old), forecast(new)) == findings
+
+
+def test_several_changes_of_one_argument() -> None:
+    old = record(days={"type": "integer", "maximum": 7, "default": 3, "description": "A."})
+    new = record("days", days={"type": "integer", "maximum": 5, "format": "int32"})
+    assert said(forecast(old), forecast(new)) == [
+        ("get-forecast: argument days is required now", "breaking", "safe"),
+        ("get-forecast: argument days was maximum 7, is maximum 5", "breaking", "safe"),
+        ("get-forecast: argument days means nothing where it is absent; it was 3", "risky", "risky"),
+        ("get-forecast: argument days was no format, is int32", "risky", "risky"),
+        ("get-forecast: argument days has another description", "safe", "safe"),
+    ]
+
+
+def test_values_that_types_do_not_tell_apart() -> None:
+    old, new = record(n={"enum": [1, 2, 3]}), record(n={"enum": [1, 4]})
+    assert sorted(said(forecast(old), forecast(new))) == [
+        ("get-forecast: argument n may be 4", "safe", "breaking"),
+        ("get-forecast: argument n may not be 2 any more", "breaking", "safe"),
+        ("get-forecast: argument n may not be 3 any more", "breaking", "safe"),
+    ]
+
+
+def test_a_whole_number_that_becomes_one_of_a_few() -> None:
+    old, new = record(n={"type": "integer"}), record(n={"enum": [1, 2]})
+    assert said(forecast(old), forecast(new)) == [
+        ("get-forecast: argument n has `enum` now: [1, 2]", "breaking", "safe"),
+    ]
+
+
+def test_a_value_is_said_once() -> None:
+    old, new = record(n={"enum": ["a", "b", 1]}), record(n={"enum": ["a", None]})
+    sentences = [sentence for sentence, _, _ in said(forecast(old), forecast(new))]
+    assert sentences.count("get-forecast: argument n may be null") == 1
+
+
+def test_a_result_is_read_the_other_way_round() -> None:
+    plain = record()
+    old, new = record("sky", sky=TEXT, t=WHOLE), record(sky=TEXT, t={"type": "number"})
+    assert sorted(said(forecast(plain, old), forecast(plain, new))) == [
+        ("get-forecast: result sky is optional now", "breaking", "safe"),
+        ("get-forecast: result t may have a fraction", "breaking", "safe"),
+    ]
+    assert not compared(forecast(plain, new), forecast(plain, old)).breaking
+
+
+def test_a_result_that_is_no_longer_structured() -> None:
+    plain, result = record(), record(sky=TEXT)
+    assert said(forecast(plain, result), forecast(plain)) == [
+        ("get-forecast: result is no longer structured", "breaking", "safe")
+    ]
+    assert said(forecast(plain), forecast(plain, result)) == [
+        ("get-forecast: result is structured now", "safe", "breaking")
+    ]
+
+
+def test_tools_that_came_and_went() -> None:
+    old = {"tools": [{"name": name, "inputSchema": record(q=TEXT)} for name in ("find", "count-all")]}
+    new = {"tools": [{"name": name, "inputSchema": record(q=TEXT)} for name in ("find", "countAll")]}
+    assert said(old, new) == [
+        ("tool count-all is gone", "breaking", "safe"),
+        ("tool countAll is new", "safe", "breaking"),
+    ]
+    assert compared(old, new).findings[0].hint == "Perhaps it is countAll now."
+
+
+def test_what_a_tool_says_of_itself() -> None:
+    old = forecast(record(), description="Old.", annotations={"readOnlyHint": True, "title": "A"})
+    new = forecast(record(), description="New.", title="B", annotations={"title": "A"})
+    assert said(old, new) == [
+        ("get-forecast: annotation readOnlyHint was true, is false", "risky", "risky"),
+        ("tool get-forecast has another description", "safe", "safe"),
+        ("tool get-forecast has another title", "safe", "safe"),
+    ]
+
+
+def test_prompts() -> None:
+    old = {"prompts": [{"name": "greet", "arguments": [{"name": "style", "enum": ["a", "b"]}, {"name": "who"}]}]}
+    new = {
+        "prompts": [
+            {
+                "name": "greet",
+                "arguments": [
+                    {"name": "style", "enum": ["a"]},
+                    {"name": "who", "required": True},
+                    {"name": "more"},
+                ],
+            }
+        ]
+    }
+    assert said(old, new) == [
+        ('greet: argument style may not be "b" any more', "breaking", "safe"),
+        ("greet: argument who is required now", "breaking", "safe"),
+        ("greet: argument more is new and optional", "safe", "risky"),
+    ]
+
+
+def test_resources_and_templates() -> None:
+    old = {
+        "resources": [{"uri": "file:///a", "name": "a", "mimeType": "text/plain"}, {"uri": "file:///b", "name": "b"}],
+        "resourceTemplates": [{"uriTemplate": "note://{id}", "name": "note"}],
+    }
+    new = {
+        "resources": [{"uri": "file:///a", "name": "a", "mimeType": "text/html"}, {"uri": "file:///c", "name": "c"}],
+        "resourceTemplates": [{"uriTemplate": "note://{id}/{part}", "name": "note"}],
+    }
+    assert said(old, new) == [
+        ("resource file:///b is gone", "breaking", "safe"),
+        ("template note://{id}/{part} was note://{id}", "breaking", "breaking"),
+        ("file:///a: mimeType was text/plain, is text/html", "risky", "risky"),
+        ("resource file:///c is new", "safe", "breaking"),
+    ]
+
+
+def test_instructions() -> None:
+    assert said({"instructions": "Old."}, {"instructions": "New."}) == [("instructions are others", "safe", "safe")]
+
+
+def test_a_type_that_contains_itself() -> None:
+    def tree(value: Schema) -> Schema:
+        node = record(value=value, children={"type": "array", "items": {"$ref": "#/$defs/Node"}})
+        return record(root={"$ref": "#/$defs/Node"}) | {"$defs": {"Node": node}}
+
+    comparison = compared(forecast(tree(WHOLE)), forecast(tree(TEXT)))
+    (finding,) = comparison.findings
+    assert comparison.breaking
+    assert finding.words == "was integer, is string"
+    assert finding.place.endswith("Node.value")
+
+
+# --- what is no change ----------------------------------------------------------------------------------------
+
+RICH = forecast(
+    record(
+        "city",
+        city={**TEXT, "description": "Where."},
+        unit={"enum": ["c", "f"]},
+        either={"anyOf": [TEXT, WHOLE]},
+        tree={"$ref": "#/$defs/Node"},
+        odd={"if": {"const": 1}, "then": {"minimum": 0}, "not": {"const": 7}},
+    )
+    | {"$defs": {"Node": record(kids={"type": "array", "items": {"$ref": "#/$defs/Node"}})}},
+    record("sky", sky=TEXT),
+)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_members_is_no_change(seed: int) -> None:
+    assert said(RICH, copy.deepcopy(RICH)) == []
+    assert said(RICH, shuffled(RICH, seed)) == []
+
+
+def test_ways_of_writing_the_same_are_no_change() -> None:
+    old = record("a", "b", a={"type": ["string"]}, b={"enum": [1, 2]}, c=record(x=TEXT))
+    new = record("b", "a", a=TEXT, b={"enum": [2, 1]}, c={"$ref": "#/$defs/C"}) | {"$defs": {"C": record(x=TEXT)}}
+    assert said(forecast(old), forecast(new)) == []
+
+
+def test_nothing_that_is_written_differently_goes_without_a_word() -> None:
+    keywords: dict[str, Any] = {
+        "patternProperties": {"^x": TEXT},
+        "propertyNames": {"maxLength": 9},
+        "minProperties": 1,
+        "dependentRequired": {"a": ["b"]},
+        "not": {"const": {"a": "x"}},
+        "if": {"required": ["a"]},
+        "allOf": [{"required": ["a"]}],
+        "unevaluatedProperties": False,
+        "x-vendor": 1,
+    }
+    for keyword, value in keywords.items():
+        plain = record(a=TEXT, b=TEXT)
+        assert said(forecast(plain), forecast(plain | {keyword: value})), keyword
+        nested = record(inner=plain), record(inner=plain | {keyword: value})
+        assert said(forecast(nested[0]), forecast(nested[1])), keyword
+
+
+# --- reports --------------------------------------------------------------------------------------------------
+
+
+def test_the_text_is_short_and_says_the_worst_first() -> None:
+    old = forecast(record(city=TEXT, unit={"enum": ["c", "f"]}), description="Old.")
+    new = forecast(record("city", city=TEXT, unit={"enum": ["c", "f", "k"]}), description="New.")
+    assert report.text(compared(old, new)) == (
+        "Existing clients break: 3 changes (1 breaking, 2 safe).\n"
+        "\n"
+        "Breaks existing clients (1)\n"
+        "  get-forecast: argument city is required now\n"
+        "    Always send it.\n"
+        "\n"
+        "Safe for existing clients (2)\n"
+        '  get-forecast: argument unit may be "k"\n'
+        "  tool get-forecast has another description\n"
+    )
+    assert "Old allows, new refuses: {}" in report.text(compared(old, new), witness=True)
+    assert report.text(compared(old, old)) == "Nothing changed.\n"
+    assert "\x1b[31m" in report.text(compared(old, new), colour=True)
+
+
+def test_markdown_and_json() -> None:
+    old, new = forecast(record(city=TEXT)), forecast(record("city", city=TEXT))
+    comparison = compared(old, new)
+    assert "| get-forecast: argument city | is required now | safe |" in report.markdown(comparison)
+    (finding,) = json.loads(report.json_text(comparison))["findings"]
+    assert (finding["level"], finding["reverse"], finding["rule"]) == ("breaking", "safe", "field-became-required")
+    assert finding["example"] == {"instance": {}, "oldAccepts": True, "newAccepts": False}
+
+
+def test_words_of_servers_are_only_text() -> None:
+    name = "a\x1b[31m|`b"
+    old = {"resources": [{"uri": "x:y", "name": name, "mimeType": "a"}]}
+    new = {"resources": [{"uri": "x:y", "name": name, "mimeType": "b\n|\x1b"}]}
+    comparison = compared(old, new)
+    assert "\x1b" not in report.text(comparison)
+    row = report.markdown(comparison).splitlines()[-1]
+    assert row == r"| x:y: mimeType | was a, is b \| | risky |"
+
+
+def test_500_tools_take_little_time() -> None:
+    tools: list[Schema] = [
+        {"name": f"tool-{index}", "inputSchema": record(city=TEXT, days=WHOLE)} for index in range(500)
+    ]
+    other = copy.deepcopy(tools)
+    other[7]["inputSchema"]["required"] = ["city"]
+    assert [finding.level for finding in compared({"tools": tools}, {"tools": other}).findings] == [Level.BREAKING]

@@ -1,0 +1,104 @@
+"""Contracts that cannot be used are refused with a pointer and a reason, and nothing is fetched to find out."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.commands import Done, inside, save
+
+
+def with_tool(**members: Any) -> dict[str, Any]:
+    """A contract of one tool."""
+    return {"tools": [{"name": "t", "inputSchema": {"type": "object"}, **members}]}
+
+
+def with_input(**schema: Any) -> dict[str, Any]:
+    """A contract of one tool, with a schema of its input."""
+    return with_tool(inputSchema={"type": "object", **schema})
+
+
+INPUT = "/tools/0/inputSchema"
+A = f"{INPUT}/properties/a"
+
+REFUSED: dict[str, tuple[Any, str, str]] = {
+    "no input schema": ({"tools": [{"name": "t"}]}, "/tools/0", "inputSchema"),
+    "input is no object": (with_tool(inputSchema={"type": "string"}), INPUT, "object"),
+    "no name": ({"tools": [{"inputSchema": {"type": "object"}}]}, "/tools/0", "name"),
+    "a name that is a number": (with_tool(name=1), "/tools/0/name", "string"),
+    "the same tool twice": ({"tools": [with_tool()["tools"][0]] * 2}, "/tools/1", "t"),
+    "not a type": (with_input(properties={"a": {"type": "strnig"}}), f"{A}/type", "strnig"),
+    "properties are a list": (with_input(properties=[]), f"{INPUT}/properties", "object"),
+    "a reference to nothing": (with_input(properties={"a": {"$ref": "#/$defs/B"}}), A, "B"),
+    "a reference to itself": (with_input(properties={"a": {"$ref": "#/properties/a"}}), A, "circle"),
+    "not in this revision": (with_input(properties={"a": True}), A, "2025-11-25"),
+    "a broken pattern": (with_input(properties={"a": {"pattern": "("}}), INPUT, "("),
+    "an unknown dialect": (with_input(**{"$schema": "https://example.com/x"}), INPUT, "example.com"),
+    "a member that is misspelled": ({"tool": []}, "tool", "tools"),
+    "a broken template": (
+        {"resourceTemplates": [{"uriTemplate": "a://{b", "name": "x"}]},
+        "/resourceTemplates/0",
+        "{b",
+    ),
+    "no contract": ([], "", "object"),
+}
+"""What is wrong -> the contract, the pointer to it, and a word of the reason."""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_contracts_are_refused_with_a_pointer_and_a_reason(name: str, tmp_path: Path) -> None:
+    document, pointer, reason = REFUSED[name]
+    done = refused(document, tmp_path)
+    assert pointer in done.stderr, done.stderr
+    assert reason in done.stderr, done.stderr
+
+
+def test_a_remote_reference_is_never_fetched(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"type": "string"}')
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    local = tmp_path / "schema.json"
+    local.write_text('{"type": "string"}', "utf-8")
+    try:
+        for number, uri in enumerate([f"http://127.0.0.1:{server.server_port}/s.json", local.as_uri(), "schema.json"]):
+            for schema in (
+                {"properties": {"a": {"$ref": uri}}},
+                {"$defs": {"X": {"$dynamicRef": uri}}, "properties": {"a": {"$ref": "#/$defs/X"}}},
+                {"$id": uri.rpartition("/")[0] + "/x", "properties": {"a": {"$ref": "s.json"}}},
+            ):
+                folder = tmp_path / f"{number}-{len(str(schema))}"
+                folder.mkdir(exist_ok=True)
+                done = refused(with_input(**schema), folder)
+                assert "/tools/0/inputSchema" in done.stderr
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert asked == []
+
+
+def refused(document: Any, folder: Path) -> Done:
+    """What scaffolding from a contract says that cannot be used: one line, and nothing is written."""
+    path = save(folder / "contract.json", document)
+    done = inside("scaffold", "server", "refused", "--contract", path, "--out", folder)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.count("\n") <= 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "refused").exists()
+    return done

@@ -1,0 +1,476 @@
+"""Contracts: from documents to names and types, which accept whatever their schemas accept."""
+
+from __future__ import annotations
+
+import ast
+import json
+import keyword
+import sys
+import time
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from mcp_bindgen.contract import names
+from mcp_bindgen.contract.document import contract_of, read_contract, write
+from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.contract.types import is_visible
+from mcp_bindgen.emit import types
+from mcp_bindgen.emit.style import style
+from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
+from mcp_bindgen.runtime import contract as runtime
+from mcp_bindgen.spec import BadInput
+from tests.support import hostile_contract as hostile
+from tests.support.contract_strategies import inputs, taking, tool, values
+from tests.support.effort import examples
+
+TEXT = {"type": "string"}
+STRING = Scalar("string")
+UNCHECKED = [
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+    HealthCheck.filter_too_much,
+]
+UNCHECKED += [HealthCheck.function_scoped_fixture]
+
+
+def argument(contract: Contract, wire: str = "a") -> Field:
+    """A field of the first tool's arguments."""
+    type = contract.types.definitions[contract.tools[0].input].type
+    assert isinstance(type, Object)
+    found = type.field(wire)
+    assert found is not None
+    return found
+
+
+def lowered(schema: Any, **members: Any) -> Any:
+    """The type of an argument with `schema`."""
+    return argument(contract_of(taking(schema, **members))).type
+
+
+def imported(contract: Contract, name: str = "contract_models") -> ModuleType:
+    """The models of a contract."""
+    text = types.emit(contract.types, "# for a test", types.CONTRACT)
+    spec = spec_from_loader(name, loader=None)
+    assert spec is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # pydantic looks there for what quoted annotations name
+    exec(compile(text, name, "exec"), module.__dict__)
+    return module
+
+
+def usable(document: Any) -> Contract:
+    """The contract of a random document, whose references may by chance go in a circle or nowhere."""
+    try:
+        return contract_of(document)
+    except BadInput as error:
+        assume("circle" not in str(error) and "leads nowhere" not in str(error))
+        raise
+
+
+# --- the key property -----------------------------------------------------------------------------------------
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON documents are equal; `true` is not 1, but `1.0` is."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+@settings(max_examples=examples(20, 300), deadline=None, suppress_health_check=UNCHECKED)
+@given(st.data())
+def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObject) -> None:
+    schema = data.draw(inputs())
+    contract = usable(tool(schema))
+    model = TypeAdapter(getattr(imported(contract), contract.tools[0].input))
+    accepts = jsonschema_rs.validator_for(schema)
+    for _ in range(8):
+        document = data.draw(values(schema, schema))
+        if accepts.is_valid(document):
+            read = model.validate_json(json.dumps(document))
+            assert same(json.loads(model.dump_json(read)), document)
+
+
+# --- types ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "type"),
+    [
+        (True, Free()),
+        (False, Free()),
+        ({}, Free()),
+        ({"type": "string", "format": "date", "pattern": "^a"}, STRING),
+        ({"type": ["string", "null"]}, Union((STRING, Scalar("null")))),
+        ({"type": "string", "nullable": True}, Union((STRING, Scalar("null")))),
+        ({"const": "x"}, Const(("x",))),
+        ({"enum": ["x", "y", "x"]}, Const(("x", "y"))),
+        ({"enum": ["x", None, True, 2]}, Union((Const(("x",)), Scalar("integer"), Scalar("null"), Scalar("boolean")))),
+        ({"anyOf": [{"const": "x"}, {"const": True}, {"const": "x"}]}, Const(("x", True))),
+        ({"type": "string", "enum": ["x", "y"], "not": {"const": "y"}}, Const(("x", "y"))),
+        ({"type": "object"}, Map(Free())),
+        ({"type": "object", "additionalProperties": TEXT}, Map(STRING)),
+        ({"type": "object", "additionalProperties": TEXT, "patternProperties": {"^x": {}}}, Map(Free())),
+        ({"type": "object", "properties": {"b": TEXT}}, Ref("TInputA")),
+        ({"properties": {"b": TEXT}}, Free()),  # it accepts 1 too
+        ({"type": "array", "items": TEXT}, Array(STRING)),
+        ({"type": "array", "prefixItems": [TEXT]}, Array(Free())),
+        (
+            {"type": "array", "prefixItems": [TEXT, {"type": "null"}], "items": False},
+            Array(Union((STRING, Scalar("null")))),
+        ),
+        ({"anyOf": [TEXT, {"type": "object", "properties": {"b": {}}}]}, Union((STRING, Ref("TInputA")))),
+        ({"type": ["string", "integer"], "allOf": [{"type": "number"}]}, Scalar("integer")),
+        ({"allOf": [{"$ref": "#/$defs/Node"}], "description": "words"}, Ref("TInputNode")),
+        ({"$ref": "#/$defs/Node", "type": "object"}, Ref("TInputNode")),
+        ({"$ref": "#node"}, Ref("TInputNode")),
+        ({"$ref": "#"}, Ref("TInput")),
+        ({"$ref": "urn:part"}, Free()),
+    ],
+    ids=str,
+)
+def test_schemas_become_types(schema: Any, type: Any) -> None:
+    node = {"$anchor": "node", "type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    part = {"$id": "urn:part", "type": "string"}
+    assert lowered(schema, **{"$defs": {"Node": node, "Part": part}}) == type
+
+
+def test_an_old_draft_hides_what_stands_beside_a_reference() -> None:
+    draft = "http://json-schema.org/draft-07/schema#"
+    pair = {"type": "array", "items": [TEXT, TEXT], "additionalItems": False, "prefixItems": [{"type": "null"}]}
+    hidden = {"$ref": "#/definitions/A", "type": "null"}
+    members: dict[str, Any] = {"$schema": draft, "definitions": {"A": pair}}
+    contract = contract_of(taking(hidden, **members))
+    assert argument(contract).type == Ref("TInputA")
+    assert contract.types.definitions["TInputA"].type == Array(STRING)
+
+
+def test_parts_that_hold_together_become_one_object() -> None:
+    base = {"type": "object", "properties": {"b": {}, "c": TEXT}, "required": ["c"]}
+    more = {"properties": {"b": {"type": "null"}}, "required": ["d"]}
+    contract = contract_of(taking({"allOf": [{"$ref": "#/$defs/Base"}, more]}, **{"$defs": {"Base": base}}))
+    merged = contract.types.definitions["TInputA"].type
+    assert isinstance(merged, Object)
+    assert [(field.wire, field.type, field.required) for field in merged.fields] == [
+        ("b", Scalar("null"), False),
+        ("c", STRING, True),
+        ("d", Free(), True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "default"),
+    [
+        ({"type": "integer", "default": 2}, 2),
+        ({"type": "integer", "default": 2.0}, 2),
+        ({"type": "integer", "default": "2"}, None),
+        ({"type": "integer", "default": 2, "maximum": 1}, None),
+        ({"type": "boolean", "default": False}, False),
+        ({"type": ["string", "null"], "default": None}, None),
+        ({"type": "array", "default": []}, None),
+        ({"$ref": "#/$defs/Colour", "default": "red"}, "red"),
+        ({"$ref": "#/$defs/Colour", "default": "grey"}, None),
+        ({"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/Colour"}], "default": "red"}, "red"),
+    ],
+    ids=str,
+)
+def test_defaults_that_fit_are_defaults(schema: Any, default: Any) -> None:
+    contract = contract_of(taking(schema, **{"$defs": {"Colour": {"enum": ["red", "blue"]}}}))
+    found = argument(contract).default
+    assert (found, type(found)) == (default, type(default))
+    model = getattr(imported(contract), contract.tools[0].input)
+    assert model.model_validate_json("{}").a == default
+    assert model.model_validate_json("{}").model_dump_json() == "{}"
+
+
+def test_entries_get_names_and_types() -> None:
+    contract = contract_of(
+        {
+            "revision": "2025-11-25",
+            "serverInfo": {"name": "s", "version": "1"},
+            "instructions": "Ask.",
+            "tools": [
+                {
+                    "name": "get-sum",
+                    "title": "Sums",
+                    "inputSchema": {"type": "object"},
+                    "outputSchema": {"type": "object"},
+                }
+            ],
+            "prompts": [
+                {"name": "greeting", "arguments": [{"name": "a b", "enum": ["x"], "required": True}]},
+                {"name": "no"},
+            ],
+            "resources": [{"uri": "file:///readme", "name": "readme"}],
+            "resourceTemplates": [
+                {
+                    "uriTemplate": "note://{id}{/path*}{?q*,r}",
+                    "name": "note",
+                    "variables": [{"name": "r", "enum": ["y"]}],
+                }
+            ],
+        }
+    )
+    (tool,), (prompt, bare), (resource,), (template,) = (
+        contract.tools,
+        contract.prompts,
+        contract.resources,
+        contract.templates,
+    )
+    assert (tool.stub, tool.input, tool.output, tool.description) == ("get_sum", "GetSumInput", "GetSumOutput", "Sums")
+    assert (prompt.stub, prompt.arguments) == ("prompt_greeting", "GreetingArguments")
+    assert (bare.stub, bare.arguments) == ("prompt_no", None)
+    assert (resource.stub, resource.uri) == ("read_readme", "file:///readme")
+    assert (template.stub, template.variables) == ("read_note", "NoteVariables")
+    assert contract.types.definitions["GetSumInput"].type == Object(())
+    assert contract.types.definitions["GreetingArguments"].type == Object((Field("a b", "a_b", Const(("x",)), True),))
+    assert contract.types.definitions["NoteVariables"].type == Object(
+        (
+            Field("id", "id", STRING, True),
+            Field("path", "path", Array(STRING), False),
+            Field("q", "q", Union((Array(STRING), Map(STRING))), False),
+            Field("r", "r", Const(("y",)), False),
+        )
+    )
+    assert (contract.revision, contract.instructions) == ("2025-11-25", "Ask.")
+
+
+def test_a_bare_list_is_a_contract_but_one_page_is_not() -> None:
+    tools = tool({"type": "object"})["tools"]
+    assert contract_of({"tools": tools, "_meta": {}, "ttlMs": 1}).document == {"tools": tools}
+    assert contract_of({"tools": tools, "generated": {"by": "us"}}).document == {"tools": tools}
+    with pytest.raises(BadInput, match="one page"):
+        contract_of({"tools": tools, "nextCursor": "2"})
+
+
+# --- names ----------------------------------------------------------------------------------------------------
+
+ODD = st.text(max_size=8) | st.sampled_from([*hostile.NAMES, *hostile.PROPERTIES])
+
+
+@given(st.lists(ODD, max_size=12, unique=True))
+def test_fields_have_names_of_their_own(wires: list[str]) -> None:
+    found = names.fields(wires)
+    assert list(found) == wires
+    assert len(set(found.values())) == len(wires)
+    assert all(is_name(name) for name in found.values())
+    assert not set(found.values()) & set(dir(runtime.Model))
+
+
+@given(st.lists(ODD, max_size=12))
+def test_stubs_and_models_have_names_of_their_own(entries: list[str]) -> None:
+    for scope, stems in (
+        (names.stubs(), [names.stub(name) for name in entries]),
+        (names.stubs(), [names.stub(name, "prompt") for name in entries]),
+        (names.definitions(), [names.definition(name, "Input") for name in entries]),
+        (names.definitions(), [names.inner("TInput", name) for name in entries]),
+    ):
+        found = [scope.claim(stem) for stem in stems]
+        assert len(set(found)) == len(found)
+        assert all(map(is_name, found))
+
+
+def is_name(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
+
+
+def test_stubs_hide_nothing_that_generated_classes_inherit() -> None:
+    inherited = {name for base in (runtime.Contract, runtime.ContractClient) for name in dir(base)}
+    assert {name for name in inherited if not name.startswith("_")} <= names.STUBS
+
+
+def test_collisions_are_numbered_in_the_order_of_the_contract() -> None:
+    entries = [tool({"type": "object"}, name)["tools"][0] for name in ("get.sum", "get-sum", "getSum", "class", "天気")]
+    contract = contract_of({"tools": entries})
+    assert [entry.stub for entry in contract.tools] == ["get_sum", "get_sum_2", "get_sum_3", "class_", "天気"]
+    assert [entry.input for entry in contract.tools][:4] == [
+        "GetSumInput",
+        "GetSumInput2",
+        "GetSumInput3",
+        "ClassInput",
+    ]
+
+
+# --- hostile --------------------------------------------------------------------------------------------------
+
+
+def shape(code: str) -> list[str]:
+    """The syntax of a module with its texts left out."""
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = ""
+    return ast.dump(tree).split(",")
+
+
+def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
+    marker = tmp_path / "made"
+
+    def module(text: str) -> str:
+        words = {"title": text, "description": text}
+        member = {"type": "string", "enum": [f"{text}!", "other"], "default": f"{text}!", **words}
+        schema = {**words, "type": "object", "properties": {f"{text}!": member, "plain": member}, "required": ["plain"]}
+        contract = contract_of(tool({**schema, "properties": {"p": schema}}, outputSchema=schema, **words))
+        imported(contract)
+        return types.emit(contract.types, "# for a test", types.CONTRACT)
+
+    plain = [part for part in shape(module("plain words")) if "arg=" not in part and "id=" not in part]
+    for text in hostile.payloads(marker):
+        found = [part for part in shape(style(module(text))) if "arg=" not in part and "id=" not in part]
+        if is_visible(text):  # else there are no words
+            assert len(found) == len(plain), text
+    assert not marker.exists()
+
+
+def test_everything_hostile_becomes_models(tmp_path: Path) -> None:
+    contract = contract_of(hostile.contract(tmp_path / "made"))
+    module = imported(contract)
+    for name in module.__all__:
+        TypeAdapter(getattr(module, name)).rebuild()
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.full
+def test_the_models_of_500_tools_take_seconds() -> None:
+    document = hostile.many(500)
+    start = time.process_time()
+    contract = contract_of(document)
+    read = time.process_time()
+    types.emit(contract.types, "# for a test", types.CONTRACT)
+    assert read - start < 10
+    assert time.process_time() - read < 30
+
+
+@pytest.mark.parametrize(
+    ("document", "pointer", "reason"),
+    [
+        (taking({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"$ref": "#/$defs/A"}}}), "/$defs/A", "circle"),
+        (taking({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"not": {"$ref": "#/$defs/A"}}}}), "/$defs/A/not", "circle"),
+        (taking({"not": {"$ref": "https://example.com/x"}}), "/properties/a/not", "nothing is fetched"),
+        (taking({"$ref": "#/$defs/Gone"}), "/properties/a", "leads nowhere"),
+        (taking({"$ref": "#gone"}), "/properties/a", "leads nowhere"),
+        (taking({"enum": ["\ud800"]}), "/properties/a/enum/0", "half of a character"),
+        (taking({"default": float("nan")}), "/properties/a/default", "number"),
+        ({"tools": [], "revision": "2025-11-26"}, "#/revision", "2025-11-25"),
+        ({"prompts": [{"name": "p", "arguments": [{"name": "a"}, {"name": "a"}]}]}, "/arguments/1/name", "twice"),
+        ({"prompts": [{"name": "p", "arguments": [{"name": "a", "enum": [1]}]}]}, "/arguments/0/enum", "texts"),
+        ({"resourceTemplates": [{"name": "t", "uriTemplate": "x:{a}", "variables": [{"name": "b"}]}]}, "/name", "'b'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused(document: Any, pointer: str, reason: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        contract_of(document, Path("contract.json"))
+    assert str(caught.value).startswith("contract.json#")
+    assert pointer in str(caught.value)
+    assert reason in str(caught.value)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inner: {"type": "array", "items": inner},
+        lambda inner: {"type": "object", "additionalProperties": inner},
+        lambda inner: {"type": "object", "properties": {"p": inner}},
+        lambda inner: {"anyOf": [{"type": "null"}, inner]},
+        lambda inner: {"allOf": [inner, {"description": "x"}]},
+    ],
+)
+def test_depth_has_an_end(around: Any) -> None:
+    schemas: list[Any] = [TEXT]
+    for _ in range(100):
+        schemas.append(around(schemas[-1]))
+    deepest = next(depth for depth in range(20, 101) if refused(schemas[depth])) - 1
+    imported(contract_of(taking(schemas[deepest])))
+
+
+def refused(schema: Any) -> bool:
+    """Whether a schema is nested too deeply."""
+    try:
+        contract_of(taking(schema))
+    except BadInput as error:
+        if "too deeply" not in str(error):
+            raise
+        return True
+    return False
+
+
+def test_a_long_chain_of_references_is_followed() -> None:
+    chain = {f"A{index}": {"$ref": f"#/$defs/A{index + 1}"} for index in range(1200)}
+    assert lowered({"$ref": "#/$defs/A0"}, **{"$defs": {**chain, "A1200": TEXT}}) == Ref("TInputA0")
+
+
+# --- text -----------------------------------------------------------------------------------------------------
+
+YAML = """
+tools:
+  - name: t
+    description: 2025-11-25
+    annotations: {title: yes}
+    inputSchema: &schema
+      type: object
+      properties: {when: {type: string, default: 2001-01-01}}
+    outputSchema: *schema
+"""
+
+
+BOMB = "a0: &a0 [x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 20)
+)
+
+
+def test_yaml_is_read_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "contract.yaml"
+    path.write_text(YAML, "utf-8")
+    contract = read_contract(path)
+    assert contract.tools[0].raw["description"] == "2025-11-25"
+    assert argument(contract, "when").default == "2001-01-01"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("c.yaml", "tools: []\ntools: []", "twice"),
+        ("c.yaml", "tools: [", "line 1"),
+        ("c.yaml", "tools: !!python/object:os.system []", "constructor"),
+        ("c.yaml", "instructions: !!set {a, b}", "set"),
+        ("c.yaml", "1: 2", "no text as its name"),
+        ("c.yaml", "a: &a [*a]", "deeply"),
+        ("c.yaml", BOMB, "too many values"),
+        ("c.json", '{"tools": [], "tools": []}', "twice"),
+        ("c.json", '{"tools": [', "line 1"),
+        ("c.json", "[" * 100_000, "deeply"),
+        ("c.json", '{"instructions": NaN}', "number"),
+        ("c.json", "9" * 5000, "digits"),
+    ],
+)
+def test_damaged_files_are_refused(name: str, text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    with pytest.raises(BadInput) as caught:
+        read_contract(path)
+    assert str(path) in str(caught.value)
+    assert reason in str(caught.value)
+
+
+@settings(max_examples=examples(20, 40), deadline=None, suppress_health_check=UNCHECKED)
+@given(description=ODD, schema=inputs(), name=st.sampled_from(["c.yaml", "c.json"]))
+def test_what_is_written_reads_the_same(description: str, schema: Any, name: str, tmp_path: Path) -> None:
+    document = tool(schema, description=description)
+    contract = usable(document)
+    path = tmp_path / name
+    write(contract.document, path)
+    assert json.dumps(read_contract(path).document) == json.dumps(document)

@@ -1,0 +1,34 @@
+"""The changelogs in `docs/changes/` are what `diff` writes, and the index names all of them."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from mcp_bindgen.spec import Store
+from tests.support.commands import ROOT, inside
+
+CHANGES = ROOT / "docs" / "changes"
+STEPS = list(pairwise(Store().pins))
+
+
+@pytest.mark.parametrize(("old", "new"), STEPS)
+def test_a_changelog_is_what_diff_writes(old: str, new: str, tmp_path: Path) -> None:
+    fresh = tmp_path / f"{new}.md"
+    done = inside("diff", old, new, "--format", "markdown", "--output", fresh)
+    assert (done.returncode, done.stderr) == (0, "")
+    committed = CHANGES / fresh.name
+    fix = f"run: mcp-bindgen diff {old} {new} --format markdown --output docs/changes/{new}.md"
+    assert committed.exists(), fix
+    assert committed.read_text("utf-8") == fresh.read_text("utf-8"), fix
+
+
+def test_there_is_nothing_else_and_the_index_names_all() -> None:
+    names = [f"{new}.md" for _, new in STEPS]
+    assert sorted(path.name for path in CHANGES.iterdir()) == sorted([*names, "README.md"])
+    index = (CHANGES / "README.md").read_text("utf-8")
+    assert re.findall(r"\]\(([\w.-]+\.md)\)", index) == names
+    assert all(f"| {old} | [{new}]({new}.md) |" in index for old, new in STEPS)

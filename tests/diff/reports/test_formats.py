@@ -1,0 +1,341 @@
+"""What the diff prints: text, Markdown, JSON and annotations, and the command around them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import replace
+from datetime import date
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+
+from mcp_bindgen.diff import Comparison, Finding, compare
+from mcp_bindgen.diff.accept import Acceptance, accept
+from mcp_bindgen.diff.finding import Impact, Plane, Severity
+from mcp_bindgen.diff.reports import Format, Style, render
+from mcp_bindgen.diff.reports.github import github
+from mcp_bindgen.diff.reports.json import json_schema
+from mcp_bindgen.diff.reports.markdown import markdown
+from mcp_bindgen.diff.reports.text import text
+from mcp_bindgen.protocol import build
+from mcp_bindgen.spec import Store
+from tests.support.commands import Done, bindgen, inside, save
+from tests.support.small_schemas import draft
+
+STORE = Store()
+REVISIONS = list(STORE.pins)
+STEPS = list(pairwise(REVISIONS))
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+HOSTILE = "a\x1b[31m`b`\n::error::c%0A<script>|*_[x](y)"
+
+
+@cache
+def between(old: str, new: str) -> Comparison:
+    return compare(build(STORE.effective(old)), build(STORE.effective(new)))
+
+
+def hostile() -> Comparison:
+    """A comparison whose names come from somebody who means no good."""
+    whole = between(*STEPS[0])
+    bad = [replace(f, subject=f"X.{HOSTILE}", group=HOSTILE, old=HOSTILE, new=HOSTILE) for f in whole.findings]
+    return replace(whole, findings=tuple(bad), old=replace(whole.old, revision=HOSTILE))
+
+
+# --- text -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("old", "new"), STEPS)
+@pytest.mark.parametrize("witness", [False, True])
+def test_text_fits_80_columns_and_opens_with_a_summary(old: str, new: str, witness: bool) -> None:
+    lines = text([between(old, new)], witness=witness).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith(f"MCP {old} -> {new}: ")
+    summary = lines[: lines.index(next(line for line in lines if line.startswith("ON THE WIRE")))]
+    assert len(summary) <= 24
+    assert [line for line in summary if line.startswith(("Old client, new server: ", "New client, old server: "))]
+
+
+@pytest.mark.parametrize(("old", "new"), STEPS)
+def test_text_has_every_finding(old: str, new: str) -> None:
+    shown = text([between(old, new)])
+    for finding in between(old, new).findings:
+        assert shown.count(finding.fingerprint) == 1
+    words = "".join(shown.split())
+    for finding in between(old, new).findings:
+        assert "".join(finding.subject.split()) in words
+        if finding.plane is Plane.WIRE:
+            assert "".join(finding.hint.split()) in words
+
+
+def test_text_of_nothing() -> None:
+    assert text([between(REVISIONS[0], REVISIONS[0])]).splitlines() == [
+        "MCP 2024-11-05 -> 2024-11-05: 0 changes",
+        "",
+        "Old client, new server: works",
+        "New client, old server: works",
+    ]
+
+
+def test_colour_is_for_terminals() -> None:
+    plain, colourful = (text([between(*STEPS[-1])], colour=colour) for colour in (False, True))
+    assert "\x1b" not in plain
+    assert "\x1b[1;31mcannot talk" in colourful
+    assert ESCAPE.sub("", colourful) == plain
+
+
+def test_a_chain_opens_with_its_steps() -> None:
+    lines = text([between(*step) for step in STEPS]).splitlines()
+    assert [line.split("  ")[0] for line in lines[:4]] == [f"{old} -> {new}" for old, new in STEPS]
+    assert "works with limits" in lines[0]
+    assert "cannot talk" in lines[3]
+
+
+def test_the_terminal_obeys_nobody_else() -> None:
+    shown = text([hostile()], witness=True)
+    assert "\x1b" not in shown
+    assert "\n::error" not in shown
+
+
+def test_a_witness_is_shown() -> None:
+    shown = " ".join(text([between(*STEPS[0])], witness=True).split())
+    assert 'Old rejects, new accepts: {"content"' in shown
+    assert "Both accept" in shown
+
+
+# --- Markdown -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("old", "new"), STEPS)
+def test_markdown_has_every_finding_and_no_more(old: str, new: str) -> None:
+    whole = between(old, new)
+    shown = markdown([whole])
+    assert shown.startswith(f"# MCP {old} → {new}\n\n- **Old client, new server: ")
+    wire = [finding for finding in whole.findings if finding.plane is Plane.WIRE]
+    assert len(re.findall("<sub>", shown)) == len(wire)
+    assert all(f"{finding.rule} {finding.fingerprint}" in shown for finding in wire)
+    assert all(f"`{finding.subject}`" in shown for finding in whole.findings)
+    assert not re.search(r"[ \t]$", shown, re.MULTILINE)
+    assert shown.endswith("\n")
+    assert not shown.endswith("\n\n")
+    assert "\n\n\n" not in shown
+
+
+def test_markdown_sections() -> None:
+    headings = [line for line in markdown([between(*STEPS[-1])]).splitlines() if line.startswith("## ")]
+    assert headings == ["## Breaking", "## Risky", "## Harmless", "## Only in generated code", "## Only in words"]
+    assert markdown([between(REVISIONS[0], REVISIONS[0])]).endswith("\n\nNothing changed.\n")
+
+
+def test_markdown_is_not_written_by_schemas() -> None:
+    shown = markdown([hostile()])
+    outside_code = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", shown)
+    assert "<script>" not in outside_code
+    assert "[x](y)" not in outside_code
+    assert not re.search("^::error", shown, re.MULTILINE)
+
+
+def test_markdown_shows_witnesses() -> None:
+    shown = markdown([between(*STEPS[0])], witness=True)
+    blocks = re.findall(r"```json\n(.*?)```", shown, re.DOTALL)
+    assert len(blocks) == sum(finding.witness is not None for finding in between(*STEPS[0]).findings)
+    assert all(json.loads(block) is not None for block in blocks)
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def test_json_is_as_its_schema_says() -> None:
+    whole = tuple(between(*step) for step in STEPS)
+    entries = [Acceptance("0" * 16, "never seen", date(2026, 1, 1)), Acceptance(whole[0].findings[0].fingerprint, "ok")]
+    document = json.loads(render(accept(whole, entries, date(2026, 2, 1), whole), Format.JSON))
+    schema = json_schema()
+    judge = Draft202012Validator(schema)
+    judge.validate(document)
+    assert [len(entry["findings"]) for entry in document["comparisons"]] == [
+        len(comparison.findings) - (index == 0) for index, comparison in enumerate(whole)
+    ]
+    assert document["accepted"]["unused"][0]["expires"] == "2026-01-01"
+    last = document["comparisons"][-1]
+    assert last["verdict"]["oldClient"]["outcome"] == "cannot-talk"
+    assert sum(last["counts"].values()) == len(last["findings"])
+    document["comparisons"][0]["findings"][0]["extra"] = 1
+    assert not judge.is_valid(document)
+
+
+def test_the_json_schema_leaves_nothing_out() -> None:
+    def objects(node: Any) -> list[dict[str, Any]]:
+        inner = [
+            found
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
+            for found in objects(child)
+        ]
+        return [node, *inner] if isinstance(node, dict) and node.get("type") == "object" else inner
+
+    assert len(objects(json_schema())) > 8
+    for node in objects(json_schema()):
+        assert node["required"] == list(node["properties"])
+        assert node["additionalProperties"] is False
+
+
+# --- annotations ----------------------------------------------------------------------------------------------------
+
+
+def test_annotations() -> None:
+    whole = between(*STEPS[-1])
+    lines = github([whole]).splitlines()
+    counts = {severity: sum(f.severity is severity for f in whole.findings) for severity in Severity}
+    assert [line.split(" ")[0] for line in lines] == [
+        *["::notice"] * 2,
+        *["::error"] * counts[Severity.BREAKING],
+        *["::warning"] * counts[Severity.RISKY],
+    ]
+    assert lines[0].startswith("::notice title=MCP 2025-11-25 -> 2026-07-28::Old client, new server: cannot talk.")
+
+
+def test_annotations_are_escaped() -> None:
+    lines = github([hostile()]).splitlines()
+    assert all(re.fullmatch(r"::(error|warning|notice) title=[^:,\n]*::.*", line) for line in lines)
+    assert any("%0A::error::c%250A" in line for line in lines)
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def diff(*arguments: object, **variables: str) -> Done:
+    return inside("diff", *arguments)
+
+
+def test_the_command_prints_text() -> None:
+    done = bindgen("diff", *STEPS[0])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == text([between(*STEPS[0])])
+
+
+def test_a_pair_takes_less_than_two_seconds() -> None:
+    before = os.times()
+    done = bindgen("diff", *STEPS[-1], "--format", "json")
+    after = os.times()
+    assert done.returncode == 0
+    # of the processor: other tests run at the same time
+    assert after.children_user - before.children_user + after.children_system - before.children_system < 2
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_the_output_goes_to_a_file(format: Format, tmp_path: Path) -> None:
+    file = tmp_path / "report"
+    file.write_text("before")
+    printed = diff(*STEPS[0], "--format", format, "--witness")
+    done = diff(*STEPS[0], "--format", format, "--witness", "--output", file)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert file.read_text("utf-8") == printed.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_the_file_cannot_be_written(tmp_path: Path) -> None:
+    done = diff(*STEPS[0], "--output", tmp_path / "nowhere" / "report")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be written" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("new", "fail_on", "code"),
+    [
+        ("2025-03-26", None, 0),
+        ("2025-03-26", "never", 0),
+        ("2025-03-26", "breaking", 1),
+        ("2025-03-26", "any", 1),
+        ("2024-11-05", "any", 0),
+    ],
+)
+def test_the_exit_code(new: str, fail_on: str | None, code: int) -> None:
+    done = diff("2024-11-05", new, *(["--fail-on", fail_on] if fail_on else []))
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_only_what_is_left_fails() -> None:
+    narrowed = ("2025-03-26", "2025-06-18", "--method", "ping")
+    assert (
+        diff(*narrowed, "--fail-on", "breaking", "--min-severity", "risky").returncode == 1
+    )  # the envelope is for all
+    assert diff(*narrowed, "--plane", "source", "--fail-on", "risky").returncode == 0
+
+
+def test_accepted_findings_do_not_fail(tmp_path: Path) -> None:
+    whole = between("2024-11-05", "2025-03-26")
+    path = tmp_path / "accepted.toml"
+    breaking = [f for f in whole.findings if f.severity is Severity.BREAKING]
+    entries = [f"[{f.fingerprint}]\nreason = 'we know'\n" for f in breaking]
+    path.write_text("".join(entries))
+    done = diff("2024-11-05", "2025-03-26", "--accept", path, "--fail-on", "breaking")
+    assert (done.returncode, done.stderr) == (0, "")
+    path.write_text(f"{entries[0]}expires = 2020-01-01\n{''.join(entries[1:])}[{'0' * 16}]\nreason = 'old'\n")
+    done = diff("2024-11-05", "2025-03-26", "--accept", path, "--fail-on", "breaking")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        f"warning: {breaking[0].fingerprint} was accepted until 2020-01-01: we know",
+        f"warning: {'0' * 16} is accepted but not found: old",
+    ]
+
+
+def test_a_chain_and_a_file(tmp_path: Path) -> None:
+    done = diff("2024-11-05..2026-07-28", "--format", "json")
+    assert len(json.loads(done.stdout)["comparisons"]) == 4
+    changed = draft()
+    changed["$defs"]["Loan"]["properties"]["fee"] = {"type": "integer"}
+    old, new = save(tmp_path / "old.json", draft()), save(tmp_path / "new.json", changed)
+    done = diff(old, new, "--format", "json")
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    assert [(f["rule"], f["subject"]) for f in comparison["findings"]] == [("field-added-optional", "Loan.fee")]
+    assert (comparison["old"]["revision"], comparison["new"]["revision"]) == ("old", "new")
+
+
+def test_facts_about_files(tmp_path: Path) -> None:
+    schema = draft()
+    del schema["$defs"]["EchoResult"]
+    file, facts = save(tmp_path / "old.json", schema), tmp_path / "semantics.toml"
+    facts.write_text('[results]\n"echo" = "Loan"\n')
+    assert diff(file, file).returncode == 2
+    done = diff(file, file, "--semantics", facts)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "MCP old -> old: 0 changes")
+
+
+def test_the_json_schema_is_printed() -> None:
+    done = diff("--json-schema")
+    assert json.loads(done.stdout) == json_schema()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "two revisions are compared"),
+        (("2024-11-05", "2025-03-27"), "did you mean 2025-03-26?"),
+        ((*STEPS[0], "--method", "tools/cal"), "did you mean tools/call?"),
+        ((*STEPS[0], "--capability", ","), "--capability names no capability"),
+        ((*STEPS[0], "--accept", "missing.toml"), "missing.toml: cannot be read"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str) -> None:
+    done = diff(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr)
+    assert words in done.stderr
+
+
+def test_formats_show_the_same_findings() -> None:
+    whole = between(*STEPS[1])
+    report = accept([whole], [], date(2026, 1, 1), [whole])
+    for format in (Format.TEXT, Format.JSON, Format.MARKDOWN):
+        shown = render(report, format, Style())
+        assert shown.endswith("\n")
+        assert all(f.fingerprint in shown for f in whole.findings if worst(f) >= Impact.RISKY)
+
+
+def worst(finding: Finding) -> Impact:
+    return max(finding.old_client, finding.new_client)

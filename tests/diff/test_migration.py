@@ -1,0 +1,464 @@
+"""`migrate` finds what code has to change: all of it, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import sys
+from itertools import pairwise, permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.spec import Store
+from tests.support.commands import ROOT, execute, inside
+from tests.support.effort import cases
+from tests.support.package_api import offer
+from tests.support.package_differences import Truth, uses_of_everything
+
+REVISIONS = list(Store().pins)
+
+
+def found(old: str, new: str, path: Path, *options: str) -> list[dict[str, Any]]:
+    """What is reported."""
+    done = inside("migrate", old, new, path, "--format", "json", *options)
+    uses: list[dict[str, Any]] = json.loads(done.stdout)["uses"]
+    assert done.stderr == ""
+    assert done.returncode == (1 if uses else 0)
+    return uses
+
+
+# --- everything that differs between two packages, and nothing else ------------------------------------------------
+
+
+@pytest.mark.parametrize(("old", "new"), cases(permutations(REVISIONS, 2), quick=[*pairwise(REVISIONS)]))
+def test_all_that_differs_between_two_packages_is_found_and_nothing_else(old: str, new: str, tmp_path: Path) -> None:
+    file = tmp_path / "everything.py"
+    file.write_text(uses_of_everything(old), "utf-8")
+    uses = found(old, new, file)
+    renames = {
+        use["name"].removeprefix("types."): use["new"]
+        for use in uses
+        if use["kind"] == "renamed" and use["name"].startswith("types.") and use["name"].count(".") == 1
+    }
+    assert set(renames.values()) <= offer(new).classes.keys() | offer(new).aliases.keys()
+    truth = Truth(offer(old), offer(new), renames).all()
+    names = {use["name"] for use in uses}
+    assert (sorted(names - truth), sorted(truth - names)) == ([], [])
+    assert all(use["certain"] for use in uses)
+    assert len(names) > 5
+
+
+# --- how code may use the bindings ---------------------------------------------------------------------------------
+
+OLD, NEW = "2025-06-18", "2025-11-25"
+
+
+def uses(code: str, tmp_path: Path, old: str = OLD, new: str = NEW, *options: str) -> list[str]:
+    """Line, column and name of what is found in a file, those that are not certain with a question mark."""
+    file = tmp_path / "code.py"
+    file.write_text(code, "utf-8")
+    return [
+        f"{use['line']}:{use['column']} {use['name']}{'' if use['certain'] else '?'}"
+        for use in found(old, new, file, *options)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "where"),
+    [
+        ("from mcp_bindgen.v2025_06_18 import types\nx = types.JSONRPCError()\n", "2:11"),
+        ("from mcp_bindgen.v2025_06_18 import types as mcp\nx = mcp.JSONRPCError()\n", "2:9"),
+        ("import mcp_bindgen.v2025_06_18 as b\nx = b.types.JSONRPCError()\n", "2:13"),
+        ("import mcp_bindgen.v2025_06_18.types\nx = mcp_bindgen.v2025_06_18.types.JSONRPCError()\n", "2:35"),
+        ("import mcp_bindgen.v2025_06_18.types as t\nx = t.JSONRPCError()\n", "2:7"),
+        ("from mcp_bindgen import v2025_06_18 as b\nx = b.types.JSONRPCError()\n", "2:13"),
+        ("from mcp_bindgen.v2025_06_18.types import JSONRPCError as E\nx = E()\n", "1:43"),
+        ("from mcp_bindgen.v2025_06_18.types import *\nx = JSONRPCError()\n", "2:5"),
+        (
+            "from importlib import import_module\nm = import_module('mcp_bindgen.v2025_06_18')\nm.types.JSONRPCError\n",
+            "3:9",
+        ),
+        ("from mcp_bindgen.v2025_06_18 import types as mcp\ndef f(x: 'mcp.JSONRPCError'): ...\n", "2:15"),
+        ("from mcp_bindgen.v2025_06_18 import types as mcp\nx = getattr(mcp, 'JSONRPCError')\n", "2:18"),
+        ("from mcp_bindgen.v2025_06_18 import types as mcp\nx = ä = mcp.JSONRPCError\n", "2:13"),
+        ("def f():\n    from mcp_bindgen.v2025_06_18 import types\n    return [types.JSONRPCError]\n", "3:19"),
+        (
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mcp_bindgen.v2025_06_18 import types\n"
+            "def f(x: 'list[types.JSONRPCError]'): ...\n",
+            "4:22",
+        ),
+    ],
+)
+def test_all_forms_of_imports(code: str, where: str, tmp_path: Path) -> None:
+    assert uses(code, tmp_path) == [f"{where} types.JSONRPCError"]
+
+
+def test_a_name_that_is_imported_is_listed_where_it_is_used(tmp_path: Path) -> None:
+    code = "from mcp_bindgen.v2025_06_18.types import JSONRPCError, Tool\n\ndef f(x: JSONRPCError, y: Tool): ...\n"
+    assert uses(code, tmp_path) == ["1:43 types.JSONRPCError", "3:10 types.JSONRPCError"]
+
+
+def test_bindings_of_ones_own(tmp_path: Path) -> None:
+    code = "from acme.mcp import types\nx = types.JSONRPCError\n"
+    assert uses(code, tmp_path) == []
+    assert uses(code, tmp_path, OLD, NEW, "--package", "acme.mcp") == ["2:11 types.JSONRPCError"]
+
+
+HEAD = "from mcp_bindgen.v2025_11_25 import Client, Context, Server, types as mcp\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(tool: mcp.Tool): return tool.execution",
+        "def f(tools: list[mcp.Tool]):\n    for tool in tools:\n        tool.execution",
+        "def f(tools: dict[str, mcp.Tool]):\n    return [tool.execution for name, tool in tools.items()]",
+        "def f(tool: mcp.Tool | None):\n    if tool:\n        tool.execution",
+        "def f(tool: object):\n    assert isinstance(tool, mcp.Tool)\n    tool.execution",
+        "def f(tool: object):\n    if not isinstance(tool, mcp.Tool):\n        return\n    tool.execution",
+        "def f(tool):\n    match tool:\n        case mcp.Tool() as it:\n            it.execution",
+        "def f(tool):\n    match tool:\n        case mcp.Tool(execution=None):\n            pass",
+        "async def f(client: Client):\n    (await client.list_tools()).tools[0].execution",
+        "async def f(client: Client):\n    async for tool in client.iter_tools():\n        tool.execution",
+        "async def f():\n    async with Client.connect(None) as it:\n"
+        "        async for tool in it.iter_tools():\n            tool.execution",
+        "class Own(Client):\n    async def f(self):\n        for t in (await self.list_tools()).tools: t.execution",
+        "class App:\n    def __init__(self, client: Client):\n        self.client = client\n"
+        "    async def f(self):\n        return (await self.client.list_tools()).tools[0].execution",
+        "def tool() -> mcp.Tool: ...\ntool().execution",
+        "async def tool() -> mcp.Tool: ...\nasync def f():\n    (await tool()).execution",
+        "x = mcp.Tool.model_validate({})\nx.execution",
+        "x = mcp.Tool(name='x', input_schema={}).model_copy()\nx.execution",
+        "class Own(mcp.Tool): ...\nOwn().execution",
+        "f = lambda: mcp.Tool.model_validate_json('').execution",
+    ],
+)
+def test_the_type_of_a_value_is_followed_where_it_is_clear(code: str, tmp_path: Path) -> None:
+    (name,) = {use.split(" ")[1] for use in uses(HEAD + code + "\n", tmp_path, "2025-11-25", "2026-07-28")}
+    assert name == "types.Tool.execution"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(tool): return tool.execution",
+        "def f(tool: object): return tool.execution",
+        "x = mcp.Tool.model_validate({})\nx = object()\nx.execution",
+        "execution = 1\nexecution",
+        "class Tool: execution = 1\nTool().execution",
+        "mcp = object()\nmcp.Task",
+        "def f(client): return client.initialize()",
+        "def initialize(self, params, ctx): ...",
+        "class Other:\n    def initialize(self, params, ctx): ...",
+        "class Own(Client):\n    def initialize_(self): ...",
+    ],
+)
+def test_what_is_not_clear_is_not_reported(code: str, tmp_path: Path) -> None:
+    assert uses(HEAD + code + "\n", tmp_path, "2025-11-25", "2026-07-28") == []
+
+
+def test_what_may_be_something_else_is_marked(tmp_path: Path) -> None:
+    code = HEAD + "def f(tool, flag):\n    if flag:\n        tool = mcp.Tool.model_validate({})\n    tool.execution\n"
+    assert uses(code, tmp_path, "2025-11-25", "2026-07-28") == ["5:10 types.Tool.execution?"]
+    code = HEAD + "def f(x: mcp.Tool | str, **more):\n    x.execution\n    mcp.Tool(execution=1, **more)\n"
+    assert uses(code, tmp_path, "2025-11-25", "2026-07-28") == [
+        "3:7 types.Tool.execution",
+        "4:14 types.Tool(execution=)",
+    ]
+    code = HEAD + "def f(x: 'mcp.Tool | Other'):\n    x.execution\n"
+    assert uses(code, tmp_path, "2025-11-25", "2026-07-28") == ["3:7 types.Tool.execution?"]
+
+
+def test_what_is_given_counts_where_it_is_clear(tmp_path: Path) -> None:
+    code = "from mcp_bindgen.v2025_11_25 import types as mcp\ndef f(x, y: mcp.TextContent, z: mcp.ResourceLink):\n"
+    for given in ("x", "[y]", "[z]", "[mcp.TextContent(text='')]"):
+        code += f"    mcp.CallToolResult(content={given})\n"
+    found = [use for use in uses(code, tmp_path, "2025-11-25", "2024-11-05") if "content=" in use]
+    assert found == ["3:24 types.CallToolResult(content=)", "5:24 types.CallToolResult(content=)"]
+
+
+def test_calls_of_what_may_be_something_else_are_marked(tmp_path: Path) -> None:
+    code = (
+        f"{HEAD}async def f(x: 'Client | Other'):\n    await x.list_tools(cursor=1)\n    await x.initialize(meta=1)\n"
+    )
+    assert {one[-1] for one in uses(code, tmp_path, "2025-11-25", "2026-07-28")} == {"?"}
+    code = f"{HEAD}class Own(mcp.Tool): ...\nOwn(execution=1)\n"
+    assert uses(code, tmp_path, "2025-11-25", "2026-07-28") == ["3:5 types.Tool(execution=)"]
+
+
+def test_the_encoding_of_a_file_counts(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_bytes(f"# coding: latin-1\n{TASK}'\u00e4'; mcp.Task\n".encode("latin-1"))
+    places = [(use["line"], use["column"]) for use in found("2025-11-25", "2026-07-28", tmp_path)]
+    assert places == [(3, 5), (4, 10)]
+
+
+def test_handlers_are_judged_by_what_they_say(tmp_path: Path) -> None:
+    head = f"{HEAD}class Own(Server):\n    def call_tool(self, params, ctx)"
+    assert uses(f"{head}: ...\n", tmp_path, "2025-11-25", "2026-07-28") == ["3:9 Server.call_tool"]
+    assert uses(f"{head} -> mcp.CallToolResult: ...\n", tmp_path, "2025-11-25", "2026-07-28") == []
+
+
+def test_calls_by_position(tmp_path: Path) -> None:
+    code = (
+        "from mcp_bindgen.v2025_06_18 import Context\n"
+        "async def f(ctx: Context, *more):\n    await ctx.elicit('really?', {})\n    await ctx.elicit(*more)\n"
+    )
+    assert uses(code, tmp_path) == ["3:15 Context.elicit", "4:15 Context.elicit"]
+
+
+def test_modules_of_the_project_know_each_other(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "acme"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from .protocol import mcp\n")
+    (package / "protocol.py").write_text("from mcp_bindgen.v2025_11_25 import Server, types as mcp\n")
+    (package / "base.py").write_text("from acme.protocol import Server\nclass Base(Server): ...\n")
+    (package / "server.py").write_text(
+        "from . import mcp\nfrom .base import Base\nclass Own(Base):\n    def initialize(self, params, ctx): ...\n"
+        "x = mcp.Task\n"
+    )
+    names = [use["name"] for use in found("2025-11-25", "2026-07-28", tmp_path)]
+    assert names == ["Server.initialize", "types.Task"]
+
+
+def test_handlers_without_annotations_take_what_the_bindings_say(tmp_path: Path) -> None:
+    code = (
+        f"{HEAD}class Own(Server):\n    def call_tool(self, params, ctx):\n        params.task\n"
+        "        ctx.elicit('', {})\n    async def list_tools(self, page, context) -> mcp.ListToolsResult:\n"
+        "        context.elicit('', {})\n        return await super().list_tools(page, context)\n"
+        "    def unsubscribe(self, params, ctx):\n        super().unsubscribe(params, ctx)\n"
+    )
+    assert uses(code, tmp_path, "2025-11-25", "2026-07-28") == [
+        "3:9 Server.call_tool",
+        "4:16 types.CallToolRequestParams.task",
+        "5:13 Context.elicit",
+        "7:17 Context.elicit",
+        "9:9 Server.unsubscribe",
+        "10:17 Server.unsubscribe",
+    ]
+
+
+def test_code_for_another_platform_counts(tmp_path: Path) -> None:
+    code = (
+        f"import sys\nfrom typing import TYPE_CHECKING\n{HEAD}if sys.platform == 'win32':\n    mcp.Task\n"
+        "elif sys.version_info < (3, 10):\n    mcp.Task\nif not TYPE_CHECKING:\n    mcp.Task\n"
+    )
+    assert uses(code, tmp_path, "2025-11-25", "2026-07-28") == [f"{line}:9 types.Task" for line in (5, 7, 9)]
+
+
+TASK = "from mcp_bindgen.v2025_11_25 import types as mcp\nmcp.Task\n"
+
+
+def test_modules_may_have_any_names_and_any_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("one", "two", "test", "src/acme/inner"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("types.py", "builtins.py", "stub.py", "stub.pyi", "one/main.py", "two/main.py", "test/__init__.py"):
+        (tmp_path / file).write_text(TASK)
+    (tmp_path / "one" / "user.py").write_text("import main\nmain.mcp.Task\n")
+    (tmp_path / "src" / "acme" / "inner" / "base.py").write_text(TASK)
+    (tmp_path / "src" / "acme" / "absolute.py").write_text("from acme.inner import base\nbase.mcp.Task\n")
+    (tmp_path / "src" / "acme" / "relative.py").write_text("from .inner.base import mcp\nmcp.Task\n")
+    files = sorted(path for path in tmp_path.rglob("*.py*") if path.is_file())
+    monkeypatch.chdir(tmp_path)
+    assert sorted({tmp_path / use["file"] for use in found("2025-11-25", "2026-07-28", Path())}) == files
+
+
+def test_what_a_type_checker_cannot_go_past_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(f"from {'.' * 50} import x\n")
+    (tmp_path / "good.py").write_text(TASK)
+    done = inside("migrate", "2025-11-25", "2026-07-28", tmp_path)
+    assert done.returncode == 1
+    assert "good.py" in done.stdout
+    assert f"Skipped {tmp_path}/bad.py: is not Python: No parent module" in " ".join(done.stdout.split())
+
+
+def test_bindings_inside_of_the_project(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "acme"
+    (package / "mcp").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "mcp" / "__init__.py").write_text("# Generated by mcp-bindgen from MCP 1.\n")
+    (package / "code.py").write_text("from .mcp import types\nfrom acme.mcp.types import Task\ntypes.Task\n")
+    names = found("2025-11-25", "2026-07-28", tmp_path, "--package", "acme.mcp")
+    assert [(use["line"], use["name"]) for use in names] == [(2, "types.Task"), (3, "types.Task")]
+
+
+def test_without_a_type_checker_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text(TASK)
+    arguments = ["mcp-bindgen", "migrate", "2025-11-25", "2026-07-28", str(tmp_path)]
+    code = f"import sys; sys.argv = {arguments}; sys.modules['mypy'] = None\nfrom mcp_bindgen.cli import main; main()"
+    done = execute(sys.executable, "-c", code)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "mypy is not installed; run: pip install 'mcp-bindgen[generate]'" in done.stderr
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "no-folder").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-folder"))
+    (tmp_path / "code.py").write_text(TASK)
+    assert len(found("2025-11-25", "2026-07-28", tmp_path)) == 1
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+GONE = "from mcp_bindgen.v2025_06_18 import types\ntypes.JSONRPCError\n"
+
+
+def test_only_python_that_is_the_projects_own_is_read(tmp_path: Path) -> None:
+    for folder in (".hidden", "node_modules", "venv", "lib", "site-packages"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "code.py").write_text(GONE)
+    (tmp_path / "venv" / "pyvenv.cfg").touch()
+    (tmp_path / "notes.txt").write_text(GONE)
+    (tmp_path / "generated.py").write_text(f"# Generated by mcp-bindgen from MCP 1.\n{GONE}")
+    assert [Path(use["file"]).relative_to(tmp_path).as_posix() for use in found(OLD, NEW, tmp_path)] == ["lib/code.py"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"def f(:\n", "is not Python"),
+        (b"x = '\xff'\n", "is not Python"),
+        (b"\x00", "is not Python"),
+        (b"x = " + b"(" * 5000 + b")" * 5000, ""),
+        (b"x = " + b"-" * 20000 + b"1\n", ""),
+        (b"x = " + b"+".join([b"1"] * 5000) + b"\n", "is nested too deeply"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_skipped(content: bytes, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_bytes(content)
+    (tmp_path / "good.py").write_text(GONE)
+    done = inside("migrate", OLD, NEW, tmp_path)
+    assert done.returncode == 1
+    assert "good.py" in done.stdout
+    assert f"Skipped {tmp_path}" in " ".join(done.stdout.split())
+    assert reason in " ".join(done.stdout.split())
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text(GONE)
+    assert inside("migrate", OLD, NEW, tmp_path).returncode == 1
+    assert [path.name for path in tmp_path.rglob("*")] == ["code.py"]
+    assert (tmp_path / "code.py").read_text() == GONE
+
+
+# --- reports -------------------------------------------------------------------------------------------------------
+
+
+def test_text_fits_80_columns_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("code.py").write_text(GONE)
+    done = inside("migrate", OLD, NEW)
+    assert done.stdout.startswith("MCP 2025-06-18 -> 2025-11-25: 1 use to change in 1 of 1 file\n\ncode.py\n  2:7")
+    assert "types.JSONRPCError is types.JSONRPCErrorResponse now\n" in done.stdout
+    assert "definition-renamed " in done.stdout
+    assert "Import mcp_bindgen.v2025_11_25 instead of mcp_bindgen.v2025_06_18 in: code.py:1.\n" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "\x1b" not in done.stdout
+
+
+def test_nothing_to_change(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("print()\n")
+    done = inside("migrate", OLD, NEW, tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"MCP {OLD} -> {NEW}: nothing to change in 1 file\n")
+
+
+def test_annotations_of_a_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a,b.py").write_text(GONE)
+    lines = inside("migrate", OLD, NEW, "--format", "github").stdout.splitlines()
+    assert lines[0].startswith("::notice title=MCP 2025-06-18 -> 2025-11-25::")
+    assert lines[1].startswith("::error file=a%2Cb.py,line=2,col=7,title=definition-renamed::types.JSONRPCError is ")
+    assert len(lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((OLD, NEW, "no-such-folder"), "no-such-folder: there is no such file or folder"),
+        ((OLD, "2025-11-52"), "did you mean 2025-11-25?"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], message: str) -> None:
+    done = inside("migrate", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert message in done.stderr
+
+
+def test_findings_are_those_of_the_comparison(tmp_path: Path) -> None:
+    file = tmp_path / "everything.py"
+    file.write_text(uses_of_everything("2025-11-25"), "utf-8")
+    reported = found("2025-11-25", "2026-07-28", file)
+    findings = json.loads(inside("diff", "2025-11-25", "2026-07-28", "--format", "json").stdout)["comparisons"][0]
+    known = {finding["fingerprint"]: finding["rule"] for finding in findings["findings"]}
+    linked = [use for use in reported if use["fingerprint"] is not None]
+    assert all(known[use["fingerprint"]] == use["rule"] for use in linked)
+    assert len(linked) > 0.9 * len(reported)
+
+
+# --- real code -----------------------------------------------------------------------------------------------------
+
+REAL = [
+    *(ROOT / "examples" / f"{name}.py" for name in ("conversation", "unix_socket", "weather_client", "weather_server")),
+    ROOT / "tests" / "typing" / "good.py",
+]
+
+
+def statements(file: Path) -> dict[int, int]:
+    """Line -> the first line of the innermost statement that it belongs to; the head of a function is one."""
+    found: dict[int, int] = {}
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.stmt):
+            found |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node.lineno)
+    return found
+
+
+def complaints(folder: Path) -> set[tuple[str, str, int]]:
+    """Revision, file and line of what `mypy --strict` reports.
+
+    Left out is that another revision has another name, and what follows from something that is reported before it.
+    """
+    words = [
+        "--strict",
+        "--disable-error-code=return-value",
+        "--no-warn-return-any",
+        "--config-file=",
+        "--explicit-package-bases",
+        "--no-error-summary",
+        "--hide-error-context",
+    ]
+    cache = f"--cache-dir={ROOT / '.mypy_cache' / 'typed'}"
+    sources = os.pathsep.join(str(ROOT / name) for name in ("generator", "runtime", "generated"))
+    command = (sys.executable, "-m", "mypy", *words, cache, ".")
+    printed = execute(*command, cwd=folder, MYPYPATH=sources).stdout
+    lines = [
+        re.match(r"r([\d_]+)/(\w+\.py):(\d+): error", line)
+        for line in printed.splitlines()
+        if "not \"Literal['2" not in line
+    ]
+    return {(line[1].replace("_", "-"), line[2], int(line[3])) for line in lines if line is not None}
+
+
+def test_what_a_type_checker_finds_after_the_imports_are_changed_is_found_before(tmp_path: Path) -> None:
+    old, used = "2025-11-25", "v2025_11_25"
+    code = tmp_path / "code"
+    for revision in REVISIONS:
+        folder = code / f"r{revision.replace('-', '_')}"
+        folder.mkdir(parents=True)
+        for file in REAL:
+            text = file.read_text("utf-8").replace(used, f"v{revision.replace('-', '_')}")
+            (folder / file.name).write_text(text, "utf-8")
+    lines = {file.name: statements(file) for file in REAL}
+    told = complaints(code)
+    known = {(file, line) for revision, file, line in told if revision == old}
+    total = 0
+    for revision in set(REVISIONS) - {old}:
+        reported = {(file.name, lines[file.name][use["line"]]) for file in REAL for use in found(old, revision, file)}
+        errors = {
+            (file, lines[file][line]) for new, file, line in told if new == revision and (file, line) not in known
+        }
+        assert errors <= reported, revision
+        total += len(errors)
+    assert total > 10

@@ -1,0 +1,461 @@
+"""Every small change of a real schema is found as that one change, and what is called safe is safe."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise, permutations
+from random import Random
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.diff import compare
+from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol.model import Ref, Sender, references
+from mcp_bindgen.spec import EffectiveSchema, Store
+from mcp_bindgen.spec.document import normalise
+from tests.support.closed_schemas import Closed, Schema, as_schemas, named, without_envelope
+from tests.support.effort import cases, examples
+from tests.support.impacts import Reach
+from tests.support.schema_locations import Places
+from tests.support.schema_mutations import Expected, Mutation, bundles, mutations
+
+STORE = Store()
+REVISIONS = list(STORE.pins)
+WANTED = int(os.environ.get("DIFF_MUTATIONS", examples(120, 420)))
+"""How many mutations of each revision: there are five."""
+
+SAMPLES = 6
+ACCEPTED = Impact.IGNORED
+"""The worst impact at which the receiver still accepts everything."""
+
+
+@cache
+def definitions(revision: str) -> dict[str, Schema]:
+    return dict(STORE.effective(revision).definitions)
+
+
+@cache
+def protocol(revision: str) -> Protocol:
+    return model(revision, definitions(revision))
+
+
+def model(revision: str, schemas: Mapping[str, Schema], facts: Mapping[str, Any] | None = None) -> Protocol:
+    """The protocol model of a schema that brings its own words."""
+    semantics = dict(STORE.semantics)
+    for name, entries in (facts or {}).items():
+        semantics[name] = [*semantics[name], *entries]
+    return build(EffectiveSchema(revision, schemas, f"{id(schemas)} {facts}", semantics))
+
+
+def new_schemas(mutation: Mutation) -> Mapping[str, Schema]:
+    """The definitions after a mutation, in our dialect."""
+    legacy = mutation.new.get("")
+    return mutation.new if legacy is None else normalise({"definitions": legacy})["$defs"]
+
+
+# --- found once, and nothing else ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Score:
+    """How a comparison did."""
+
+    expected: int = 0
+    found: int = 0
+    wrong: list[str] = field(default_factory=list[str])
+    unsound: list[str] = field(default_factory=list[str])
+    extra: int = 0
+
+    def __str__(self) -> str:
+        recall = self.found / max(self.expected, 1)
+        precision = self.found / max(self.found + self.extra, 1)
+        return f"precision {precision:.4f}, recall {recall:.4f}, {self.expected} changes expected"
+
+
+def judge(mutation: Mutation, found: Comparison, reach: Reach, score: Score) -> None:
+    """Holds what was found against what was done."""
+    left = list(found.findings)
+    label = f"{mutation.kind} at {mutation.place}"
+    for expected in mutation.expected:
+        score.expected += 1
+        hit = next((finding for finding in left if fits(finding, expected)), None)
+        if hit is None:
+            score.wrong.append(f"{label}: no {name(expected)}; found {listing(found.findings)}")
+            continue
+        score.found += 1
+        left.remove(hit)
+        if problem := misjudged(mutation, hit, reach):
+            score.wrong.append(f"{label}: {hit.rule} {hit.subject} {problem}")
+    extra = [finding for finding in left if finding.plane is Plane.WIRE or finding.rule not in mutation.tolerated]
+    if extra:
+        score.extra += len(extra)
+        score.wrong.append(f"{label}: also {listing(extra)}")
+
+
+def fits(finding: Finding, expected: Expected) -> bool:
+    subjects = expected.subjects
+    return finding.rule in expected.rules and (
+        finding.subject in subjects
+        or any(subject.endswith("|*") and finding.subject.startswith(subject[:-1]) for subject in subjects)
+    )
+
+
+def name(expected: Expected) -> str:
+    return f"{'/'.join(sorted(expected.rules))} {' or '.join(sorted(expected.subjects, key=len))}"
+
+
+def listing(findings: Any) -> str:
+    return "; ".join(f"{finding.plane} {finding.rule} {finding.subject}" for finding in findings[:5]) or "nothing"
+
+
+def misjudged(mutation: Mutation, finding: Finding, reach: Reach) -> str:
+    """What is wrong with the impacts and the reach of a finding."""
+    definition = mutation.definition
+    table = reach.impacts(definition, finding.rule) if definition else None
+    if table is None:
+        return ""
+    got = (finding.old_client, finding.new_client)
+    if definition in reach.loose:
+        if any(one > other for one, other in zip(got, table, strict=True)):
+            return f"is {got}, worse than the table's {table}"
+    elif mutation.impacts and got != table:
+        return f"is {got[0].name}/{got[1].name}, the table says {table[0].name}/{table[1].name}"
+    missing = reach.messages[definition] - set(finding.reaches)
+    return f"does not reach {sorted(map(str, missing))[:3]}" if missing else ""
+
+
+# --- what is called safe is safe --------------------------------------------------------------------------------
+
+
+def accepted_worst(findings: tuple[Finding, ...], *, new_client: bool) -> Impact:
+    return max((finding.new_client if new_client else finding.old_client for finding in findings), default=Impact.NONE)
+
+
+def check_safe(mutation: Mutation, found: Comparison, reach: Reach, random: Random) -> str:
+    """A counterexample to what the findings promise of the definition that was changed."""
+    target = mutation.definition
+    if not target or target not in reach.senders:
+        return ""
+    old, new = without_envelope(mutation.old), without_envelope(new_schemas(mutation))
+    for new_client in (False, True):
+        if accepted_worst(found.findings, new_client=new_client) > ACCEPTED:
+            continue
+        for sender in reach.senders[target]:
+            # the new revision is the sender's if a new client sends, or a new server answers an old client
+            new_sends = (sender == "client") == new_client
+            source, receiver = (new, old) if new_sends else (old, new)
+            judge = named(receiver, target)
+            closed = Closed(source, random)
+            for _ in range(SAMPLES):
+                instance = closed.of(target)
+                if not judge.is_valid(instance):
+                    side = "new client" if new_client else "old client"
+                    return f"{side}: {sender} sends {instance!r}"[:300]
+    return ""
+
+
+def check_witness(finding: Finding, old: Mapping[str, Schema], new: Mapping[str, Schema], reach: Reach) -> str:
+    """What is wrong with the evidence of a finding.
+
+    Args:
+        finding: What was found.
+        old: The old definitions, without envelopes, the hoisted ones too.
+        new: The new ones.
+        reach: What sends which definition, of both revisions.
+    """
+    if finding.plane is not Plane.WIRE:
+        return ""
+    witness = finding.witness
+    if witness is None:
+        return "" if finding.unwitnessed else "has neither a witness nor a reason"
+    for label, claimed, where, schemas in (
+        ("old", witness.old_accepts, witness.definition_old, old),
+        ("new", witness.new_accepts, witness.definition_new, new),
+    ):
+        if where and named(schemas, where).is_valid(witness.instance) != claimed:
+            return f"{label} {where} {'rejects' if claimed else 'accepts'} {witness.instance!r}"[:300]
+    claims = (witness.old_accepts, witness.new_accepts)
+    senders = reach.senders.get(finding.definition_old, set()) | reach.senders.get(finding.definition_new, set())
+    shows = breakage(finding, senders)
+    if shows and witness.definition_old and witness.definition_new and claims not in shows:
+        return f"breaks, but old and new judge {witness.instance!r} {claims}"[:300]
+    return ""
+
+
+def breakage(finding: Finding, senders: set[Sender]) -> set[tuple[bool, bool]]:
+    """How the old and the new revision may judge a value that breaks a pairing: its sender's accepts it."""
+    found: set[tuple[bool, bool]] = set()
+    for sender in senders:
+        for impact, new_client in ((finding.old_client, False), (finding.new_client, True)):
+            if impact is Impact.BREAKS:
+                new_sends = (sender == "client") == new_client
+                found.add((not new_sends, new_sends))
+    return found
+
+
+def all_schemas(schemas: Mapping[str, Schema], of: Protocol) -> dict[str, Schema]:
+    """The definitions of the schema itself, and those that the model made of what was inline; without envelopes."""
+    return without_envelope({**as_schemas(of), **schemas})
+
+
+# --- mutations ----------------------------------------------------------------------------------------------------
+
+
+def run(revision: str, chosen: Iterable[Mutation], seed: int = 1) -> tuple[Score, Counter[str]]:
+    """Compares before and after each mutation, and judges what is found."""
+    random = Random(seed)
+    score, kinds, reach = Score(), Counter[str](), Reach(protocol(revision))
+    for mutation in chosen:
+        old = known_or_built(revision, mutation.old)
+        new = known_or_built(revision, new_schemas(mutation), mutation.semantics)
+        found = compare(old, new)
+        kinds[mutation.kind] += 1
+        judge(mutation, found, reach, score)
+        if problem := check_safe(mutation, found, reach, random):
+            score.unsound.append(f"{mutation.kind} at {mutation.place}: {problem}")
+        if any(finding.plane is Plane.WIRE for finding in found.findings):
+            before, after = all_schemas(mutation.old, old), all_schemas(new_schemas(mutation), new)
+            for finding in found.findings:
+                if problem := check_witness(finding, before, after, reach):
+                    score.unsound.append(f"{mutation.kind} at {mutation.place}: {finding.rule} {problem}")
+    return score, kinds
+
+
+def known_or_built(revision: str, schemas: Mapping[str, Schema], facts: Mapping[str, Any] | None = None) -> Protocol:
+    unchanged = schemas is definitions(revision) and not facts
+    return protocol(revision) if unchanged else model(revision, schemas, facts)
+
+
+def verdict(score: Score, kinds: Counter[str]) -> str:
+    shown = [*score.wrong[:40], *score.unsound[:20]]
+    return f"{score}, {len(kinds)} kinds, {len(score.wrong)} wrong, {len(score.unsound)} unsound\n" + "\n".join(shown)
+
+
+@pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-2:]))
+def test_a_mutation_is_found_as_one_change(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
+    places = Places(definitions(revision), protocol(revision))
+    score, kinds = run(revision, mutations(places, WANTED, seed=20260728))
+    with capsys.disabled():
+        print(f"\n{revision}: {sum(kinds.values())} mutations of {len(kinds)} kinds, {score}")
+    assert sum(kinds.values()) >= WANTED
+    assert len(kinds) > 50
+    assert not score.wrong, verdict(score, kinds)
+    assert not score.unsound, verdict(score, kinds)
+    assert (score.extra, score.found) == (0, score.expected)
+
+
+@pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-2:]))
+def test_mutations_do_not_hide_each_other(revision: str) -> None:
+    places = Places(definitions(revision), protocol(revision))
+    score, kinds = run(revision, bundles(places, WANTED // 20, 6, seed=7))
+    assert score.expected == WANTED // 20 * 6
+    assert not score.wrong, verdict(score, kinds)
+    assert not score.unsound, verdict(score, kinds)
+
+
+# --- real revisions ------------------------------------------------------------------------------------------------
+
+
+@cache
+def comparison(old: str, new: str) -> Comparison:
+    return compare(protocol(old), protocol(new))
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Something that one side sends and the other reads, in a pairing of two revisions.
+
+    Attributes:
+        what: What it is, in words.
+        sender: The definition that the sender holds.
+        receiver: The definition that the receiver holds.
+        new_sends: Whether the sender is of the new revision.
+    """
+
+    what: str
+    sender: str
+    receiver: str
+    new_sends: bool
+
+
+def flows(old: Protocol, new: Protocol, *, new_client: bool) -> Iterator[tuple[Message, Flow]]:
+    """What travels in a pairing: every message that both revisions have, and its results."""
+    theirs = {method.name: method for method in new.methods}
+    for method in old.methods:
+        other = theirs.get(method.name)
+        if other is None or "embedded" in (method.carrier, other.carrier):
+            continue
+        for sender in sorted(set(method.senders) & set(other.senders)):
+            known = Message(method.name, method.kind, sender)
+            yield known, flow(f"{known}", method.definition, other.definition, sender, new_client)
+            reply: Sender = "server" if sender == "client" else "client"
+            if isinstance(method.result, Ref) and isinstance(other.result, Ref):
+                yield known, flow(f"{known}: result", method.result.name, other.result.name, reply, new_client)
+
+
+def flow(what: str, old: str, new: str, sender: Sender, new_client: bool) -> Flow:
+    new_sends = (sender == "client") == new_client
+    return Flow(what, new if new_sends else old, old if new_sends else new, new_sends)
+
+
+PAIRS = cases(permutations(REVISIONS, 2), quick=[*pairwise(REVISIONS), *pairwise(REVISIONS[::-1])])
+SHAPES = ("field-", "type-", "const-", "enum-", "union-", "constraint-", "became-", "number-", "integer-")
+"""The beginnings of rules about types."""
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_messages_that_are_called_safe_are_accepted(old: str, new: str) -> None:
+    found = comparison(old, new)
+    random = Random(f"{old} {new}")
+    schemas = {False: without_envelope(definitions(old)), True: without_envelope(definitions(new))}
+    wrong: list[str] = []
+    for new_client in (False, True):
+        for known, part in flows(protocol(old), protocol(new), new_client=new_client):
+            reaching = tuple(finding for finding in found.findings if known in finding.reaches)
+            if accepted_worst(reaching, new_client=new_client) > ACCEPTED:
+                continue
+            closed = Closed(schemas[part.new_sends], random)
+            judge = named(schemas[not part.new_sends], part.receiver)
+            for _ in range(SAMPLES * 2):
+                instance = closed.of(part.sender)
+                if not judge.is_valid(instance):
+                    wrong.append(f"{part.what} {'new' if new_client else 'old'} client: {instance!r}"[:400])
+                    break
+    assert not wrong, "\n".join(wrong[:12])
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_definitions_that_nothing_risky_is_said_of_are_compatible(old: str, new: str) -> None:
+    """What no finding above `ignored` is about, itself or anything inside, is accepted by either revision."""
+    before, after = protocol(old), protocol(new)
+    bad = {
+        name
+        for finding in comparison(old, new).findings
+        if max(finding.old_client, finding.new_client) > ACCEPTED or finding.rule == "definition-redefined"
+        for name in (finding.definition_old, finding.definition_new)
+        if name
+    }
+    sent = Reach(before).senders.keys() & Reach(after).senders.keys()
+    random = Random(f"{old} {new}")
+    schemas = (without_envelope(definitions(old)), without_envelope(definitions(new)))
+    checked, wrong = 0, list[str]()
+    for name in sorted(sent & schemas[0].keys() & schemas[1].keys()):
+        if bad & (inside(before, name) | inside(after, name)):
+            continue
+        checked += 1
+        for source, receiver in (schemas, schemas[::-1]):
+            judge = named(receiver, name)
+            closed = Closed(source, random)
+            for _ in range(SAMPLES):
+                instance = closed.of(name)
+                if not judge.is_valid(instance):
+                    wrong.append(f"{name}: {'old' if source is schemas[0] else 'new'} sends {instance!r}"[:300])
+                    break
+    assert not wrong, "\n".join(wrong[:12])
+    assert checked >= 5
+
+
+def inside(of: Protocol, name: str) -> set[str]:
+    """A definition and all that it refers to."""
+    seen, names = set[str](), [name]
+    while names:
+        known = names.pop()
+        if known not in seen:
+            seen.add(known)
+            names.extend(references(of.definitions[known].type))
+    return seen
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_a_type_that_breaks_breaks_a_message_that_both_have(old: str, new: str) -> None:
+    """What changed between messages that never meet can be no reason why a message is rejected."""
+    shared = messages(protocol(old)) & messages(protocol(new))
+    wrong = [
+        f"{finding.rule} {finding.subject} reaches only {', '.join(map(str, finding.reaches))}"
+        for finding in comparison(old, new).findings
+        if finding.rule.startswith(SHAPES) and Impact.BREAKS in (finding.old_client, finding.new_client)
+        if finding.reaches and not shared & set(finding.reaches)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def messages(of: Protocol) -> set[Message]:
+    return {Message(method.name, method.kind, sender) for method in of.methods for sender in method.senders}
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_evidence_is_what_it_claims_to_be(old: str, new: str) -> None:
+    before, after = (all_schemas(definitions(revision), protocol(revision)) for revision in (old, new))
+    reach = Reach(protocol(old), protocol(new))
+    wrong = [
+        f"{finding.rule} {finding.subject}: {problem}"
+        for finding in comparison(old, new).findings
+        if (problem := check_witness(finding, before, after, reach))
+    ]
+    assert not wrong, "\n".join(wrong[:20])
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_most_of_what_breaks_has_evidence(old: str, new: str) -> None:
+    """Only what is no value of a definition, such as a message as a whole, may be without."""
+    breaking = [
+        finding
+        for finding in comparison(old, new).findings
+        if finding.rule.startswith(SHAPES) and Impact.BREAKS in (finding.old_client, finding.new_client)
+    ]
+    without = [
+        f"{finding.rule} {finding.subject}: {finding.unwitnessed}" for finding in breaking if not finding.witness
+    ]
+    assert len(without) <= len(breaking) // 10, "\n".join(without[:20])
+
+
+# --- the judges themselves ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_closed_instances_are_instances(revision: str) -> None:
+    """What the judges draw is valid, and the model says the same as the schema."""
+    schemas, derived = definitions(revision), as_schemas(protocol(revision))
+    closed = Closed(schemas, Random(revision))
+    for name in schemas:
+        judges = [named(schemas, name), named(derived, name)]
+        for _ in range(20):
+            instance = closed.of(name)
+            assert [judge.is_valid(instance) for judge in judges] == [True, True], (name, instance)
+
+
+def test_a_closed_instance_has_no_members_but_its_own() -> None:
+    schemas: dict[str, Schema] = {
+        "Open": {"type": "object", "properties": {"a": {"type": "string"}}},
+        "Priced": {
+            "type": "object",
+            "properties": {"a": {"type": "string"}},
+            "additionalProperties": {"type": "number"},
+        },
+        "Map": {"type": "object"},
+    }
+    closed = Closed(schemas, Random(1))
+    assert {key for _ in range(50) for key in closed.of("Open")} == {"a"}
+    assert len({key for _ in range(50) for key in closed.of("Priced")}) > 1
+    assert len({key for _ in range(50) for key in closed.of("Map")}) > 1
+
+
+def test_the_judge_of_safety_can_say_no() -> None:
+    """A comparison that finds nothing is caught."""
+    revision = REVISIONS[0]
+    places = Places(definitions(revision), protocol(revision))
+    nothing = comparison(revision, revision)
+    reach = Reach(protocol(revision))
+    caught, score, random = 0, Score(), Random(3)
+    chosen = [mutation for mutation in mutations(places, 200, 5) if mutation.expected]
+    for mutation in chosen:
+        judge(mutation, nothing, reach, score)
+        caught += bool(check_safe(mutation, nothing, reach, random))
+    assert len(score.wrong) >= len(chosen)
+    assert caught > len(chosen) // 5

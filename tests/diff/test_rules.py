@@ -1,0 +1,663 @@
+"""The semantic diff: every rule on a small schema, then the revisions themselves."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from itertools import pairwise, permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.diff import Comparison, Finding, compare
+from mcp_bindgen.diff.accept import Acceptance, accept, read_acceptances
+from mcp_bindgen.diff.finding import Impact, Message, Outcome, Plane, Severity
+from mcp_bindgen.diff.rules import RULES, impacts
+from mcp_bindgen.diff.select import Selection
+from mcp_bindgen.diff.source import load
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.spec import BadInput, EffectiveSchema, Store
+from mcp_bindgen.spec.document import normalise
+from tests.support.commands import save, shuffled
+from tests.support.small_schemas import Schema, draft, message, record, ref, small, union
+
+STORE = Store()
+REVISIONS = list(STORE.pins)
+PAIRS = list(permutations(REVISIONS, 2))
+
+B, R, I, S, N = Impact.BREAKS, Impact.RISKY, Impact.IGNORED, Impact.SAFE, Impact.NONE  # noqa: E741
+
+TEXT, WHOLE, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
+
+
+@cache
+def revision(name: str) -> Protocol:
+    return build(STORE.effective(name))
+
+
+@cache
+def between(old: str, new: str) -> Comparison:
+    return compare(revision(old), revision(new))
+
+
+def model(schema: Schema, semantics: Mapping[str, Any] | None = None) -> Protocol:
+    facts = {**STORE.semantics, **(semantics or {})}
+    return build(EffectiveSchema("draft", normalise(copy.deepcopy(schema))["$defs"], "digest", facts))
+
+
+def found(old: Schema, new: Schema) -> list[Finding]:
+    return list(compare(model(old), model(new)).findings)
+
+
+def brief(findings: list[Finding]) -> list[tuple[str, str, Impact, Impact]]:
+    return [(finding.rule, finding.subject, finding.old_client, finding.new_client) for finding in findings]
+
+
+def on_wire(findings: list[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.plane is Plane.WIRE]
+
+
+# --- every rule, in what a client sends and in what a server sends ------------------------------------------------
+
+
+def sent(field: Any, *, required: bool = False, closed: bool = False) -> Schema:
+    """A schema in which a client sends the member `it`, in params, and a server sends it, in a result."""
+    names = {"title": TEXT} if field is None else {"title": TEXT, "it": field}
+    extra = {"additionalProperties": False} if closed else {}
+    params = {**record("title it" if required else "title", **names), **extra}
+    result = {**record("title it" if required else "title", **names), **extra}
+    return small(FindBookRequestParams=params, FindBookResult=result)
+
+
+BOOK, FILM = record("form", form={"const": "book"}, pages=WHOLE), record("form", form={"const": "film"})
+
+
+def either(*names: str) -> Schema:
+    return {**sent(union(*names)), "$defs": {**sent(union(*names))["$defs"], "Book": BOOK, "Film": FILM}}
+
+
+MEMBERS: list[tuple[str, Schema, Schema, Impact, Impact]] = [
+    # rule, old, new; the impacts in what a client sends, which swap in what a server sends
+    ("field-added-optional", sent(None), sent(TEXT), S, I),
+    ("field-added-required", sent(None), sent(TEXT, required=True), B, I),
+    ("field-became-required", sent(TEXT), sent(TEXT, required=True), B, S),
+    ("type-narrowed", sent({"type": ["string", "integer"]}), sent(TEXT), B, S),
+    ("became-non-nullable", sent({"type": ["string", "null"]}), sent(TEXT), B, S),
+    ("number-to-integer", sent(NUMBER), sent(WHOLE), B, S),
+    ("enum-value-removed", sent({"enum": ["a", "b", "c"]}), sent({"enum": ["a", "b"]}), B, S),
+    ("const-added", sent(TEXT), sent({"const": "a"}), B, S),
+    ("constraint-tightened", sent({**WHOLE, "minimum": 0}), sent({**WHOLE, "minimum": 1}), B, S),
+    ("constraint-tightened", sent(WHOLE), sent({**WHOLE, "maximum": 9}), B, S),
+    ("constraint-tightened", sent(TEXT), sent({**TEXT, "pattern": "^a"}), B, S),
+    ("constraint-tightened", sent({"type": "array"}), sent({"type": "array", "maxItems": 3}), B, S),
+    ("type-changed", sent(TEXT), sent(WHOLE), B, B),
+    ("type-changed", sent({**WHOLE, "multipleOf": 2}), sent({**WHOLE, "multipleOf": 3}), B, B),
+    ("const-changed", sent({"const": "a"}), sent({"const": "b"}), B, B),
+    ("pattern-changed", sent({**TEXT, "pattern": "^a"}), sent({**TEXT, "pattern": "^b"}), R, R),
+    ("format-changed", sent(TEXT), sent({**TEXT, "format": "uri"}), R, R),
+    ("default-changed", sent(TEXT), sent({**TEXT, "default": "a"}), R, R),
+    ("type-narrowed", sent(True), sent(TEXT), B, S),
+    ("type-narrowed", sent({"type": "object"}), sent({"type": "object", "additionalProperties": TEXT}), B, S),
+]
+
+
+@pytest.mark.parametrize(("rule", "old", "new", "old_client", "new_client"), MEMBERS, ids=lambda value: str(value)[:24])
+def test_a_member_changes(rule: str, old: Schema, new: Schema, old_client: Impact, new_client: Impact) -> None:
+    mirror = RULES[rule].mirror
+    findings = {finding.subject.split(".")[0]: finding for finding in found(old, new)}
+    assert set(findings) == {"FindBookRequest", "FindBookResult"}
+    client, server = findings["FindBookRequest"], findings["FindBookResult"]
+    assert (client.rule, client.old_client, client.new_client) == (rule, old_client, new_client)
+    assert (server.rule, server.old_client, server.new_client) == (rule, new_client, old_client)
+    assert {finding.subject.replace("{}", "") for finding in findings.values()} == {
+        "FindBookRequest.params.it",
+        "FindBookResult.it",
+    }
+    back = found(new, old)
+    assert [finding.rule for finding in back] == [mirror, mirror]
+    assert all(finding.witness is not None for finding in [*findings.values(), *back])
+
+
+@pytest.mark.parametrize(
+    ("rule", "subject", "old", "new", "client", "server"),
+    [
+        ("union-member-removed", "|Film", either("Book", "Film"), either("Book"), (B, S), (S, B)),
+        ("union-member-added", "|Film", either("Book"), either("Book", "Film"), (S, B), (B, S)),
+    ],
+)
+def test_a_form_of_a_union(
+    rule: str,
+    subject: str,
+    old: Schema,
+    new: Schema,
+    client: tuple[Impact, Impact],
+    server: tuple[Impact, Impact],
+) -> None:
+    assert sorted(brief(on_wire(found(old, new)))) == [
+        (rule, f"FindBookRequest.params.it{subject}", *client),
+        (rule, f"FindBookResult.it{subject}", *server),
+    ]
+
+
+def test_a_form_that_another_one_takes_is_confused_rather_than_rejected() -> None:
+    names = {"Any": record("form", form=TEXT), "Film": FILM}
+    old, new = (
+        small(names, FindBookResult=record(it=ref("Any"))),
+        small(names, FindBookResult=record(it=union("Any", "Film"))),
+    )
+    (finding,) = on_wire(found(old, new))
+    assert brief([finding]) == [("union-member-added", "FindBookResult.it|Film", R, S)]
+    assert finding.witness is not None
+    assert finding.witness.old_accepts
+
+
+def test_what_a_closed_object_gets_is_refused() -> None:
+    findings = found(sent(None, closed=True), sent(TEXT, closed=True))
+    assert sorted(brief(findings)) == [
+        ("field-added-optional", "FindBookRequest.params.it", S, B),
+        ("field-added-optional", "FindBookResult.it", B, S),
+    ]
+    opened = found(sent(None, closed=True), sent(None))
+    assert {finding.rule for finding in opened} == {"additional-properties-opened"}
+    closed = found(sent(None), sent(None, closed=True))
+    assert {finding.rule for finding in closed} == {"additional-properties-closed"}
+    assert all(finding.witness for finding in [*findings, *opened, *closed])
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_a_member_is_renamed(required: bool) -> None:
+    names = "title ttl" if required else "title"
+    old = small(FindBookRequestParams=record(names, title=TEXT, ttl=WHOLE))
+    new = small(FindBookRequestParams=record(names.replace("ttl", "ttlMs"), title=TEXT, ttlMs=WHOLE))
+    (finding,) = found(old, new)
+    expected = (B, B) if required else (I, I)
+    assert brief([finding]) == [("field-renamed", "FindBookRequest.params.ttlMs", *expected)]
+    assert (finding.old, finding.new) == ("ttl", "ttlMs")
+
+
+def test_a_member_moves() -> None:
+    where = record(shelf=TEXT, room=TEXT)
+    old = small(FindBookResult=record(place=record(room=TEXT), shelf=TEXT))
+    new = small(FindBookResult=record(place=where))
+    (finding,) = found(old, new)
+    assert (finding.rule, finding.subject, finding.old) == (
+        "field-moved",
+        "FindBookResult.place.shelf",
+        "FindBookResult.shelf",
+    )
+
+
+# --- messages -----------------------------------------------------------------------------------------------------
+
+ASK, TOLD = message("reader/ask"), message("notifications/told")
+
+
+def roles(**members: list[str]) -> Schema:
+    """The small schema with more messages, each in the role unions that are given for it."""
+    definitions: Schema = {"AskReaderRequest": ASK, "AskReaderResult": record(answer=TEXT), "ToldNotification": TOLD}
+    used = {name for names in members.values() for name in names}
+    kept = {name: schema for name, schema in definitions.items() if name in used or name.endswith("Result")}
+    return small(kept, **{union_: union(*names) for union_, names in members.items()})
+
+
+@pytest.mark.parametrize(
+    ("rule", "subject", "old", "new", "expected"),
+    [
+        (
+            "request-method-added",
+            "client->server request reader/ask",
+            roles(),
+            roles(ClientRequest=["FindBookRequest", "AskReaderRequest"]),
+            (S, B),
+        ),
+        (
+            "request-method-added",
+            "server->client request reader/ask",
+            roles(),
+            roles(ServerRequest=["AskReaderRequest"]),
+            (B, S),
+        ),
+        (
+            "notification-added",
+            "client->server notification notifications/told",
+            roles(),
+            roles(ClientNotification=["ToldNotification"]),
+            (S, R),
+        ),
+        (
+            "notification-added",
+            "server->client notification notifications/told",
+            roles(),
+            roles(ServerNotification=["ToldNotification"]),
+            (R, S),
+        ),
+        (
+            "message-direction-added",
+            "server->client notification notifications/told",
+            roles(ClientNotification=["ToldNotification"]),
+            roles(ClientNotification=["ToldNotification"], ServerNotification=["ToldNotification"]),
+            (R, S),
+        ),
+        (
+            "message-carrier-changed",
+            "server->client request reader/ask",
+            roles(ServerRequest=["AskReaderRequest"]),
+            roles(InputRequest=["AskReaderRequest"]),
+            (B, B),
+        ),
+    ],
+)
+def test_a_message_changes(rule: str, subject: str, old: Schema, new: Schema, expected: tuple[Impact, Impact]) -> None:
+    (finding,) = on_wire(found(old, new))
+    assert brief([finding]) == [(rule, subject, *expected)]
+    assert finding.witness is not None
+    assert (finding.witness.old_accepts, finding.witness.new_accepts) == (
+        (True, False) if "carrier" in rule else (False, True)
+    )
+    (back,) = on_wire(found(new, old))
+    assert brief([back]) == [(RULES[rule].mirror, subject, *expected[::-1])]
+
+
+def test_a_capability_makes_a_new_request_safe() -> None:
+    old = roles()
+    new = roles(ServerRequest=["AskReaderRequest"])
+    new["$defs"]["ClientCapabilities"] = record(reader=record())
+    findings = {finding.rule: finding for finding in on_wire(found(old, new))}
+    asked = findings["request-method-added"]
+    assert (asked.old_client, asked.new_client, asked.gate) == (S, S, "client.reader")
+    old["$defs"]["ClientCapabilities"] = record(reader=record())
+    (asked,) = on_wire(found(old, new))
+    assert (asked.old_client, asked.new_client, asked.gate) == (B, S, "")
+
+
+def test_capabilities_are_not_members_like_others() -> None:
+    old = small(FindBookRequestParams=record(mine=ref("ClientCapabilities")), ClientCapabilities=record(a=record()))
+    new = small(FindBookRequestParams=record(mine=ref("ClientCapabilities")), ClientCapabilities=record(b=record()))
+    assert sorted(brief(found(old, new))) == [
+        ("capability-added", "ClientCapabilities.b", S, I),
+        ("capability-removed", "ClientCapabilities.a", R, R),
+    ]
+
+
+def test_error_codes() -> None:
+    def wrong(name: str, code: int) -> Schema:
+        return {f"{name}Error": record("code", code={"const": code, "type": "integer"})}
+
+    old, new = small(wrong("Old", -1) | wrong("Same", -2)), small(wrong("New", -4) | wrong("Same", -3))
+    assert sorted(brief(on_wire(found(old, new)))) == [
+        ("error-code-added", "-4 New", R, S),
+        ("error-code-removed", "-1 Old", S, I),
+        ("error-code-renumbered", "-3 Same", R, R),
+    ]
+
+
+def test_what_answers_a_request_changes() -> None:
+    film = {"Film": FILM, "FindBookResultResponse": record("result", result=union("FindBookResult", "Film"))}
+    old, new = small(FindBookResult=record("pages", pages=WHOLE)), small(film)
+    (finding,) = on_wire(found(old, new))
+    assert brief([finding]) == [("union-member-added", "client->server request books/find|Film", B, S)]
+    assert finding.reaches == (Message("books/find", "request", "client"),)
+
+
+# --- the same thing, cut otherwise ----------------------------------------------------------------------------------
+
+LOAN = record("due", due=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("rule", "subject", "old", "new"),
+    [
+        (
+            "ref-extracted",
+            "Loan",
+            small(FindBookResult=record(loan=LOAN)),
+            small(FindBookResult=record(loan=ref("Loan")), Loan=LOAN),
+        ),
+        (
+            "ref-inlined",
+            "FindBookRequestParams",
+            small(),
+            small(FindBookRequest=message("books/find", record("title", title=TEXT)), FindBookRequestParams=None),
+        ),
+        ("definition-added", "Loan", small(), small(Loan=LOAN)),
+        (
+            "definition-renamed",
+            "Loan",
+            small(FindBookResult=record(loan=ref("Loan")), Loan=LOAN),
+            small(FindBookResult=record(loan=ref("Lending")), Lending=LOAN),
+        ),
+        (
+            "envelope-inlined",
+            "FindBookRequest",
+            small(),
+            small(
+                FindBookRequest=record(
+                    "jsonrpc id method params",
+                    jsonrpc={"const": "2.0"},
+                    id=TEXT,
+                    method={"const": "books/find"},
+                    params=ref("FindBookRequestParams"),
+                )
+            ),
+        ),
+    ],
+)
+def test_generated_code_changes_and_the_wire_does_not(rule: str, subject: str, old: Schema, new: Schema) -> None:
+    (finding,) = found(old, new)
+    assert (finding.rule, finding.subject, finding.plane) == (rule, subject, Plane.SOURCE)
+    (back,) = found(new, old)
+    assert (back.rule, back.plane) == (RULES[rule].mirror, Plane.SOURCE)
+
+
+def test_params_go_by_their_message_whether_inline_or_not() -> None:
+    inline = small(FindBookRequest=message("books/find", record("title", title=TEXT)), FindBookRequestParams=None)
+    more = small(FindBookRequestParams=record("title", title=TEXT, shelf=TEXT))
+    for old in (inline, small()):
+        assert [finding.subject for finding in on_wire(found(old, more))] == ["FindBookRequest.params.shelf"]
+
+
+def test_equal_inline_types_that_become_one_definition_are_compared_once() -> None:
+    more = record("due", due=TEXT, fee=WHOLE)
+    old = small(FindBookResult=record(one=LOAN, other=LOAN), FindBookRequestParams=record(mine=LOAN))
+    new = small(
+        FindBookResult=record(one=ref("Loan"), other=ref("Loan")),
+        FindBookRequestParams=record(mine=ref("Loan")),
+        Loan=more,
+    )
+    findings = found(old, new)
+    assert brief(on_wire(findings)) == [("field-added-optional", "Loan.fee", I, I)]
+    assert Counter(finding.rule for finding in findings) == {"field-added-optional": 1, "ref-extracted": 1}
+
+
+def test_a_name_that_was_given_to_something_else() -> None:
+    old = small(FindBookResult=record(it=ref("Thing")), Thing=BOOK)
+    new = small(FindBookResult=record(it=ref("Book")), Book=BOOK, Film=FILM, Thing=union("Book", "Film"))
+    findings = found(old, new)
+    assert on_wire(findings) == []
+    assert Counter(finding.rule for finding in findings) == {
+        "definition-renamed": 1,
+        "definition-redefined": 1,
+        "definition-added": 1,
+    }
+
+
+def test_a_member_called_id_is_no_envelope() -> None:
+    old, new = small(FindBookResult=record(method=TEXT)), small(FindBookResult=record(method=TEXT, id=TEXT))
+    assert brief(found(old, new)) == [("field-added-optional", "FindBookResult.id", I, S)]
+
+
+def test_words_are_not_structure() -> None:
+    old, new = small(), small(FindBookResult={**record("pages", pages=WHOLE), "description": "What was found."})
+    (finding,) = found(old, new)
+    assert (finding.rule, finding.subject, finding.plane) == ("description-changed", "FindBookResult", Plane.DOC)
+
+
+def test_deprecations() -> None:
+    notice = {"since": "2020-01-01", "instead": "walk there", "definitions": ["FindBookRequest", "FindBookResult"]}
+    before, after = model(small()), model(small(), {"deprecations": [notice]})
+    there, back = compare(before, after).findings, compare(after, before).findings
+    assert {(finding.rule, finding.subject) for finding in there} == {
+        ("deprecated", "client->server request books/find"),
+        ("deprecated", "FindBookResult"),
+    }
+    assert {finding.rule for finding in back} == {"undeprecated"}
+
+
+def test_every_rule_is_its_mirrors_mirror() -> None:
+    assert all(RULES[rule.mirror].mirror == rule.id for rule in RULES.values())
+    assert all(rule.hint.endswith(".") and rule.says for rule in RULES.values())
+    one_sided = {"capability-added", "capability-removed", "error-code-added", "error-code-removed"}
+    for rule in RULES.values():
+        if rule.id not in one_sided:
+            assert RULES[rule.mirror].client == rule.client[::-1], rule.id
+            assert RULES[rule.mirror].server == rule.server[::-1], rule.id
+    assert impacts(["type-narrowed"], ["client", "server"]) == (B, B)
+    assert impacts(["type-narrowed"], []) == (N, N)
+
+
+# --- whole schemas --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", REVISIONS)
+def test_a_revision_does_not_differ_from_itself(name: str) -> None:
+    same = between(name, name)
+    assert same.findings == ()
+    assert (same.old_client.outcome, same.new_client.outcome) == (Outcome.WORKS, Outcome.WORKS)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_order_and_dialect_do_not_matter(seed: int) -> None:
+    schema = draft()
+    assert found(schema, shuffled(schema, seed)) == []
+    assert found(schema, {"definitions": _legacy(schema["$defs"])}) == []
+
+
+def _legacy(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _legacy(child) for key, child in node.items()}
+    if isinstance(node, list):
+        return [_legacy(child) for child in node]
+    return node.replace("#/$defs/", "#/definitions/") if isinstance(node, str) else node
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_the_way_back_has_the_mirrored_rules(old: str, new: str) -> None:
+    there, back = ([f for f in between(*way).findings if f.plane is not Plane.DOC] for way in ((old, new), (new, old)))
+    assert Counter(RULES[finding.rule].mirror for finding in there) == Counter(finding.rule for finding in back)
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_findings_are_told_apart_and_in_order(old: str, new: str) -> None:
+    findings = between(old, new).findings
+    assert len({finding.fingerprint for finding in findings}) == len(findings)
+    groups = list(dict.fromkeys(finding.group for finding in findings))
+    places = [groups.index(finding.group) for finding in findings]
+    assert places == sorted(places)
+    worst = [max(max(f.old_client, f.new_client) for f in findings if f.group == group) for group in groups]
+    assert worst == sorted(worst, reverse=True)
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_everything_on_the_wire_has_evidence(old: str, new: str) -> None:
+    for finding in on_wire(list(between(old, new).findings)):
+        assert (finding.witness is None) == finding.rule.startswith("error-code-"), (finding, finding.unwitnessed)
+        if finding.witness is not None and Impact.BREAKS in (finding.old_client, finding.new_client):
+            assert finding.witness.old_accepts != finding.witness.new_accepts, finding
+
+
+LIMITS = [(15, 30), (45, 70), (130, 200), (240, 340)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "least", "most"),
+    [(*step, *limits) for step, limits in zip(pairwise(REVISIONS), LIMITS, strict=True)],
+)
+def test_how_much_there_is(old: str, new: str, least: int, most: int) -> None:
+    assert least <= len(between(old, new).findings) <= most
+
+
+def test_the_verdicts() -> None:
+    outcomes = [
+        (found.old_client.outcome, found.new_client.outcome)
+        for found in (between(old, new) for old, new in pairwise(REVISIONS))
+    ]
+    assert outcomes == [(Outcome.LIMITED, Outcome.LIMITED)] * 3 + [(Outcome.CANNOT_TALK, Outcome.CANNOT_TALK)]
+    last = between("2025-11-25", "2026-07-28")
+    assert "`initialize`" in last.old_client.reasons[0]
+    assert "`initialize`" in last.new_client.reasons[0]
+
+
+def test_a_handshake_that_fails_is_no_conversation() -> None:
+    def handshake(*required: str) -> Schema:
+        params = record(" ".join(required), name=TEXT, key=TEXT)
+        return small(
+            ClientRequest=union("FindBookRequest", "InitializeRequest"),
+            InitializeRequest=message("initialize", params),
+            InitializeResult=record(),
+        )
+
+    result = compare(model(handshake("name")), model(handshake("name", "key")))
+    assert (result.old_client.outcome, result.new_client.outcome) == (Outcome.LIMITED, Outcome.WORKS)
+    bare = handshake("name")
+    del bare["$defs"]["InitializeRequest"]["properties"]["params"]["properties"]["key"]
+    result = compare(model(bare), model(handshake("name", "key")))
+    assert (result.old_client.outcome, result.new_client.outcome) == (Outcome.CANNOT_TALK, Outcome.WORKS)
+    assert "InitializeRequest.params.key" in result.old_client.reasons[0]
+
+
+def test_what_the_real_revisions_renamed() -> None:
+    renamed = {
+        (finding.old, finding.new)
+        for old, new in pairwise(REVISIONS)
+        for finding in between(old, new).findings
+        if finding.rule == "definition-renamed"
+    }
+    assert renamed == {
+        ("ResourceReference", "ResourceTemplateReference"),
+        ("EnumSchema", "LegacyTitledEnumSchema"),
+        ("JSONRPCError", "JSONRPCErrorResponse"),
+        ("JSONRPCResponse", "JSONRPCResultResponse"),
+    }
+
+
+def test_replacements_are_hints() -> None:
+    hints = {f.subject: f.hint for f in between("2025-11-25", "2026-07-28").findings}
+    assert "`server/discover`" in hints["client->server request ping"]
+    assert "`server/discover`" in hints["client->server request initialize"]
+    assert "`subscriptions/listen`" in hints["client->server request resources/subscribe"]
+    assert "logLevel" in hints["client->server request logging/setLevel"]
+
+
+# --- only what somebody uses ----------------------------------------------------------------------------------------
+
+
+def test_a_selection_by_method_and_capability() -> None:
+    whole = between("2025-11-25", "2026-07-28")
+    for selection in (Selection(methods=frozenset({"tools/call"})), Selection(capabilities=frozenset({"tools"}))):
+        selection.check([whole])
+        part = selection.of(whole)
+        assert 0 < len(part.findings) < len(whole.findings)
+        methods = {message.method for finding in part.findings for message in finding.reaches}
+        assert "tools/call" in methods
+        assert part.old_client.outcome is Outcome.CANNOT_TALK
+        assert all("prompts/get" not in reason for reason in part.old_client.reasons)
+
+
+def test_a_selection_by_role_plane_and_severity() -> None:
+    whole = between("2025-06-18", "2025-11-25")
+    mine = Selection(role="server").of(whole).findings
+    assert mine
+    assert all(any(m.sender == "server" for m in f.reaches) or not f.reaches for f in mine)
+    source = Selection(planes=frozenset({Plane.SOURCE})).of(whole)
+    assert {finding.plane for finding in source.findings} == {Plane.SOURCE}
+    worst = Selection(least=Severity.BREAKING).of(whole)
+    assert {finding.severity for finding in worst.findings} == {Severity.BREAKING}
+    assert worst.old_client == source.old_client == whole.old_client
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        (Selection(methods=frozenset({"tools/cal"})), "no method|a method 'tools/cal'; did you mean tools/call"),
+        (Selection(capabilities=frozenset({"tool"})), "a capability 'tool'; did you mean tools"),
+    ],
+)
+def test_what_nobody_has_cannot_be_selected(selection: Selection, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        selection.check([between("2025-06-18", "2025-11-25")])
+
+
+# --- what was accepted ----------------------------------------------------------------------------------------------
+
+TODAY = date(2026, 8, 1)
+
+
+def test_accepted_changes_are_left_out() -> None:
+    whole = between("2024-11-05", "2025-03-26")
+    one, other = (finding.fingerprint for finding in whole.findings[:2])
+    entries = [
+        Acceptance(one, "known"),
+        Acceptance(other, "for a while", date(2026, 7, 31)),
+        Acceptance("0" * 16, "gone"),
+    ]
+    report = accept([whole], entries, TODAY, [whole])
+    assert report.count == 1
+    assert [finding.fingerprint for finding in report.findings] == [f.fingerprint for f in whole.findings[1:]]
+    assert (report.expired, report.unused) == ((entries[1],), (entries[2],))
+    last = accept([whole], [Acceptance(one, "known", TODAY)], TODAY, [whole])
+    assert (last.count, last.expired) == (1, ())
+
+
+def test_an_acceptance_of_what_was_not_asked_for_is_used() -> None:
+    whole = between("2025-11-25", "2026-07-28")
+    part = Selection(methods=frozenset({"tools/call"})).of(whole)
+    (other, *_) = [f for f in whole.findings if f not in part.findings]
+    report = accept([part], [Acceptance(other.fingerprint, "known")], TODAY, [whole])
+    assert (report.count, report.unused) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = 1", "is not a table"),
+        ("[a]", "has no reason"),
+        ("[a]\nreason = ' '", "has no reason"),
+        ("[a]\nreason = 'x'\nexpires = 'soon'", "'expires' is not a date"),
+        ("[a]\nreason = 'x'\nexpires = 2026-01-01T00:00:00Z", "'expires' is not a date"),
+        ("[a]\nreason = 'x'\nbecause = 'y'", "'because' says nothing here"),
+        ("[a", "is not TOML"),
+    ],
+)
+def test_a_damaged_file_of_acceptances(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "accepted.toml"
+    path.write_text(text)
+    with pytest.raises(BadInput, match=words) as error:
+        read_acceptances(path)
+    assert str(path) in str(error.value)
+
+
+def test_a_file_of_acceptances(tmp_path: Path) -> None:
+    path = tmp_path / "accepted.toml"
+    path.write_text("[00ff00ff00ff00ff]\nreason = 'we never send it'\nexpires = 2027-01-31\n")
+    assert read_acceptances(path) == (Acceptance("00ff00ff00ff00ff", "we never send it", date(2027, 1, 31)),)
+
+
+# --- what is compared -----------------------------------------------------------------------------------------------
+
+
+def pairs(*names: str) -> list[tuple[str, str]]:
+    return [(old.revision, new.revision) for old, new in load(names, STORE, STORE.semantics)]
+
+
+def test_a_chain_has_a_step_for_each_revision() -> None:
+    assert pairs("2024-11-05..2025-11-25") == list(pairwise(REVISIONS[:4]))
+    assert pairs("2025-11-25..2025-03-26") == list(pairwise(REVISIONS[3:0:-1]))
+
+
+def test_files_and_revisions(tmp_path: Path) -> None:
+    file = save(tmp_path / "library.json", draft())
+    (tmp_path / "2030-01-01").mkdir()
+    dated = save(tmp_path / "2030-01-01" / "schema.json", draft())
+    assert pairs("2025-11-25", str(file)) == [("2025-11-25", "library")]
+    assert pairs(str(dated), str(file)) == [("2030-01-01", "library")]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ((), "two revisions are compared"),
+        (("2025-11-25",), "two revisions are compared"),
+        (("2025-11-25", "2025-06-18", "2024-11-05"), "two revisions are compared"),
+        (("2025-11-25..2025-11-25",), "a chain of one"),
+        (("2025-11-25..2026-07-82",), "no revision '2026-07-82'; did you mean 2026-07-28"),
+        (("2025-11-25", "2026-07-82"), "no revision '2026-07-82'; did you mean 2026-07-28"),
+        (("2025-11-25", "missing.json"), "missing.json: cannot be read"),
+    ],
+)
+def test_what_cannot_be_compared(names: tuple[str, ...], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        pairs(*names)

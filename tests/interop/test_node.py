@@ -1,0 +1,82 @@
+"""The TypeScript SDKs, reference servers and the Inspector talk to us, in every revision, over stdio, SSE and HTTP.
+
+They are npm packages: `tests/interop/package.json` names them, `.ci/run` installs them. What a conversation tries is in
+`interop/`, step by step: `ours.py`, `everything.py`, `typescript.py` (with `node_client.mjs`) and `inspector.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from mcp_bindgen.runtime.transports.stdio import stdio
+from tests.interop.everything import EVERYTHING
+from tests.interop.matrix import verify
+from tests.interop.ours import ROOTS, client
+from tests.interop.peers import NODE, Peer, answering, cases, found
+from tests.interop.processes import FULL_SERVER, MODULES, node
+from tests.interop.report import STATEFUL, STATELESS, Report
+from tests.interop.typescript import judge, look
+from tests.support.checked_connections import bounded
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
+]
+BY_NAME = {peer.name: peer for peer in NODE}
+LATEST = STATEFUL[-1]
+
+
+@pytest.fixture(autouse=True)
+def packages() -> None:
+    """Only where the packages are installed; in CI they must be."""
+    if not MODULES.is_dir():
+        missing = "the npm packages are not installed: npm ci --prefix tests/interop"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+
+
+@pytest.mark.parametrize(
+    ("peer", "over"), [pytest.param(*case, id=f"{case[0].name}-{case[1]}") for case in cases(NODE)]
+)
+def test_everything_works_with(peer: Peer, over: str) -> None:
+    verify(peer, over)
+
+
+@pytest.mark.parametrize("over", ["stdio", "sse", "http"])
+@bounded(40)
+async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_the_handshake(over: str) -> None:
+    report = Report("", LATEST, over)
+    async with BY_NAME["TypeScript SDK 2, client"].serving([report]) as place:
+        if isinstance(place, int):
+            async with answering(report, place) as address:
+                judge(report, "client", await look("probing", LATEST, over, address))
+        else:
+            judge(report, "client", await look("probing", LATEST, over, *FULL_SERVER, LATEST))
+    assert not report.failures
+
+
+@pytest.mark.parametrize(
+    ("name", "over", "revision"),
+    [
+        ("TypeScript SDK 2, server", "stdio", STATELESS),
+        ("TypeScript SDK 2, server", "http", STATELESS),
+        ("server-everything (TypeScript SDK 1)", "stdio", LATEST),
+        ("server-everything (TypeScript SDK 1)", "sse", LATEST),
+        ("server-everything (TypeScript SDK 1)", "http", LATEST),
+        ("server-filesystem (TypeScript SDK 1)", "stdio", LATEST),
+    ],
+)
+@bounded()
+async def test_our_clients_find_the_way_to(name: str, over: str, revision: str) -> None:
+    assert await found(BY_NAME[name], over) == revision
+
+
+@bounded()
+async def test_a_server_that_still_speaks_when_we_leave_does_not_fail() -> None:
+    started = stdio(node(), EVERYTHING, stderr=subprocess.DEVNULL)
+    async with started as child, client(LATEST, ROOTS).connected(child):
+        pass  # it asks for our roots a little later
+    assert child.process.returncode in (0, -signal.SIGTERM)

@@ -1,0 +1,66 @@
+"""The official Python SDK talks to us, in every revision, over stdio, SSE and Streamable HTTP.
+
+What a conversation tries is in `interop/`, step by step: `interop/ours.py` has the steps of our client,
+`interop/sdk_client.py` those of the SDK's.
+"""
+
+from __future__ import annotations
+
+import pytest
+from mcp import Client, StdioServerParameters, types
+from mcp.client.sse import sse_client
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.interop.matrix import verify
+from tests.interop.peers import PYTHON, Peer, answering, cases, found
+from tests.interop.processes import FULL_SERVER
+from tests.interop.report import STATEFUL, STATELESS, Report
+from tests.support.checked_connections import bounded
+
+pytestmark = [
+    pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
+SERVER, CLIENT = PYTHON
+QUICK = [(SERVER, "stdio"), (CLIENT, "http")]
+"""The conversations of `make test`."""
+LATEST = STATEFUL[-1]
+
+
+@pytest.mark.parametrize(
+    ("peer", "over"),
+    [
+        pytest.param(peer, over, id=f"{peer.name}-{over}", marks=[] if (peer, over) in QUICK else pytest.mark.full)
+        for peer, over in cases(PYTHON)
+    ],
+)
+def test_everything_works_with(peer: Peer, over: str) -> None:
+    verify(peer, over)
+
+
+@pytest.mark.parametrize("over", ["stdio", "sse", "http"])
+@bounded()
+async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_the_handshake(over: str) -> None:
+    async def use(client: Client) -> None:
+        async with client:
+            assert client.session.protocol_version == LATEST
+            (block,) = (await client.call_tool("echo", {"text": "here"})).content
+            assert isinstance(block, types.TextContent)
+            assert block.text == "here"
+
+    report = Report("", LATEST, over)
+    async with CLIENT.serving([report]) as place:
+        if isinstance(place, int):
+            async with answering(report, place) as address:
+                await use(Client(sse_client(address) if over == "sse" else streamable_http_client(address)))
+        else:
+            command, *arguments = FULL_SERVER
+            await use(Client(stdio_client(StdioServerParameters(command=command, args=[*arguments, LATEST]))))
+    assert not report.failures
+
+
+@pytest.mark.parametrize(("over", "revision"), [("stdio", STATELESS), ("sse", LATEST), ("http", STATELESS)])
+@bounded()
+async def test_our_clients_find_the_way_to_its_servers(over: str, revision: str) -> None:
+    assert await found(SERVER, over) == revision

@@ -1,0 +1,966 @@
+"""What generated contract code stands on: servers of a contract in every revision, and typed clients of it.
+
+`weather/` is such code, written by hand. Every message of these tests is held against the schema of its revision.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from base64 import b64decode
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+from zipfile import ZipFile
+
+import pytest
+from mcp import Client as SdkClient
+from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter, ValidationError
+
+from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import Context as AnyContext
+from mcp_bindgen.runtime import Integer, Nullable, ProtocolError, contract, serve
+from mcp_bindgen.runtime.contract import validation as checks
+from mcp_bindgen.runtime.core.scalars import Constant
+from mcp_bindgen.runtime.endpoint.server import lifespans
+from mcp_bindgen.runtime.transports.memory import pair
+from tests.runtime.contract.weather import models
+from tests.runtime.contract.weather.base import ForecastContract
+from tests.runtime.contract.weather.everywhere import Content, Context, Prompted, Read, WeatherContract
+from tests.support.checked_connections import (
+    STATEFUL,
+    STATELESS,
+    bindings,
+    bounded,
+    connected,
+    lone,
+    played,
+    request,
+    running,
+)
+from tests.support.commands import python
+
+ROOT = Path(__file__).parents[3]
+EVERY = [*STATEFUL, STATELESS]
+ASKING = ["2025-06-18", "2025-11-25", STATELESS]
+INVALID_PARAMS, INTERNAL = -32602, -32603
+LOGO = bytes(range(256))
+
+every = pytest.mark.parametrize("revision", EVERY)
+
+
+class Weather(WeatherContract):
+    """Knows everything; what a test wants to be otherwise, it says."""
+
+    def __init__(self, forecast: Any = None, said: Any = None) -> None:
+        self.forecast = forecast
+        self.said = said
+        self.asked: list[models.GetForecastInput] = []
+        self.events: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None]:
+        self.events.append("up")
+        yield
+        self.events.append("down")
+
+    async def get_forecast(self, arguments: models.GetForecastInput, ctx: Context) -> Any:
+        self.asked.append(arguments)
+        if self.forecast is not None:
+            return self.forecast(ctx)
+        if arguments.city == "nowhere":
+            raise contract.ToolError("there is no such city")
+        return models.GetForecastOutput(summary=f"{arguments.city}: snow", temperatures=[-1.5, 2**60] * arguments.days)
+
+    async def say(self, arguments: models.SayInput, ctx: Context) -> Content:
+        content: Content = arguments.what if self.said is None else self.said(ctx)
+        return content
+
+    async def who(self, arguments: models.WhoInput, ctx: Context) -> Content:
+        method = bindings(ctx.revision).methods.METHODS["elicitation/create"]
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        params = TypeAdapter(method.params).validate_python({"message": "Who?", "requestedSchema": schema})
+        answer: Any = await ctx.ask_by("who", method, params)
+        return f"It is {answer.content['name']}"
+
+    def slow(self, arguments: models.SlowInput, ctx: Context) -> Content:  # type: ignore[override]
+        return "main" if threading.current_thread() is threading.main_thread() else "thread"
+
+    async def prompt_greeting(self, arguments: models.GreetingArguments, ctx: Context) -> Prompted:
+        return f"Greet {arguments.name}, {arguments.style or 'as you like'}."
+
+    async def prompt_hello(self, ctx: Context) -> Prompted:
+        types = v2025_11_25.types
+        return [
+            types.PromptMessage(role="user", content=types.TextContent(text="Hello?")),
+            types.PromptMessage(role="assistant", content=types.TextContent(text="Hello!")),
+        ]
+
+    async def read_readme(self, ctx: Context) -> Read:
+        return "# Weather"
+
+    async def read_logo(self, ctx: Context) -> Read:
+        return LOGO
+
+    async def read_special(self, ctx: Context) -> Read:
+        types = v2025_11_25.types
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri="note://other", text="special")])
+
+    async def read_note(self, arguments: models.NoteVariables, ctx: Context) -> Read:
+        if arguments.id == "gone":
+            raise contract.ResourceNotFound
+        return f"note {arguments.id}"
+
+    async def read_deep(self, arguments: models.DeepVariables, ctx: Context) -> Read:
+        return f"deep {arguments.path}"
+
+    async def read_find(self, arguments: models.FindVariables, ctx: Context) -> Read:
+        return f"{arguments.kind} {arguments.q} {arguments.limit}"
+
+
+class Answering:
+    """A client's answer to a server that asks."""
+
+    async def on_elicit(self, params: Any, ctx: AnyContext) -> Any:
+        assert params.message == "Who?"
+        return bindings(ctx.revision).types.ElicitResult(action="accept", content={"name": "Ada"})
+
+
+def client_of(revision: str, *bases: type) -> Any:
+    """A client of a revision, untyped."""
+    return type("Caller", (*bases, bindings(revision).Client), {})()
+
+
+def forecast_of(document: Mapping[str, Any], **members: Any) -> Any:
+    """An object that keeps a contract with one tool, `get-forecast`, but says something else of it."""
+    members = {"catalog": contract.Catalog.of(document), **members}
+    return type("Other", (Keeping,), members)()
+
+
+class Keeping(ForecastContract):
+    """Keeps the smaller contract."""
+
+    async def get_forecast(self, arguments: models.GetForecastInput, ctx: Any) -> Any:
+        return models.GetForecastOutput(summary=arguments.city, temperatures=[])
+
+
+async def refused(call: Any) -> ProtocolError:
+    """The error that answers a call."""
+    with pytest.raises(ProtocolError) as caught:
+        await call
+    return caught.value
+
+
+def document() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((ROOT / "tests/runtime/contract/weather/contract.json").read_text("utf-8"))
+    return loaded
+
+
+# --- what is listed and declared ------------------------------------------------------------------------------
+
+
+@every
+@bounded()
+async def test_lists_are_the_contract_verbatim(revision: str) -> None:
+    async with connected(client_of(revision), *Weather().servers()) as connection:
+        client = connection.client
+        await client.list_tools()
+        await client.list_prompts()
+        await client.list_resources()
+        await client.list_resource_templates()
+    said = document()
+    for member in ("tools", "prompts", "resources", "resourceTemplates"):
+        (listed,) = [part["result"] for part in connection.theirs.sent if member in part.get("result", {})]
+        assert json.dumps(listed[member]) == json.dumps(said[member])  # numbers too: 1.0 is not 1
+        assert ("ttlMs" in listed) == ("cacheScope" in listed) == (revision == STATELESS)
+
+
+@every
+@bounded()
+async def test_a_server_says_what_the_contract_says_of_it(revision: str) -> None:
+    async with connected(client_of(revision), *Weather().servers()) as connection:
+        client = connection.client
+        assert client.server_info.model_dump() == {"name": "weather", "version": "2.1"}
+        assert client.instructions == "Ask for a city."
+        completions = set() if revision == STATEFUL[0] else {"completions"}  # which has no word for it
+        assert set(client.server_capabilities) == {"tools", "prompts", "resources", "logging"} | completions
+
+
+@bounded()
+async def test_what_a_subclass_says_of_itself_counts_more() -> None:
+    class Named(Keeping):
+        info = {"name": "mine", "version": "3", "title": "Mine"}  # noqa: RUF012
+        instructions = ""
+
+    async with connected(v2025_11_25.Client(), *Named().servers()) as connection:
+        assert connection.client.server_info.title == "Mine"
+        assert connection.client.instructions == ""
+
+
+Mark = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+ONE_PART: list[tuple[str, dict[str, Any], Mark, set[str]]] = [
+    ("tools", {"name": "x", "inputSchema": {"type": "object"}}, contract.tool("x"), {"tools"}),
+    ("prompts", {"name": "x"}, contract.prompt("x"), {"prompts"}),
+    (
+        "prompts",
+        {"name": "x", "arguments": [{"name": "a", "enum": []}]},
+        contract.prompt("x"),
+        {"prompts", "completions"},
+    ),
+    ("resources", {"uri": "a:x", "name": "x"}, contract.resource("a:x"), {"resources"}),
+    ("resourceTemplates", {"uriTemplate": "a:{x}", "name": "x"}, contract.template("a:{x}"), {"resources"}),
+]
+
+
+@pytest.mark.parametrize(("member", "entry", "mark", "offered"), ONE_PART)
+@bounded()
+async def test_only_what_a_contract_has_is_offered(member: str, entry: Any, mark: Mark, offered: set[str]) -> None:
+    class Small(contract.Contract):
+        catalog = contract.Catalog.of({member: [entry]})
+        revisions = (v2025_11_25,)
+
+        @mark
+        def only(self, ctx: Any) -> str:
+            return "x"
+
+    async with connected(v2025_11_25.Client(), *Small().servers()) as connection:
+        assert set(connection.client.server_capabilities) == offered | {"logging"}
+        assert connection.client.server_info.name == "Small"
+
+
+@bounded()
+async def test_an_empty_list_is_offered_and_a_missing_one_is_not() -> None:
+    class Empty(contract.Contract):
+        catalog = contract.Catalog.of({"tools": [], "resourceTemplates": []})
+        revisions = (v2025_11_25,)
+
+    async with connected(v2025_11_25.Client(), *Empty().servers()) as connection:
+        client = connection.client
+        assert set(client.server_capabilities) == {"tools", "resources", "logging"}
+        assert (await client.list_tools()).tools == []
+        assert (await client.list_resources()).resources == []
+        assert (await client.list_resource_templates()).resource_templates == []
+        assert (await refused(client.call_tool("x"))).code == INVALID_PARAMS
+
+
+@every
+@bounded()
+async def test_there_is_one_page(revision: str) -> None:
+    async with connected(client_of(revision), *Weather().servers()) as connection:
+        error = await refused(connection.client.list_tools(cursor="2"))
+    assert (error.code, error.data[0]["path"]) == (INVALID_PARAMS, "params.cursor")
+
+
+def test_a_class_and_its_document_must_belong_together() -> None:
+    with pytest.raises(ValueError, match=r"Other\.get_forecast: the contract has no tool 'get-forecast'"):
+        forecast_of({"tools": []}).servers()
+    more = {**document(), "prompts": [], "resources": [], "resourceTemplates": []}
+    with pytest.raises(ValueError, match="Other has no method for the tool"):
+        forecast_of(more).servers()
+
+
+def test_what_is_not_written_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="get_forecast"):
+        ForecastContract()  # type: ignore[abstract]
+
+
+# --- tools ----------------------------------------------------------------------------------------------------
+
+
+@every
+@bounded()
+async def test_a_tool_is_called_with_typed_arguments(revision: str) -> None:
+    weather = Weather()
+    async with connected(client_of(revision), *weather.servers()) as connection:
+        result = await connection.client.call_tool("get-forecast", {"city": "Oslo", "unit": None, "days": 1.0})
+        wire = result.model_dump()
+        forecast = contract.structured(result, models.GetForecastOutput)
+    (arguments,) = weather.asked
+    assert (arguments.city, arguments.days, arguments.unit) == ("Oslo", 1, None)
+    assert arguments.model_dump() == {"city": "Oslo", "days": 1, "unit": None}
+    said = {"summary": "Oslo: snow", "temperatures": [-1.5, 2**60]}
+    assert wire["structuredContent"] == said
+    assert json.loads(wire["content"][0]["text"]) == said
+    assert "isError" not in wire
+    assert (forecast.temperatures, forecast.unit) == ([-1.5, 2**60], "celsius")
+
+
+@every
+@bounded()
+async def test_a_tool_that_fails_tells_the_model(revision: str) -> None:
+    async with connected(client_of(revision), *Weather().servers()) as connection:
+        result = await connection.client.call_tool("get-forecast", {"city": "nowhere"})
+    assert (result.is_error, result.content[0].text) == (True, "there is no such city")
+    with pytest.raises(contract.ToolError, match="there is no such city") as caught:
+        contract.succeeded(result)
+    assert caught.value.result is result
+
+
+@every
+@bounded()
+async def test_arguments_that_do_not_fit_are_refused_with_all_reasons(revision: str) -> None:
+    weather = Weather()
+    async with connected(client_of(revision), *weather.servers()) as connection:
+        wrong = {"city": "", "days": 99, "unit": "rankine", "more": 1}
+        error = await refused(connection.client.call_tool("get-forecast", wrong))
+        missing = await refused(connection.client.call_tool("get-forecast"))
+        unknown = await refused(connection.client.call_tool("get-" * 100))
+    assert error.code == missing.code == unknown.code == INVALID_PARAMS
+    assert {one["path"] for one in error.data} == {
+        "params.arguments", "params.arguments.city", "params.arguments.days", "params.arguments.unit"
+    }  # fmt: skip
+    assert "maximum of 14" in str(error.data)
+    assert "rankine" not in error.message + str(error.data)
+    assert missing.message == 'Invalid arguments of get-forecast: arguments: "city" is a required property'
+    assert unknown.message.startswith("Unknown tool: get-get-")
+    assert len(unknown.message) < 150
+    assert weather.asked == []
+
+
+@bounded()
+async def test_arguments_that_do_not_fit_can_be_told_to_the_model() -> None:
+    class Telling(Keeping):
+        argument_errors = "result"
+
+    async with connected(v2025_11_25.Client(), *Telling().servers()) as connection:
+        result = await connection.client.call_tool("get-forecast", {"city": 1})
+    assert result.is_error
+    assert "arguments.city: the value is not of type" in str(result.content)
+
+
+@bounded()
+async def test_what_no_model_says_the_schema_still_checks() -> None:
+    tool = {
+        "name": "get-forecast",
+        "inputSchema": {"type": "object", "not": {"required": ["days"]}},
+        "outputSchema": {"type": "object", "properties": {"summary": {"pattern": "^[a-z]+$"}}},
+    }
+    async with connected(v2025_11_25.Client(), *forecast_of({"tools": [tool]}).servers()) as connection:
+        call = connection.client.call_tool
+        forecast = contract.structured(await call("get-forecast", {"city": "oslo"}), models.GetForecastOutput)
+        assert forecast.summary == "oslo"
+        assert (await refused(call("get-forecast", {"city": "oslo", "days": 1}))).code == INVALID_PARAMS
+        assert (await refused(call("get-forecast", {"city": "Oslo"}))).code == INTERNAL
+        assert (await refused(call("get-forecast", {"town": "oslo"}))).data[0]["path"] == "params.arguments.city"
+
+
+@every
+@bounded()
+async def test_content_is_text_blocks_or_a_whole_result(revision: str) -> None:
+    types = bindings(revision).types
+    forms: list[Any] = [
+        "words",
+        [types.TextContent(text="words")],
+        (types.TextContent(text="words"),),
+        types.CallToolResult(content=[types.TextContent(text="words")]),
+        v2024_11_05.types.CallToolResult(content=[v2024_11_05.types.TextContent(text="words")]),
+        v2026_07_28.types.CallToolResult(content=[v2026_07_28.types.TextContent(text="words")]),
+    ]
+    for form in forms:
+        async with connected(client_of(revision), *Weather(said=lambda ctx, form=form: form).servers()) as connection:
+            result = await connection.client.call_tool("say", {"what": "?"})
+            assert type(result) is types.CallToolResult
+            assert [block.text for block in result.content] == ["words"]
+
+
+@pytest.mark.parametrize("said", [7, b"bytes", {"a": 1}, {1}, ["text"], [None]], ids=repr)
+@bounded()
+async def test_what_is_no_content_is_the_fault_of_the_server(said: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async with connected(v2025_11_25.Client(), *Weather(said=lambda ctx: said).servers()) as connection:
+        error = await refused(connection.client.call_tool("say", {"what": "?"}))
+    assert (error.code, error.message) == (INTERNAL, "Internal error")
+    assert "the handler of tools/call failed" in caplog.text
+
+
+@bounded()
+async def test_content_that_an_old_revision_does_not_know_is_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+    types = v2025_11_25.types
+    audio = Weather(said=lambda ctx: [types.AudioContent(data="", mime_type="audio/wav")])
+    async with connected(v2025_11_25.Client(), *audio.servers()) as connection:
+        await connection.client.call_tool("say", {"what": "?"})
+    assert not caplog.records
+    async with connected(v2024_11_05.Client(), *audio.servers()) as connection_to_old:
+        assert (await refused(connection_to_old.client.call_tool("say", {"what": "?"}))).code == INTERNAL
+    assert "BrokenPromise: 2024-11-05" in caplog.text
+
+
+def wrong_forecasts(ctx: Context) -> list[Any]:
+    """What the forecast must not be."""
+    types = bindings(ctx.revision).types
+    text = types.TextContent(text="cold")
+    return [
+        models.GetForecastOutput(summary="x" * 81, temperatures=[]),
+        {"summary": "a dict", "temperatures": []},
+        "cold",
+        None,
+        types.CallToolResult(content=[text]),
+        types.CallToolResult.model_validate(
+            {"content": [], "structuredContent": {"summary": 1}, "resultType": "complete"}
+        ),
+    ]
+
+
+@pytest.mark.parametrize("revision", [STATEFUL[0], STATEFUL[-1], STATELESS])
+@pytest.mark.parametrize("which", range(6))
+@bounded()
+async def test_structured_content_must_be_what_the_contract_says(
+    revision: str, which: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    weather = Weather(forecast=lambda ctx: wrong_forecasts(ctx)[which])
+    async with connected(client_of(revision), *weather.servers()) as connection:
+        error = await refused(connection.client.call_tool("get-forecast", {"city": "Oslo"}))
+    assert (error.code, error.message, error.data) == (INTERNAL, "Internal error", None)
+    assert "BrokenPromise: the tool 'get-forecast'" in caplog.text
+
+
+@every
+@bounded()
+async def test_a_whole_result_with_structured_content_or_an_error_is_passed_on(revision: str) -> None:
+    types = bindings(revision).types
+    good = {"content": [], "structuredContent": {"summary": "s", "temperatures": [1]}, "_meta": {"x": None}}
+    bad = {"content": [{"type": "text", "text": "no"}], "isError": True}
+    for wire in (good, bad):
+        whole = types.CallToolResult.model_validate({"resultType": "complete", **wire})
+        weather = Weather(forecast=lambda ctx, whole=whole: whole)
+        async with connected(client_of(revision), *weather.servers()) as connection:
+            result = await connection.client.call_tool("get-forecast", {"city": "Oslo"})
+            told = result.model_dump()
+        told.get("_meta", {}).pop("io.modelcontextprotocol/serverInfo", None)
+        assert {name: told[name] for name in wire} == wire
+
+
+@every
+@bounded()
+async def test_methods_that_block_get_a_thread(revision: str) -> None:
+    async with connected(client_of(revision), *Weather().servers()) as connection:
+        assert (await connection.client.call_tool("slow")).content[0].text == "thread"
+
+
+@pytest.mark.parametrize("revision", ASKING)
+@bounded()
+async def test_a_tool_asks_the_client_in_every_era(revision: str) -> None:
+    async with connected(client_of(revision, Answering), *Weather().servers()) as connection:
+        result = await connection.client.call_tool("who", {})
+    assert result.content[0].text == "It is Ada"
+
+
+# --- hostile arguments and schemas ------------------------------------------------------------------------------
+
+
+def problems(schema: Any, value: Any) -> list[dict[str, str]]:
+    return checks.Check(schema, "the schema").problems(value, "params")
+
+
+def test_only_so_many_problems_are_told() -> None:
+    found = problems({"items": {"type": "string"}}, list(range(100)))
+    assert len(found) == checks.MOST + 1
+    assert found[-1] == {"path": "params", "problem": "there is more"}
+    assert len(problems({"items": {"type": "string"}}, list(range(10)))) == 10
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"type": "string"}}, [0] * 500_000),
+        ({"additionalProperties": False}, {f"{'k' * 500}{number}": 1 for number in range(100)}),
+        ({"additionalProperties": {"type": "string"}}, {"k" * 10_000: 1}),
+        ({"properties": {"a": {"maxLength": 2}}}, {"a": "secret" * 1000}),
+        ({"pattern": "^(a+)+$"}, "a" * 10_000 + "!"),
+        ({"uniqueItems": True}, [["x"]] * 10_000),
+        ({"enum": ["v" * 1000] * 10}, "secret"),
+    ],
+)
+def test_big_arguments_give_small_answers_at_once(schema: Any, value: Any) -> None:
+    text = json.dumps(problems(schema, value))
+    assert text != "[]"
+    assert len(text) < 600
+    assert "secret" not in text
+
+
+def test_deep_arguments_are_no_trouble() -> None:
+    value: Any = 1
+    for _ in range(5000):
+        value = [value]
+    problems({"items": {"$ref": "#"}}, value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "path", "said"),
+    [
+        ({"anyOf": [{"type": "string", "maxLength": 1}, {"type": "null"}]}, "long", "params", "longer than 1"),
+        ({"properties": {"a": {"anyOf": [{"type": "object", "required": ["x"]}, {"type": "null"}]}}}, {"a": {}},
+         "params.a", '"x" is a required property'),
+        ({"oneOf": [{"properties": {"k": {"const": "a"}, "n": {"type": "integer"}}},
+                    {"properties": {"k": {"const": "b"}}, "required": ["k"]}]}, {"k": "a", "n": "1"},
+         "params.n", "not of type"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 1, "params", "not valid under any"),
+    ],
+)  # fmt: skip
+def test_the_alternative_that_was_meant_says_what_is_wrong(schema: Any, value: Any, path: str, said: str) -> None:
+    (problem,) = problems(schema, value)
+    assert problem["path"] == path
+    assert said in problem["problem"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "https://example.com/schema.json"},
+        {"properties": {"a": {"$ref": "file:///etc/hostname"}}},
+        {"$id": "https://example.com/a", "$ref": "b"},
+        {"$schema": "https://example.com/dialect"},
+        {"type": "nothing"},
+        {"pattern": "["},
+    ],
+)
+@bounded()
+async def test_a_schema_that_cannot_be_used_is_the_fault_of_the_server(
+    schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def connect(*arguments: Any, **named: Any) -> None:
+        raise AssertionError("the network is used")
+
+    monkeypatch.setattr("socket.socket.connect", connect)
+    monkeypatch.setattr("socket.getaddrinfo", connect)
+    tool = {"name": "get-forecast", "inputSchema": {"type": "object", **schema} if "type" not in schema else schema}
+    async with played(*forecast_of({"tools": [tool]}).servers()) as (client, _):
+        await client.introduce("2025-11-25")
+        answer = await client.ask(request(1, "tools/call", {"name": "get-forecast", "arguments": {"city": "x"}}))
+    assert answer["error"] == {"code": INTERNAL, "message": "Internal error"}
+    assert "the inputSchema of 'get-forecast' is not a schema that can be used" in caplog.text
+
+
+def test_local_references_and_old_dialects_work() -> None:
+    recursive = {"$defs": {"t": {"type": "object", "properties": {"t": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"}
+    assert problems(recursive, {"t": {"t": {}}}) == []
+    assert problems(recursive, {"t": {"t": 1}})[0]["path"] == "params.t.t"
+    draft = {"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "integer"}], "format": "email"}
+    assert problems(draft, [1]) == []
+    assert problems(draft, ["1"]) != []
+    assert problems({"format": "date"}, "tomorrow") == []
+
+
+# --- prompts ----------------------------------------------------------------------------------------------------
+
+
+@every
+@bounded()
+async def test_prompts(revision: str) -> None:
+    async with connected(client_of(revision), *Weather().servers()) as connection:
+        get = connection.client.get_prompt
+        greeting = await get("greeting", {"name": "Ada", "style": "formal"})
+        assert greeting.description == "A greeting."
+        assert [(one.role, one.content.text) for one in greeting.messages] == [("user", "Greet Ada, formal.")]
+        assert (await get("greeting", {"name": "Ada"})).messages[0].content.text == "Greet Ada, as you like."
+        assert [one.role for one in (await get("hello")).messages] == ["user", "assistant"]
+        missing = await refused(get("greeting"))
+        assert (missing.code, missing.data[0]["path"]) == (INVALID_PARAMS, "params.arguments.name")
+        other = await refused(get("greeting", {"name": "Ada", "style": "secret"}))
+        assert other.data[0]["path"] == "params.arguments.style"
+        assert "secret" not in other.message
+        assert (await refused(get("farewell"))).code == INVALID_PARAMS
+
+
+# --- resources --------------------------------------------------------------------------------------------------
+
+
+@every
+@bounded()
+async def test_resources(revision: str) -> None:
+    async with connected(client_of(revision), *Weather().servers()) as connection:
+
+        async def read(uri: str) -> dict[str, Any]:
+            (contents,) = (await connection.client.read_resource(uri)).contents
+            wire: dict[str, Any] = contents.model_dump()
+            return wire
+
+        assert await read("file:///readme") == {
+            "uri": "file:///readme", "mimeType": "text/markdown", "text": "# Weather"
+        }  # fmt: skip
+        logo = await read("file:///logo")
+        assert (logo["mimeType"], b64decode(logo["blob"])) == ("image/png", LOGO)
+        assert await read("note://special") == {"uri": "note://other", "text": "special"}
+        assert await read("note://a%20b") == {"uri": "note://a%20b", "mimeType": "text/plain", "text": "note a b"}
+        assert (await read("note://a/b"))["text"] == "deep a/b"
+        assert (await read("find://city?limit=5&q=os"))["text"] == "city os 5"
+        assert (await read("find://country"))["text"] == "country None None"
+
+
+@every
+@pytest.mark.parametrize("uri", ["file:///other", "note://gone", "note://", "find://planet", "note:///%FF", "", "%"])
+@bounded()
+async def test_a_resource_that_is_not_there(revision: str, uri: str) -> None:
+    async with connected(client_of(revision), *Weather().servers()) as connection:
+        error = await refused(connection.client.read_resource(uri))
+    assert error.code == (INVALID_PARAMS if revision == STATELESS else -32002)
+    assert (error.message, error.data) == ("Resource not found", {"uri": uri})
+
+
+# --- completion -------------------------------------------------------------------------------------------------
+
+
+@every
+@bounded()
+async def test_completion_from_enums(revision: str) -> None:
+    types = bindings(revision).types
+    template = getattr(types, "ResourceTemplateReference", getattr(types, "ResourceReference", None))
+    assert template is not None
+    prompt, find = types.PromptReference(name="greeting"), template(uri="find://{kind}{?q,limit}")
+    async with connected(client_of(revision), *Weather().servers()) as connection:
+
+        async def complete(ref: Any, name: str, value: str) -> Any:
+            argument = types.CompleteRequestParamsArgument(name=name, value=value)
+            return (await connection.client.complete(ref, argument)).completion
+
+        found = await complete(prompt, "style", "f")
+        assert (found.values, found.total, found.has_more) == (["formal", "friendly", "Frosty"], 3, False)
+        assert (await complete(prompt, "style", "FR")).values == ["friendly", "Frosty"]
+        assert (await complete(prompt, "name", "")).values == []
+        assert (await complete(find, "kind", "co")).values == ["country"]
+        assert (await complete(find, "q", "")).values == []
+        for ref, name in [(prompt, "other"), (types.PromptReference(name="none"), "style"), (template(uri="x"), "y")]:
+            assert (await refused(complete(ref, name, ""))).code == INVALID_PARAMS
+
+
+@bounded()
+async def test_completion_of_ones_own() -> None:
+    class Knowing(Weather):
+        async def complete(self, asked: contract.Completion, ctx: AnyContext) -> Sequence[str]:
+            if asked.argument == "style":
+                return await super().complete(asked, ctx)
+            return [f"{asked.of} {asked.name} {asked.value} {asked.known} {number}" for number in range(150)]
+
+    types = v2025_11_25.types
+    argument = types.CompleteRequestParamsArgument(name="name", value="A")
+    known = types.CompleteRequestParamsContext(arguments={"style": "formal"})
+    ref = types.PromptReference(name="greeting")
+    async with connected(v2025_11_25.Client(), *Knowing().servers()) as connection:
+        completion = (await connection.client.complete(ref, argument, context=known)).completion
+        assert completion.values[0] == "prompt greeting A {'style': 'formal'} 0"
+        assert (len(completion.values), completion.total, completion.has_more) == (100, 150, True)
+        argument = types.CompleteRequestParamsArgument(name="style", value="fo")
+        assert (await connection.client.complete(ref, argument)).completion.values == ["formal"]
+
+
+# --- servers ----------------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_the_lifespan_is_entered_once_however_many_revisions_there_are() -> None:
+    weather = Weather()
+    servers = weather.servers()
+    assert [server.revision for server in servers] == EVERY
+    for _ in range(2):
+        async with lifespans(servers):
+            assert weather.events == ["up"]
+        assert weather.events == ["up", "down"]
+        weather.events.clear()
+    async with lifespans(servers[2:3]):
+        assert weather.events == ["up"]
+
+
+@bounded()
+async def test_a_failure_reaches_the_lifespan() -> None:
+    seen: list[str] = []
+
+    class Minding(Keeping):
+        @asynccontextmanager
+        async def lifespan(self) -> AsyncGenerator[None]:
+            try:
+                yield
+            except KeyError:
+                seen.append("failure")
+                raise
+
+    with pytest.raises(KeyError):
+        async with lifespans(Minding().servers()):
+            raise KeyError
+    assert seen == ["failure"]
+
+
+@bounded()
+async def test_one_connection_serves_both_eras() -> None:
+    async with played(*Weather().servers()) as (client, _):
+        params = {"name": "get-forecast", "arguments": {"city": "Oslo"}}
+        modern = await client.ask(lone(1, "tools/call", **params))
+        assert modern["result"]["resultType"] == "complete"
+        await client.introduce("2024-11-05")
+        old = await client.ask(request(2, "tools/call", params))
+        assert "resultType" not in old["result"]
+        assert old["result"]["structuredContent"] == modern["result"]["structuredContent"]
+
+
+def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
+    show = "import sys; print([name for name in ('jsonschema_rs', 'pydantic', 'anyio') if name in sys.modules])"
+    assert python(f"from mcp_bindgen.runtime import contract; {show}", tmp_path) == "[]\n"
+    client = "from mcp_bindgen.runtime.contract import ContractClient, arguments, structured, Model"
+    assert "jsonschema_rs" not in python(f"{client}; {show}", tmp_path)
+
+
+def test_no_export_is_named_like_a_module() -> None:
+    modules = {path.stem for path in Path(contract.__file__).parent.glob("*.py")}
+    assert modules & set(contract.__all__) == set()
+
+
+def test_a_missing_validator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'mcp-bindgen\[contract\]'"):
+        Keeping().servers()
+
+
+def test_a_catalog_can_be_in_an_archive(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "app.zip", "w") as archive:
+        archive.writestr("weather/contract.json", '{"tools": [{"name": "zipped"}]}')
+    assert list(contract.Catalog.beside(str(tmp_path / "app.zip" / "weather" / "base.py")).tools) == ["zipped"]
+
+
+@pytest.mark.parametrize("text", ["[]", "{", ""])
+def test_a_catalog_that_is_none_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "contract.json").write_text(text)
+    with pytest.raises(ValueError, match=r"contract\.json is not JSON|is not a JSON object"):
+        _ = contract.Catalog.beside(str(tmp_path / "base.py")).tools
+
+
+# --- models -----------------------------------------------------------------------------------------------------
+
+
+class Point(contract.Model):
+    """Everything that a default can be."""
+
+    x_y: Integer
+    kind: str = "point"
+    size: Integer = 3
+    note: str | None = None
+    label: Nullable[str] = None
+    inner: Point | None = None
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        {"xY": 1},
+        {"xY": 1, "kind": "point", "size": 3},
+        {"xY": 1, "label": None},
+        {"xY": 1, "size": 4, "more": [None, 1.0]},
+        {"xY": 1, "inner": {"xY": 2}},
+    ],
+)
+def test_models_read_and_write_without_loss(wire: Any) -> None:
+    point = Point.model_validate_json(json.dumps(wire))
+    assert point.model_dump() == wire
+    assert (point.kind, point.size) == (wire.get("kind", "point"), wire.get("size", 3))
+
+
+class Circle(contract.Model):
+    """An object with a required constant."""
+
+    kind: Constant[Literal["circle"]] = "circle"
+    filled: Constant[Literal[True]] = True
+    dashed: Literal[True] = True
+    centre: Point | None = None
+
+
+def test_a_default_is_what_absence_means_and_is_not_written() -> None:
+    point = Point(x_y=1)
+    assert (point.kind, point.size, point.model_dump()) == ("point", 3, {"xY": 1})
+    assert point == Point.model_validate_json('{"xY": 1}')
+    assert repr(point) == "Point(x_y=1)"
+    assert Point(x_y=1, label=None, size=5).model_dump() == {"xY": 1, "size": 5, "label": None}
+    assert Point(x_y=1, size=3).model_dump() == {"xY": 1, "size": 3}
+    assert repr(Point(x_y=1, size=3)) == "Point(x_y=1, size=3)"
+    point.size = 3
+    assert point.model_dump() == {"xY": 1, "size": 3}
+
+
+def test_a_required_constant_is_filled_in_and_must_be_there() -> None:
+    circle = Circle(centre=Point(x_y=1))
+    assert circle.model_dump() == {"kind": "circle", "filled": True, "centre": {"xY": 1}}
+    assert (circle.dashed, repr(circle)) == (True, "Circle(centre=Point(x_y=1))")
+    assert Circle(dashed=True).model_dump() == {"kind": "circle", "filled": True, "dashed": True}
+    with pytest.raises(ValidationError, match="kind"):
+        Circle.model_validate_json('{"filled": true}')
+
+
+# --- typed clients ----------------------------------------------------------------------------------------------
+
+
+class WeatherClient(contract.ContractClient[v2025_11_25.Client]):
+    """A typed client, as it would be generated."""
+
+    async def get_forecast(
+        self, city: str, *, days: int | None = None, unit: str | contract.Absent | None = contract.ABSENT
+    ) -> models.GetForecastOutput:
+        """What the weather will be."""
+        wire = contract.arguments({"city": city, "days": days, "unit": unit}, nullable={"unit"})
+        return contract.structured(await self.client.call_tool("get-forecast", wire), models.GetForecastOutput)
+
+    async def say(self, what: str) -> Sequence[v2025_11_25.types.ContentBlock]:
+        """Says something."""
+        wire = contract.arguments({"what": what})
+        return contract.succeeded(await self.client.call_tool("say", wire)).content
+
+    async def prompt_greeting(self, name: str, *, style: str | None = None) -> v2025_11_25.types.GetPromptResult:
+        """A greeting."""
+        return await self.client.get_prompt("greeting", contract.texts({"name": name, "style": style}))
+
+    async def read_note(self, id: str) -> v2025_11_25.types.ReadResourceResult:
+        """A note."""
+        return await self.client.read_resource(contract.UriTemplate("note://{id}").expand({"id": id}))
+
+
+class OwnClient(WeatherClient):
+    """Somebody's own."""
+
+
+@bounded()
+async def test_a_typed_client() -> None:
+    weather = Weather()
+    left, right = pair()
+    async with running(serve(right, *weather.servers())), OwnClient.connect(left) as client:
+        assert type(client) is OwnClient
+        assert type(client.client) is v2025_11_25.Client
+        forecast = await client.get_forecast("Oslo")
+        assert (forecast.summary, forecast.unit) == ("Oslo: snow", "celsius")
+        await client.get_forecast("Oslo", days=1, unit=None)
+        assert [one.model_fields_set for one in weather.asked] == [{"city"}, {"city", "days", "unit"}]
+        with pytest.raises(contract.ToolError, match="no such city"):
+            await client.get_forecast("nowhere")
+        with pytest.raises(ProtocolError, match="maximum of 14"):
+            await client.get_forecast("Oslo", days=99)
+        (block,) = await client.say("hi")
+        assert isinstance(block, v2025_11_25.types.TextContent)
+        assert "formal" in str(await client.prompt_greeting("Ada", style="formal"))
+        assert "note a/b c" in str(await client.read_note("a/b c"))
+
+
+def test_arguments_leave_out_what_was_not_given() -> None:
+    point = Point(x_y=1, inner=Point(x_y=2))
+    given = contract.arguments(
+        {"a": None, "b": contract.ABSENT, "c": None, "d": point, "e": [point], "f": 0, "g": ""}, nullable={"b", "c"}
+    )
+    wire = {"xY": 1, "inner": {"xY": 2}}
+    assert given == {"c": None, "d": wire, "e": [wire], "f": 0, "g": ""}
+    assert contract.texts({"a": "x", "b": None, "c": ""}) == {"a": "x", "c": ""}
+    assert repr(contract.ABSENT) == "ABSENT"
+
+
+@every
+def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> None:
+    types = bindings(revision).types
+
+    def result(**wire: Any) -> Any:
+        return types.CallToolResult.model_validate({"content": [], "resultType": "complete", **wire})
+
+    good = result(structuredContent={"summary": "s", "temperatures": []})
+    assert contract.structured(good, models.GetForecastOutput).summary == "s"
+    assert contract.structured(good, dict[str, Any] | int) == {"summary": "s", "temperatures": []}
+    with pytest.raises(contract.UnexpectedResult, match="no structured content"):
+        contract.structured(result(), models.GetForecastOutput)
+    with pytest.raises(contract.UnexpectedResult, match=r"structuredContent\.summary"):
+        contract.structured(result(structuredContent={"summary": 1, "temperatures": []}), models.GetForecastOutput)
+    with pytest.raises(contract.ToolError, match="without a word"):
+        contract.structured(result(isError=True), models.GetForecastOutput)
+
+
+# --- others -----------------------------------------------------------------------------------------------------
+
+
+@bounded(60)
+async def test_the_official_client_is_served() -> None:
+    server = StdioServerParameters(command=sys.executable, args=["-m", "tests.runtime.contract.weather"], cwd=ROOT)
+    async with SdkClient(stdio_client(server)) as client:
+        (tool,) = (await client.list_tools()).tools
+        assert tool.output_schema == document()["tools"][0]["outputSchema"]
+        result = await client.call_tool("get-forecast", {"city": "Oslo", "days": 2})
+        assert result.structured_content == {"summary": "snow", "temperatures": [-3, -3]}
+        assert (await client.call_tool("get-forecast", {"city": "Rome"})).is_error
+        with pytest.raises(MCPError, match="Invalid arguments of get-forecast"):
+            await client.call_tool("get-forecast", {"city": "Oslo", "days": 0})
+
+
+SNIPPET = """
+from typing import TypeAlias, assert_type
+
+from mcp_bindgen.runtime import contract, run
+from mcp_bindgen.v2025_11_25 import Client, types
+from tests.runtime.contract.weather import models
+from tests.runtime.contract.weather.base import Context, ForecastContract
+
+
+class Good(ForecastContract):
+    async def get_forecast(self, arguments: models.GetForecastInput, ctx: Context) -> models.GetForecastOutput:
+        return models.GetForecastOutput(summary=arguments.city, temperatures=[])
+
+
+class Missing(ForecastContract):
+    pass
+
+
+class OtherArguments(ForecastContract):
+    async def get_forecast(self, arguments: models.SayInput, ctx: Context) -> models.GetForecastOutput:  # error
+        return models.GetForecastOutput(summary=arguments.what, temperatures=[])
+
+
+class OtherResult(ForecastContract):
+    async def get_forecast(self, arguments: models.GetForecastInput, ctx: Context) -> str:  # error
+        return "text"
+
+
+class Wrong(ForecastContract):
+    async def get_forecast(self, arguments: models.GetForecastInput, ctx: Context) -> models.GetForecastOutput:
+        return arguments.city  # error
+
+
+class Typed(contract.ContractClient[Client]):
+    async def look(self) -> models.GetForecastOutput:
+        result = contract.succeeded(await self.client.call_tool("x", contract.arguments({"a": 1}, nullable={"a"})))
+        assert_type(result, types.CallToolResult)
+        return contract.structured(result, models.GetForecastOutput)
+
+
+Alias: TypeAlias = list[int] | str
+
+
+async def use() -> Alias:
+    async with Typed.connect("command") as client:
+        assert_type(client, Typed)
+        assert_type(await client.look(), models.GetForecastOutput)
+        result: Alias = contract.structured(await client.client.call_tool("x"), Alias)
+        return result
+
+
+run(*Good().servers())
+Missing()  # error
+"""
+
+
+def test_pyright_finds_what_does_not_keep_the_contract(tmp_path: Path) -> None:
+    (tmp_path / "snippet.py").write_text(SNIPPET, "utf-8")
+    sources = [os.path.relpath(ROOT / name, tmp_path) for name in ("generator", "runtime", "generated", ".")]
+    config = {"include": ["snippet.py"], "extraPaths": sources, "typeCheckingMode": "strict"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
+    words = [
+        sys.executable,
+        "-m",
+        "pyright",
+        "--outputjson",
+        "--pythonpath",
+        sys.executable,
+        "--project",
+        str(tmp_path),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True)
+    reports = json.loads(done.stdout)["generalDiagnostics"]
+    found = {report["range"]["start"]["line"] for report in reports}
+    expected = {number for number, line in enumerate(SNIPPET.splitlines()) if "# error" in line}
+    assert found == expected, reports
+    rules = {report["rule"] for report in reports}
+    assert {"reportAbstractUsage", "reportIncompatibleMethodOverride"} <= rules

@@ -1,0 +1,20 @@
+"""A server of the contract that has one tool: `python -m tests.runtime.contract.weather`."""
+
+from __future__ import annotations
+
+from mcp_bindgen.runtime import contract, run
+from tests.runtime.contract.weather import models
+from tests.runtime.contract.weather.base import Context, ForecastContract
+
+
+class Forecast(ForecastContract):
+    """Knows one city."""
+
+    async def get_forecast(self, arguments: models.GetForecastInput, ctx: Context) -> models.GetForecastOutput:
+        if arguments.city != "Oslo":
+            raise contract.ToolError(f"nobody knows {arguments.city}")
+        return models.GetForecastOutput(summary="snow", temperatures=[-3] * arguments.days)
+
+
+if __name__ == "__main__":
+    run(*Forecast().servers())

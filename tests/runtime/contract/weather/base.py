@@ -1,0 +1,26 @@
+"""The contract in one revision; of its parts only one tool."""
+
+from abc import abstractmethod
+from typing import TypeAlias
+
+from mcp_bindgen import v2025_11_25
+from mcp_bindgen.runtime import contract
+from tests.runtime.contract.weather import models
+
+Context: TypeAlias = v2025_11_25.Context
+CallToolResult: TypeAlias = v2025_11_25.types.CallToolResult
+
+
+class ForecastContract(contract.Contract):
+    """What the server `forecast` promises."""
+
+    catalog = contract.Catalog.beside(__file__, "forecast.json")
+    revisions = (v2025_11_25,)
+
+    @contract.tool("get-forecast", models.GetForecastInput, models.GetForecastOutput)
+    @abstractmethod
+    async def get_forecast(
+        self, arguments: models.GetForecastInput, ctx: Context
+    ) -> models.GetForecastOutput | CallToolResult:
+        """What the weather will be."""
+        raise NotImplementedError

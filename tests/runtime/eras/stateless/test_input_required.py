@@ -1,0 +1,915 @@
+"""Asking the client while a request runs: the same handlers in both eras, and the state that clients carry."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import CapabilityMissing, MethodNotFound, ProtocolError, UnexpectedAnswer, serve
+from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.checked_connections import (
+    STATELESS,
+    Raw,
+    Recording,
+    answer,
+    bindings,
+    bounded,
+    connected,
+    lone,
+    played,
+    refusal,
+    running,
+)
+from tests.support.effort import examples
+from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO
+
+LATEST = "2025-11-25"
+ALL: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
+INVALID, PARAMS, INTERNAL, LACKING = -32600, -32602, -32603, -32021
+
+Play = Callable[[Any, Any, Any, dict[str, Any]], Awaitable[str]]
+"""What a tool does: given itself, a context, the types of its revision and its arguments, it says something."""
+
+
+# --- handlers that serve both eras ----------------------------------------------------------------------------
+
+
+def form(types: Any, message: str = "?") -> Any:
+    """A question to the user."""
+    schema = types.ElicitRequestFormParamsRequestedSchema(properties={"x": types.StringSchema()})
+    return types.ElicitRequestFormParams(message=message, requested_schema=schema)
+
+
+def sample(types: Any, text: str = "?") -> Any:
+    """A question to the model."""
+    message = types.SamplingMessage(role="user", content=types.TextContent(text=text))
+    return types.CreateMessageRequestParams(max_tokens=5, messages=[message])
+
+
+def roots(types: Any) -> Any:
+    """A question for the roots."""
+    kind = getattr(types, "ListRootsRequestParams", None) or types.RequestParams
+    return kind()
+
+
+class Asks:
+    """Tools that ask, written once."""
+
+    def __init__(self) -> None:
+        self.runs: list[str] = []
+        self.failures: list[BaseException] = []
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        types = bindings(ctx.revision).types
+        self.runs.append(params.name)
+        said = await getattr(self, params.name)(ctx, types, params.arguments or {})
+        return types.CallToolResult(content=[types.TextContent(text=said)])
+
+    async def read_resource(self, params: Any, ctx: Any) -> Any:
+        types = bindings(ctx.revision).types
+        reply = await ctx.ask("who", form(types, params.uri))
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=params.uri, text=str(reply.content["x"]))]
+        )
+
+    async def get_prompt(self, params: Any, ctx: Any) -> Any:
+        types = bindings(ctx.revision).types
+        reply = await ctx.ask("who", form(types, params.name))
+        text = types.TextContent(text=str(reply.content["x"]))
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
+
+    async def one(self, ctx: Any, types: Any, arguments: Any) -> str:
+        reply = await ctx.ask("name", form(types, "Your name?"))
+        return f"{reply.action} {(reply.content or {}).get('x')}"
+
+    async def three(self, ctx: Any, types: Any, arguments: Any) -> str:
+        replies = await asyncio.gather(
+            ctx.ask("name", form(types)), ctx.ask("model", sample(types)), ctx.ask("places", roots(types))
+        )
+        return f"{replies[0].content['x']} {replies[1].content.text} {len(replies[2].roots)}"
+
+    async def group(self, ctx: Any, types: Any, arguments: Any) -> str:
+        found: dict[str, Any] = {}
+
+        async def ask(key: str, params: Any) -> None:
+            found[key] = await ctx.ask(key, params)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, "name", form(types))
+            tasks.start_soon(ask, "model", sample(types))
+        return f"{found['name'].content['x']} {found['model'].content.text}"
+
+    async def rounds(self, ctx: Any, types: Any, arguments: Any) -> str:
+        said: list[str] = []
+        for key in ("first", "second", "third"):
+            reply = await ctx.ask(key, form(types, f"{key} after {said}"))
+            said.append(reply.content["x"])
+        return " ".join(said)
+
+    async def depends(self, ctx: Any, types: Any, arguments: Any) -> str:
+        reply = await ctx.ask("which", form(types))
+        if reply.action != "accept":
+            return reply.action  # type: ignore[no-any-return]
+        kind = sample(types) if reply.content["x"] == "model" else form(types)
+        more = await ctx.ask(f"more-{reply.content['x']}", kind)
+        return more.content.text if reply.content["x"] == "model" else more.content["x"]  # type: ignore[no-any-return]
+
+    async def unnamed(self, ctx: Any, types: Any, arguments: Any) -> str:
+        first = await ctx.elicit(form(types, "1"))
+        second = await ctx.elicit(form(types, "2"))
+        third = await ctx.list_roots()
+        return f"{first.content['x']} {second.content['x']} {len(third.roots)}"
+
+    async def careful(self, ctx: Any, types: Any, arguments: Any) -> str:
+        try:
+            reply = await ctx.ask("name", form(types))
+        except Exception as error:  # what a handler does that survives everything
+            return f"survived {type(error).__name__}"
+        finally:
+            self.runs.append("tidied")
+        return str(reply.content["x"])
+
+    async def timed(self, ctx: Any, types: Any, arguments: Any) -> str:
+        with anyio.fail_after(5):
+            reply = await asyncio.wait_for(ctx.ask("name", form(types)), 5)
+        async with asyncio.TaskGroup() as tasks:
+            more = tasks.create_task(ctx.ask("model", sample(types)))
+        return f"{reply.content['x']} {more.result().content.text}"
+
+    async def sampled(self, ctx: Any, types: Any, arguments: Any) -> str:
+        return str((await ctx.ask("model", sample(types))).content.text)
+
+    async def lacking(self, ctx: Any, types: Any, arguments: Any) -> str:
+        try:
+            await ctx.ask("model", sample(types))
+        except CapabilityMissing as error:
+            self.failures.append(error)
+            raise
+        return "?"
+
+    async def lacking_in_group(self, ctx: Any, types: Any, arguments: Any) -> str:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ctx.ask, "name", form(types))
+            tasks.start_soon(ctx.ask, "model", sample(types))
+            tasks.start_soon(ctx.ask, "places", roots(types))
+        return "?"
+
+    async def fails_beside(self, ctx: Any, types: Any, arguments: Any) -> str:
+        async def fail() -> None:
+            raise ValueError("my fault")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ctx.ask, "name", form(types))
+            tasks.start_soon(fail)
+        return "?"
+
+    async def swallows(self, ctx: Any, types: Any, arguments: Any) -> str:
+        try:
+            await ctx.ask("name", form(types))
+        except BaseException:
+            return "did without"
+        return "asked"
+
+
+class AsksNow(Asks, v2026_07_28.Server):
+    """The stateless server."""
+
+
+class AsksThen(Asks, v2025_11_25.Server):
+    """The stateful server."""
+
+
+class Answers:
+    """Answers everything, and counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.content: dict[str, Any] = {"x": "Ada"}
+        self.action = "accept"
+
+    async def on_elicit(self, params: Any, ctx: Any) -> Any:
+        self.asked.append(params.message)
+        types = bindings(ctx.revision).types
+        return types.ElicitResult(action=self.action, content=self.content if self.action == "accept" else None)
+
+    def on_create_message(self, params: Any, ctx: Any) -> Any:
+        self.asked.append("model")
+        types = bindings(ctx.revision).types
+        return types.CreateMessageResult(model="m", role="assistant", content=types.TextContent(text="42"))
+
+    def on_list_roots(self, params: Any, ctx: Any) -> Any:
+        self.asked.append("roots")
+        types = bindings(ctx.revision).types
+        return types.ListRootsResult(roots=[types.Root(uri="file:///a")])
+
+
+class AnswersNow(Answers, v2026_07_28.Client):
+    """The stateless client."""
+
+
+class AnswersThen(Answers, v2025_11_25.Client):
+    """The stateful client."""
+
+
+SIDES: list[tuple[Any, Any]] = [(AnswersNow, AsksNow), (AnswersThen, AsksThen)]
+both_eras = pytest.mark.parametrize(("answers", "asks"), SIDES, ids=[STATELESS, LATEST])
+
+
+async def called(client: Any, name: str) -> str:
+    """The text that a tool gives."""
+    result = await client.call_tool(name)
+    text: str = result.content[0].text
+    return text
+
+
+# --- one code for both eras -----------------------------------------------------------------------------------
+
+
+@both_eras
+@pytest.mark.parametrize(
+    ("tool", "expected", "asked"),
+    [
+        ("one", "accept Ada", ["Your name?"]),
+        ("three", "Ada 42 1", ["?", "model", "roots"]),
+        ("group", "Ada 42", ["?", "model"]),
+        ("rounds", "Ada Ada Ada", ["first after []", "second after ['Ada']", "third after ['Ada', 'Ada']"]),
+        ("depends", "Ada", ["?", "?"]),
+        ("unnamed", "Ada Ada 1", ["1", "2", "roots"]),
+        ("careful", "Ada", ["?"]),
+        ("timed", "Ada 42", ["?", "model"]),
+    ],
+)
+@bounded()
+async def test_the_same_handler_asks_in_both_eras(
+    answers: Any, asks: Any, tool: str, expected: str, asked: list[str]
+) -> None:
+    client, server = answers(), asks()
+    async with connected(client, server) as connection:
+        assert await called(client, tool) == expected
+        assert sorted(client.asked) == sorted(asked)
+        if client.revision == STATELESS:
+            assert not [message for message in connection.theirs.sent if "method" in message]
+        else:
+            assert server.runs.count(tool) == 1
+
+
+@both_eras
+@bounded()
+async def test_prompts_and_resources_ask_as_well(answers: Any, asks: Any) -> None:
+    async with connected(answers(), asks()) as connection:
+        client: Any = connection.client
+        read = await client.read_resource("x:y")
+        assert read.contents[0].text == "Ada"
+        prompt = await client.get_prompt("p")
+        assert prompt.messages[0].content.text == "Ada"
+        assert client.asked == ["x:y", "p"]
+
+
+@both_eras
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+@bounded()
+async def test_no_is_an_answer(answers: Any, asks: Any, action: str) -> None:
+    client = answers()
+    client.action = action
+    async with connected(client, asks()):
+        assert await called(client, "one") == f"{action} None"
+        assert await called(client, "depends") == action
+
+
+@bounded()
+async def test_what_an_answer_decides_decides_what_comes_next() -> None:
+    for answers, asks in SIDES:
+        client = answers()
+        client.content = {"x": "model"}
+        async with connected(client, asks()):
+            assert await called(client, "depends") == "42"
+            assert client.asked == ["?", "model"]
+
+
+@bounded()
+async def test_handlers_run_again_from_their_beginning() -> None:
+    server = AsksNow()
+    async with connected(AnswersNow(), server) as connection:
+        assert await called(connection.client, "rounds") == "Ada Ada Ada"
+        assert server.runs == ["rounds"] * 4
+        assert await called(connection.client, "careful") == "Ada"
+        assert server.runs[4:] == ["careful", "tidied", "careful", "tidied"]
+
+
+@bounded()
+async def test_who_catches_everything_goes_on_without_an_answer() -> None:
+    async with connected(AnswersNow(), AsksNow()) as connection:
+        assert await called(connection.client, "swallows") == "did without"
+
+
+@bounded()
+async def test_many_clients_of_one_server_ask_at_once() -> None:
+    client = AnswersNow()
+    async with connected(client, AsksNow()):
+        names = ["one", "three", "rounds", "group"] * 5
+        found: dict[int, str] = {}
+
+        async def call(place: int, name: str) -> None:
+            found[place] = await called(client, name)
+
+        async with anyio.create_task_group() as tasks:
+            for place, name in enumerate(names):
+                tasks.start_soon(call, place, name)
+        expected = ["accept Ada", "Ada 42 1", "Ada Ada Ada", "Ada 42"] * 5
+        assert [found[place] for place in range(len(names))] == expected
+
+
+# --- what stands on the wire ----------------------------------------------------------------------------------
+
+
+def said(message: Any) -> str:
+    """The text of a tool's result."""
+    assert message["result"]["resultType"] == "complete"
+    text: str = message["result"]["content"][0]["text"]
+    return text
+
+
+def required(message: Any) -> Any:
+    """The result that asks for input."""
+    result = message["result"]
+    assert result["resultType"] == "input_required"
+    assert SERVER_INFO in result["_meta"]
+    assert "content" not in result
+    return result
+
+
+ADA = {"action": "accept", "content": {"x": "Ada"}}
+
+
+@bounded()
+async def test_a_question_is_a_result() -> None:
+    async with played(AsksNow()) as (client, _):
+        asked = required(await client.ask(lone(1, "tools/call", ALL, name="one")))
+        question = asked["inputRequests"]["name"]
+        assert (question["method"], question["params"]["message"]) == ("elicitation/create", "Your name?")
+        assert "requestState" not in asked
+        replied = lone(2, "tools/call", ALL, name="one", inputResponses={"name": ADA})
+        assert said(await client.ask(replied)) == "accept Ada"
+
+
+@bounded()
+async def test_questions_that_are_asked_together_come_together() -> None:
+    async with played(AsksNow()) as (client, _):
+        for tool, keys in (("three", {"name", "model", "places"}), ("group", {"name", "model"})):
+            asked = required(await client.ask(lone(1, "tools/call", ALL, name=tool)))
+            assert set(asked["inputRequests"]) == keys
+
+
+@bounded()
+async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_ignored() -> None:
+    async with played(AsksNow()) as (client, _):
+        for wrong in ({}, {"nmae": ADA}, {"": ADA, "x": {"roots": []}}):
+            asked = required(await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses=wrong)))
+            assert set(asked["inputRequests"]) == {"name"}
+        more = {"name": ADA, "other": {"roots": []}}
+        assert said(await client.ask(lone(2, "tools/call", ALL, name="one", inputResponses=more))) == "accept Ada"
+        model = {"model": "m", "role": "assistant", "content": {"type": "text", "text": "7"}}
+        asked = required(await client.ask(lone(3, "tools/call", ALL, name="three", inputResponses={"model": model})))
+        assert set(asked["inputRequests"]) == {"name", "places"}
+        state = asked["requestState"]
+        rest = {"name": ADA, "places": {"roots": []}}
+        last = lone(4, "tools/call", ALL, name="three", inputResponses=rest, requestState=state)
+        assert said(await client.ask(last)) == "Ada 7 0"
+
+
+@bounded()
+async def test_the_state_carries_the_answers_of_earlier_rounds() -> None:
+    async with played(AsksNow()) as (client, _):
+        state: dict[str, Any] = {}
+        for key in ("first", "second", "third"):
+            asked = required(await client.ask(lone(1, "tools/call", ALL, name="rounds", **state)))
+            assert list(asked["inputRequests"]) == [key]
+            assert ("requestState" in asked) == (key != "first")
+            state = {"inputResponses": {key: {"action": "accept", "content": {"x": key}}}}
+            if "requestState" in asked:
+                state["requestState"] = asked["requestState"]
+        assert said(await client.ask(lone(1, "tools/call", ALL, name="rounds", **state))) == "first second third"
+
+
+@pytest.mark.parametrize(
+    "responses",
+    [
+        5,
+        "x",
+        [],
+        [ADA],
+        {"name": 5},
+        {"name": None},
+        {"name": {}},
+        {"name": {"action": "perhaps"}},
+        {"name": {"action": "accept", "content": 5}},
+        {"name": {"roots": []}},
+        {"name": {"model": "m", "role": "assistant", "content": {"type": "text", "text": "7"}}},
+        {"name": {"result": ADA}},
+    ],
+)
+@bounded()
+async def test_answers_that_are_none_are_invalid(responses: object) -> None:
+    async with played(AsksNow()) as (client, _):
+        answered = await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses=responses))
+        assert (answered["id"], answered["error"]["code"]) == (1, PARAMS)
+        assert "inputResponses" in json.dumps(answered["error"])
+
+
+@pytest.mark.parametrize(("tool", "needed"), [("sampled", "sampling"), ("one", "elicitation"), ("lacking", "sampling")])
+@bounded()
+async def test_what_the_client_did_not_declare_is_not_asked(tool: str, needed: str) -> None:
+    async with played(AsksNow()) as (client, _):
+        capabilities = {name: ALL[name] for name in ALL if name != needed}
+        answered = await client.ask(lone(1, "tools/call", capabilities, name=tool))
+        assert answered["error"]["code"] == LACKING
+        assert answered["error"]["data"] == {"requiredCapabilities": {needed: {}}}
+
+
+@bounded()
+async def test_what_several_tasks_lack_is_said_together() -> None:
+    async with played(AsksNow()) as (client, _):
+        cases: list[tuple[dict[str, Any], set[str]]] = [({"elicitation": {}}, {"sampling", "roots"}), ({}, set(ALL))]
+        for declared, lacking in cases:
+            answered = await client.ask(lone(1, "tools/call", declared, name="lacking_in_group"))
+            assert answered["error"]["code"] == LACKING
+            assert set(answered["error"]["data"]["requiredCapabilities"]) <= lacking
+        answered = await client.ask(lone(1, "tools/call", {"elicitation": {}}, name="three"))
+        assert answered["error"]["code"] == LACKING
+
+
+@bounded()
+async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
+    server = AsksThen()
+    async with connected(v2025_11_25.Client(), server) as connection:
+        with pytest.raises(ProtocolError) as caught:
+            await connection.client.call_tool("lacking")
+        assert caught.value.code == INVALID
+        assert "'sampling'" in caught.value.message
+        assert [type(error) for error in server.failures] == [CapabilityMissing]
+        assert "sampling/createMessage" not in connection.theirs.methods()
+
+
+@bounded()
+async def test_an_error_beside_a_question_is_an_error() -> None:
+    async with played(AsksNow()) as (client, _):
+        for _ in range(3):
+            answered = await client.ask(lone(1, "tools/call", ALL, name="fails_beside"))
+            assert answered["error"]["code"] == INTERNAL
+        assert said(await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses={"name": ADA})))
+
+
+class Elsewhere(v2026_07_28.Server):
+    """Asks where that is not allowed."""
+
+    async def list_tools(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ListToolsResult:
+        await ctx.ask("name", form(mcp))
+        return mcp.ListToolsResult(tools=[])
+
+    async def complete(self, params: Any, ctx: v2026_07_28.Context) -> Any:
+        return mcp.InputRequiredResult(request_state="x")
+
+
+@bounded()
+async def test_other_methods_cannot_ask(caplog: pytest.LogCaptureFixture) -> None:
+    async with played(Elsewhere()) as (client, _):
+        answered = await client.ask(lone(1, "tools/list", ALL))
+        assert answered["error"]["code"] == INTERNAL
+        assert "elicitation/create can only be asked while a request runs" in caplog.text
+        wrong = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}}
+        answered = await client.ask(lone(2, "completion/complete", ALL, **wrong))
+        assert answered["error"]["code"] == INTERNAL
+
+
+# --- handlers in threads --------------------------------------------------------------------------------------
+
+
+class Threads(v2026_07_28.Server):
+    """Blocks."""
+
+    def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> Any:
+        if params.name == "thread":
+            reply = anyio.from_thread.run(ctx.ask, "name", form(mcp))
+            assert isinstance(reply, mcp.ElicitResult)
+            return mcp.CallToolResult(content=[mcp.TextContent(text=str(reply.content))])
+        return self._later(ctx)
+
+    async def _later(self, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
+        reply = await ctx.ask("name", form(mcp))
+        return mcp.CallToolResult(content=[mcp.TextContent(text=str(reply.content))])
+
+
+@pytest.mark.parametrize("name", ["thread", "later"])
+@bounded()
+async def test_blocking_handlers_ask_from_their_thread(name: str) -> None:
+    client = AnswersNow()
+    async with connected(client, Threads()):
+        for _ in range(3):
+            assert await called(client, name) == "{'x': 'Ada'}"
+        assert len(client.asked) == 3
+
+
+# --- results made by hand -------------------------------------------------------------------------------------
+
+
+class ByHand(v2026_07_28.Server):
+    """Makes its own results that ask."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str | None, Any]] = []
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> Any:
+        self.seen.append((params.request_state, params.input_responses))
+        match params.name:
+            case "state" if params.request_state is None:
+                return mcp.InputRequiredResult(request_state="my own")
+            case "empty":
+                return mcp.InputRequiredResult()
+            case "endless":
+                return mcp.InputRequiredResult(request_state=f"{len(self.seen)}")
+            case "asks" if params.input_responses is None:
+                questions: dict[str, Any] = {
+                    "a": mcp.ElicitRequest(params=form(mcp)),
+                    "b": mcp.CreateMessageRequest(params=sample(mcp)),
+                }
+                return mcp.InputRequiredResult(input_requests=questions)
+            case "mixed":
+                reply = await ctx.ask("first", form(mcp))
+                if params.request_state is None:
+                    return mcp.InputRequiredResult(request_state=f"heard {reply.action}")
+            case _:
+                pass
+        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{params.request_state}")])
+
+
+@bounded()
+async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
+    server = ByHand()
+    async with played(server) as (client, _):
+        asked = required(await client.ask(lone(1, "tools/call", name="state")))
+        assert asked["requestState"] != "my own"
+        assert "inputRequests" not in asked
+        again = lone(2, "tools/call", name="state", requestState=asked["requestState"])
+        assert said(await client.ask(again)) == "my own"
+        forged = lone(3, "tools/call", name="state", requestState="my own")
+        assert (await client.ask(forged))["error"]["code"] == PARAMS
+        asked = required(await client.ask(lone(4, "tools/call", ALL, name="mixed")))
+        assert list(asked["inputRequests"]) == ["first"]
+        asked = required(await client.ask(lone(5, "tools/call", ALL, name="mixed", inputResponses={"first": ADA})))
+        last = lone(6, "tools/call", ALL, name="mixed", requestState=asked["requestState"])
+        assert said(await client.ask(last)) == "heard accept"
+
+
+@bounded()
+async def test_a_result_that_asks_always_has_something_to_come_back_with() -> None:
+    async with played(ByHand()) as (client, _):
+        assert "requestState" in required(await client.ask(lone(1, "tools/call", name="empty")))
+
+
+@bounded()
+async def test_questions_made_by_hand_need_capabilities_too() -> None:
+    async with played(ByHand()) as (client, _):
+        answered = await client.ask(lone(1, "tools/call", {"roots": {}}, name="asks"))
+        assert answered["error"]["code"] == LACKING
+        assert answered["error"]["data"] == {"requiredCapabilities": {"elicitation": {}, "sampling": {}}}
+        asked = required(await client.ask(lone(1, "tools/call", ALL, name="asks")))
+        assert set(asked["inputRequests"]) == {"a", "b"}
+
+
+# --- the client's loop ----------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> None:
+    server = ByHand()
+    client = AnswersNow()
+    async with connected(client, server) as connection:
+        assert await called(client, "state") == "my own"
+        assert await called(client, "asks") == "None"
+        assert await called(client, "mixed") == "heard accept"
+        assert sorted(client.asked) == ["?", "?", "model"]
+        calls = [message for message in connection.ours.sent if message["method"] == "tools/call"]
+        assert len({message["id"] for message in calls}) == len(calls) == 7
+        answers = [message["result"] for message in connection.theirs.sent if "resultType" in message["result"]][1:]
+        for one, following in zip(answers, calls[1:], strict=False):
+            assert following["params"].get("requestState") == one.get("requestState")
+            assert ("inputResponses" in following["params"]) == bool(one.get("inputRequests"))
+
+
+@bounded(40)
+async def test_a_server_that_never_stops_asking_is_left() -> None:
+    server = ByHand()
+    async with connected(AnswersNow(), server) as connection:
+        with pytest.raises(UnexpectedAnswer):
+            await connection.client.call_tool("endless")
+    assert 8 <= len(server.seen) <= 100
+
+
+@bounded()
+async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
+    class Deaf(v2026_07_28.Client):
+        def extra_capabilities(self) -> Any:
+            return ALL
+
+    async with connected(Deaf(), AsksNow()) as connection:
+        with pytest.raises(MethodNotFound, match="elicitation/create"):
+            await connection.client.call_tool("one")
+        result = await connection.client.request(
+            v2026_07_28.methods.CALL_TOOL,
+            mcp.CallToolRequestParams(name="one", meta=connection.client.metadata(mcp.RequestMetaObject, None)),
+        )
+        assert isinstance(result, mcp.InputRequiredResult)
+
+
+@bounded()
+async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
+    class Fails(v2026_07_28.Client):
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            raise LookupError("nobody is there")
+
+    async with connected(Fails(), AsksNow()) as connection:
+        with pytest.raises(LookupError, match="nobody is there"):
+            await connection.client.call_tool("one")
+        assert len(connection.ours.sent) == 2
+
+
+@bounded()
+async def test_handlers_of_the_client_may_give_plain_objects() -> None:
+    class Plain(v2026_07_28.Client):
+        def on_elicit(self, params: Any, ctx: Any) -> Any:
+            return {"action": "accept", "content": {"x": "Ada"}}
+
+    async with connected(Plain(), AsksNow()) as connection:
+        assert await called(connection.client, "one") == "accept Ada"
+
+
+STATES = ["", "x", "é\u0000\u2028\U0001f600", '{"a": "\\n"}', "=" * 5000]
+
+
+@bounded()
+async def test_the_state_is_echoed_exactly() -> None:
+    left, right = pair()
+    server = Raw(right)
+    seen: list[Any] = []
+
+    async def script() -> None:
+        asked = await server.receive()
+        capabilities = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}}
+        fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        await server.send(answer(asked["id"], {**capabilities, **fresh}))
+        for state in STATES:
+            asked = await server.receive()
+            await server.send(answer(asked["id"], {"resultType": "input_required", "requestState": state}))
+            again = await server.receive()
+            seen.append(again["params"]["requestState"])
+            await server.send(answer(again["id"], {"resultType": "complete", "content": []}))
+        asked = await server.receive()  # a question without a state, after a state
+        question = {"method": "roots/list"}
+        await server.send(answer(asked["id"], {"resultType": "input_required", "requestState": "old"}))
+        asked = await server.receive()
+        await server.send(answer(asked["id"], {"resultType": "input_required", "inputRequests": {"r": question}}))
+        again = await server.receive()
+        seen.append(again["params"].get("requestState"))
+        assert again["params"]["inputResponses"] == {"r": {"roots": [{"uri": "file:///a"}]}}
+        assert again["params"]["name"] == "last"
+        assert again["params"]["arguments"] == {"n": 1}
+        assert again["params"]["_meta"][CLIENT_CAPABILITIES] == asked["params"]["_meta"][CLIENT_CAPABILITIES]
+        await server.send(answer(again["id"], {"content": []}))  # no resultType: complete
+        asked = await server.receive()
+        await server.send(refusal(asked["id"], PARAMS, "requestState has expired"))
+
+    ours = Recording(left, STATELESS)
+    async with running(script()), AnswersNow().connected(ours) as client:
+        for _ in STATES:
+            await client.call_tool("x")
+        await client.call_tool("last", {"n": 1})
+        with pytest.raises(ProtocolError, match="expired"):
+            await client.call_tool("x")
+    await server.close()
+    ours.check()
+    assert seen == [*STATES, None]
+
+
+@bounded()
+async def test_an_unknown_kind_of_result_is_invalid() -> None:
+    left, right = pair()
+    server = Raw(right)
+
+    async def script() -> None:
+        for result in (
+            {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"},
+            {"resultType": "novel", "content": []},
+            {"resultType": "input_required", "inputRequests": {"a": {"method": "no/such"}}},
+        ):
+            asked = await server.receive()
+            await server.send(answer(asked["id"], {"resultType": "complete", **result}))
+
+    async with running(script()), AnswersNow().connected(Recording(left, STATELESS)) as client:
+        for _ in range(2):
+            with pytest.raises(ProtocolError):
+                await client.call_tool("x")
+    await server.close()
+
+
+# --- the state ------------------------------------------------------------------------------------------------
+
+PURPOSE = ["2026-07-28", "s", "tools/call", {"name": "pay", "arguments": {"to": "Ada", "n": 1}}, "me"]
+KEY, OTHER = b"k" * 32, b"o" * 32
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+quick = settings(max_examples=examples(50, 150), deadline=None, derandomize=True, database=None)
+
+
+def refused(seal: StateSeal, text: str, purpose: object = PURPOSE) -> bool:
+    """Whether a state is refused."""
+    with pytest.raises(ProtocolError) as caught:
+        seal.open(text, purpose)
+    assert caught.value.code == PARAMS
+    return True
+
+
+@quick
+@given(JSON, JSON)
+def test_a_state_comes_back_for_the_same_purpose(state: Any, purpose: Any) -> None:
+    seal = StateSeal([KEY])
+    assert seal.open(seal.seal(state, purpose), purpose) == state
+
+
+@quick
+@given(JSON, JSON, JSON)
+def test_a_state_is_good_for_one_purpose(state: Any, purpose: Any, other: Any) -> None:
+    seal = StateSeal([KEY])
+    if json.dumps(purpose, sort_keys=True) != json.dumps(other, sort_keys=True):
+        assert refused(seal, seal.seal(state, purpose), other)
+
+
+SEALED = StateSeal([KEY], clock=lambda: 0.0).seal({"answers": {"a": 1}, "own": "é"}, PURPOSE)
+
+
+def test_no_bit_can_be_changed() -> None:
+    seal = StateSeal([KEY], clock=lambda: 0.0)
+    assert seal.open(SEALED, PURPOSE) == {"answers": {"a": 1}, "own": "é"}
+    for place in range(len(SEALED)):
+        for one in ("A", "B", "_", "=", ".", "é", "", "\n", " "):
+            changed = SEALED[:place] + one + SEALED[place + 1 :]
+            assert changed == SEALED or refused(seal, changed)
+        assert refused(seal, SEALED[:place])
+    data = bytearray(base64.urlsafe_b64decode(SEALED.partition(".")[0]))
+    for bit in range(len(data) * 8):
+        data[bit // 8] ^= 1 << bit % 8
+        assert refused(seal, base64.urlsafe_b64encode(data).decode() + SEALED[SEALED.index(".") :])
+        data[bit // 8] ^= 1 << bit % 8
+
+
+@quick
+@given(st.text() | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode() + "."))
+def test_no_text_is_a_state_by_chance(text: str) -> None:
+    assert refused(StateSeal([KEY]), text)
+
+
+@quick
+@given(st.sampled_from(["", "=", "-TAMPERED", ".", " ", "\n", "x"]), st.booleans())
+def test_nothing_can_be_added(more: str, before: bool) -> None:
+    changed = more + SEALED if before else SEALED + more
+    if changed != SEALED:
+        assert refused(StateSeal([KEY], clock=lambda: 0.0), changed)
+
+
+def test_keys_can_be_replaced() -> None:
+    old, both, new = StateSeal([OTHER]), StateSeal([KEY, OTHER]), StateSeal([KEY])
+    assert both.open(old.seal(1, PURPOSE), PURPOSE) == 1
+    assert new.open(both.seal(2, PURPOSE), PURPOSE) == 2
+    assert refused(new, old.seal(1, PURPOSE))
+    assert refused(old, both.seal(2, PURPOSE))
+    assert refused(StateSeal(), StateSeal().seal(1, PURPOSE))
+
+
+@pytest.mark.parametrize("keys", [[], [b""], [KEY, b"short"]])
+def test_keys_must_be_long(keys: list[bytes]) -> None:
+    with pytest.raises(ValueError, match="at least 16 bytes"):
+        StateSeal(keys)
+
+
+def test_a_state_expires() -> None:
+    now = [1000.0]
+    seal = StateSeal([KEY], lifetime=60, clock=lambda: now[0])
+    sealed = seal.seal("x", PURPOSE)
+    now[0] += 59.9
+    assert seal.open(sealed, PURPOSE) == "x"
+    now[0] += 0.2
+    with pytest.raises(ProtocolError, match="expired"):
+        seal.open(sealed, PURPOSE)
+
+
+def test_a_seal_does_not_show_its_keys() -> None:
+    assert "kkk" not in repr(StateSeal([KEY]))
+
+
+class Pays(v2026_07_28.Server):
+    """Asks twice, so that there is a state."""
+
+    def __init__(self, key: bytes = KEY) -> None:
+        self.now = 0.0
+        self.state_seal = StateSeal([key], clock=lambda: self.now)
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
+        first = await ctx.ask("a", form(mcp))
+        second = await ctx.ask("b", form(mcp))
+        assert first.content is not None
+        assert second.content is not None
+        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{first.content['x']} {second.content['x']}")])
+
+    async def get_prompt(self, params: mcp.GetPromptRequestParams, ctx: v2026_07_28.Context) -> Any:
+        await ctx.ask("a", form(mcp))
+        await ctx.ask("b", form(mcp))
+        return mcp.GetPromptResult(messages=[])
+
+
+CALL = {"name": "pay", "arguments": {"to": "Ada", "sum": {"n": 1, "of": [1, 2]}}}
+SAME = {"arguments": {"sum": {"of": [1, 2], "n": 1}, "to": "Ada"}, "name": "pay"}
+
+
+async def state_of(client: Raw, **call: Any) -> str:
+    """The state after the first answer."""
+    asked = required(await client.ask(lone(1, "tools/call", ALL, **call, inputResponses={"a": ADA})))
+    assert list(asked["inputRequests"]) == ["b"]
+    state: str = asked["requestState"]
+    return state
+
+
+async def retried(client: Raw, method: str, state: object, **call: Any) -> Any:
+    """The answer to a request with a state."""
+    reply = {"b": {"action": "accept", "content": {"x": "Bob"}}}
+    return await client.ask(lone(2, method, ALL, **call, inputResponses=reply, requestState=state))
+
+
+@bounded()
+async def test_the_state_of_a_request_is_good_for_that_request() -> None:
+    server = Pays()
+    async with played(server) as (client, _):
+        state = await state_of(client, **CALL)
+        for call in (CALL, SAME):
+            assert said(await retried(client, "tools/call", state, **call)) == "Ada Bob"
+        others: list[dict[str, Any]] = [
+            {**CALL, "name": "Pay"},
+            {**CALL, "arguments": {**CALL["arguments"], "to": "Eve"}},  # type: ignore[dict-item]
+            {**CALL, "arguments": {**CALL["arguments"], "more": None}},  # type: ignore[dict-item]
+            {"name": "pay"},
+            {**CALL, "extra": 1},
+        ]
+        for call in others:
+            assert (await retried(client, "tools/call", state, **call))["error"]["code"] == PARAMS
+        named = await retried(client, "prompts/get", state, name="pay", arguments={"to": "Ada"})
+        assert named["error"]["code"] == PARAMS
+        for changed in (state + "-TAMPERED", state[:-1], "", "x", state.upper(), 5, None):
+            answered = await retried(client, "tools/call", changed, **CALL)
+            expected = changed is None  # that is no state at all, and then `a` is asked again
+            assert ("error" in answered) is not expected or answered["error"]["code"] == PARAMS
+        server.now = 599
+        assert said(await retried(client, "tools/call", state, **CALL)) == "Ada Bob"
+        server.now = 601
+        assert (await retried(client, "tools/call", state, **CALL))["error"]["code"] == PARAMS
+
+
+@bounded()
+async def test_the_state_of_one_server_or_client_is_nothing_to_another() -> None:
+    class Other(Pays):
+        info = mcp.Implementation(name="other", version="1")
+
+    async with played(Pays()) as (client, _):
+        state = await state_of(client, **CALL)
+    for server, fine in ((Pays(), True), (Pays(key=OTHER), False), (Other(), False)):
+        async with played(server) as (client, _):
+            answered = await retried(client, "tools/call", state, **CALL)
+            assert ("result" in answered) is fine
+    left, right = pair()
+    right.principal = "somebody"  # type: ignore[attr-defined]
+    async with running(serve(right, Pays())):
+        answered = await retried(Raw(left), "tools/call", state, **CALL)
+        assert answered["error"]["code"] == PARAMS
+        await left.close()
+
+
+@bounded()
+async def test_a_later_answer_replaces_an_earlier_one() -> None:
+    async with played(Pays()) as (client, _):
+        state = await state_of(client, **CALL)
+        replies = {key: {"action": "accept", "content": {"x": key.upper()}} for key in ("a", "b")}
+        last = lone(3, "tools/call", ALL, **CALL, inputResponses=replies, requestState=state)
+        assert said(await client.ask(last)) == "A B"

@@ -1,0 +1,788 @@
+"""Requests that speak for themselves: every one of them alone, and beside a handshake on the same connection."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import ConnectionClosed, Json, Notification, ProtocolError, Request, handles
+from mcp_bindgen.runtime.core.errors import UnsupportedRevision
+from mcp_bindgen.runtime.core.events import Answered, CancelRequested, Event, Notified, Rejected, Requested
+from mcp_bindgen.runtime.core.jsonrpc import typed_params
+from mcp_bindgen.runtime.core.peer import Peer
+from mcp_bindgen.runtime.core.transitions import State
+from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.checked_connections import (
+    INITIALIZED,
+    STATEFUL,
+    STATELESS,
+    bindings,
+    bounded,
+    connected,
+    copied,
+    essence,
+    feed,
+    initialize,
+    lone,
+    notification,
+    oracle,
+    played,
+    request,
+    slow,
+    spelled,
+    stating,
+    takes,
+    until,
+)
+from tests.support.effort import examples
+from tests.support.json_instances import Instances
+from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, VERSION
+
+EVERY = [*STATEFUL, STATELESS]
+LATEST = STATEFUL[-1]
+LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+UNSUPPORTED = -32022
+
+
+# --- servers --------------------------------------------------------------------------------------------------
+
+
+class Works:
+    """Tools that are the same in all revisions."""
+
+    def __init__(self) -> None:
+        self.stopped: list[str] = []
+        self.go = anyio.Event()
+
+    async def list_tools(self, params: Any, ctx: Any) -> Any:
+        types = bindings(ctx.revision).types
+        return types.ListToolsResult(tools=[])
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        types = bindings(ctx.revision).types
+        if params.name == "wait":
+            try:
+                await self.go.wait()
+            except BaseException:
+                self.stopped.append(ctx.revision)
+                raise
+        said = f"{ctx.revision} {ctx.peer_info.name if ctx.peer_info else None} {sorted(ctx.peer_capabilities)}"
+        return types.CallToolResult(content=[types.TextContent(text=said)])
+
+
+KINDS = {one: type(f"Works{one}", (Works, bindings(one).Server), {}) for one in EVERY}
+
+
+def works(revision: str) -> Any:
+    """A server with these tools."""
+    server: Any = KINDS[revision]()
+    server.info = bindings(revision).types.Implementation(name=f"works-{revision}", version="1")
+    return server
+
+
+def text(answered: Any) -> str:
+    """The text of the one content of a tool's result."""
+    found: str = answered["result"]["content"][0]["text"]
+    return found
+
+
+def code(answered: Any) -> int:
+    """The code of an error."""
+    found: int = answered["error"]["code"]
+    return found
+
+
+# --- several eras on one connection ---------------------------------------------------------------------------
+
+
+@bounded()
+async def test_stateless_requests_before_during_and_after_a_handshake() -> None:
+    async with played(*map(works, [LATEST, *STATEFUL[:-1], STATELESS])) as (client, _):
+        assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
+        answered = await client.ask(initialize(LATEST, {"roots": {}}, id_=2))
+        assert answered["result"]["protocolVersion"] == LATEST
+        between = await client.ask(lone(3, "tools/call", {"sampling": {}}, name="x"))
+        assert text(between) == f"{STATELESS} test ['sampling']"
+        assert code(await client.ask(request(4, "tools/call", {"name": "x"}))) == INVALID
+        await client.send(INITIALIZED)
+        for turn in range(5, 25, 2):
+            assert text(await client.ask(request(turn, "tools/call", {"name": "x"}))) == f"{LATEST} test ['roots']"
+            assert text(await client.ask(lone(turn + 1, "tools/call", name="x"))) == f"{STATELESS} test []"
+        assert await client.ask(request(30, "ping")) == {"jsonrpc": "2.0", "id": 30, "result": {}}
+        assert code(await client.ask(lone(31, "ping"))) == UNKNOWN
+
+
+@pytest.mark.parametrize("revision", STATEFUL)
+@bounded()
+async def test_each_revision_is_served_beside_the_stateless_one(revision: str) -> None:
+    others = [works(one) for one in EVERY if one != revision]
+    async with played(works(revision), *others) as (client, _):
+        answered = await client.introduce(revision)
+        assert answered["result"]["protocolVersion"] == revision
+        assert answered["result"]["serverInfo"]["name"] == f"works-{revision}"
+        assert text(await client.ask(request(1, "tools/call", {"name": "x"}))) == f"{revision} test []"
+        assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
+
+
+@bounded()
+async def test_an_initialize_that_names_a_stateless_revision_gets_the_newest_that_has_one() -> None:
+    async with played(works(LATEST), works(STATELESS)) as (client, _):
+        answered = await client.introduce(STATELESS)
+        assert answered["result"]["protocolVersion"] == LATEST
+
+
+@bounded()
+async def test_initialize_to_a_stateless_server_names_what_it_speaks() -> None:
+    async with played(works(STATELESS)) as (client, _):
+        for message in (initialize(LATEST), lone(7, "initialize", protocolVersion=LATEST, capabilities={})):
+            answered = await client.ask(message)
+            assert answered["id"] == message["id"]
+            assert code(answered) == UNKNOWN
+            assert answered["error"]["data"] == {"supported": [STATELESS]}
+        assert text(await client.ask(lone(8, "tools/call", name="x"))) == f"{STATELESS} test []"
+
+
+@bounded()
+async def test_an_initialize_in_stateless_dress_is_no_handshake() -> None:
+    async with played(works(LATEST), works(STATELESS)) as (client, _):
+        message = initialize(LATEST)
+        message["params"]["_meta"] = stating()
+        answered = await client.ask(message)
+        assert code(answered) == UNKNOWN
+        assert answered["error"]["data"] == {"supported": [STATELESS, LATEST]}
+        assert (await client.introduce(LATEST))["result"]["protocolVersion"] == LATEST
+
+
+@pytest.mark.parametrize("stated", ["1999-01-01", "2099-01-01", "", "DRAFT", "2026-07-28 ", "2025-11-25", "é"])
+@pytest.mark.parametrize("handshake", [False, True])
+@bounded()
+async def test_other_versions_are_refused_by_name(stated: str, handshake: bool) -> None:
+    async with played(works(LATEST), works(STATELESS)) as (client, _):
+        if handshake:
+            await client.introduce(LATEST)
+        for method in ("tools/list", "server/discover", "no/such"):
+            answered = await client.ask(request(5, method, {"_meta": stating(revision=stated)}))
+            assert answered["id"] == 5
+            assert code(answered) == UNSUPPORTED
+            assert answered["error"]["data"] == {"supported": [STATELESS, LATEST], "requested": stated}
+
+
+@pytest.mark.parametrize("stated", [5, True, [STATELESS], {"x": STATELESS}, 1.5])
+@pytest.mark.parametrize("handshake", [False, True])
+@bounded()
+async def test_versions_that_are_no_text_are_invalid(stated: object, handshake: bool) -> None:
+    async with played(works(LATEST), works(STATELESS)) as (client, _):
+        if handshake:
+            await client.introduce(LATEST)
+        answered = await client.ask(request(5, "tools/list", {"_meta": stating(revision=stated)}))
+        assert code(answered) == PARAMS
+
+
+@pytest.mark.parametrize("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
+@bounded()
+async def test_requests_that_say_too_little_are_invalid(missing: str) -> None:
+    async with played(works(STATELESS)) as (client, _):
+        for method in ("tools/list", "tools/call", "server/discover", "subscriptions/listen"):
+            message = lone("x", method, name="x", notifications={})
+            message["params"]["_meta"].pop(missing, None)
+            message["params"].pop(missing, None)
+            message.pop(missing, None)
+            answered = await client.ask(message)
+            assert (answered["id"], code(answered)) == ("x", PARAMS)
+
+
+@bounded()
+async def test_who_the_client_is_need_not_be_said() -> None:
+    async with played(works(STATELESS)) as (client, _):
+        message = lone(1, "tools/call", name="x")
+        del message["params"]["_meta"][CLIENT_INFO]
+        assert text(await client.ask(message)) == f"{STATELESS} None []"
+
+
+@pytest.mark.parametrize("method", ["server/discover", "subscriptions/listen"])
+@bounded()
+async def test_methods_of_the_new_era_need_its_metadata(method: str) -> None:
+    async with played(works(LATEST), works(STATELESS)) as (client, _):
+        assert code(await client.ask(request(1, method, {"notifications": {}}))) == PARAMS
+        await client.introduce(LATEST)
+        assert code(await client.ask(request(2, method, {"notifications": {}}))) == PARAMS
+
+
+@pytest.mark.parametrize("method", ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"])
+@bounded()
+async def test_removed_methods_are_not_found(method: str) -> None:
+    for servers in ([works(STATELESS)], [works(LATEST), works(STATELESS)]):
+        async with played(*servers) as (client, _):
+            answered = await client.ask(lone("é", method, level="debug", uri="x:y"))
+            assert (answered["id"], code(answered)) == ("é", UNKNOWN)
+
+
+@bounded()
+async def test_nothing_is_remembered_from_one_request_to_the_next() -> None:
+    async with played(works(STATELESS)) as (client, _):
+        assert text(await client.ask(lone(1, "tools/call", {"roots": {}}, name="x"))) == f"{STATELESS} test ['roots']"
+        assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
+
+
+@bounded()
+async def test_ids_in_use_are_refused_in_both_eras() -> None:
+    server, old = works(STATELESS), works(LATEST)
+    async with played(old, server) as (client, _):
+        await client.introduce(LATEST)
+        await client.send(lone(1, "tools/call", name="wait"))
+        assert code(await client.ask(lone(1, "tools/call", name="x"))) == INVALID
+        assert code(await client.ask(request(1, "tools/call", {"name": "x"}))) == INVALID
+        assert (await client.ask(lone("1", "tools/list")))["id"] == "1"
+        server.go.set()
+        assert (await client.receive())["id"] == 1
+        assert (await client.ask(request(1, "tools/list")))["id"] == 1
+
+
+@bounded()
+async def test_cancelling_in_each_era_and_state() -> None:
+    server, old = works(STATELESS), works(LATEST)
+    async with played(old, server) as (client, recording):
+        await client.send(lone("a", "tools/call", name="wait"))
+        await client.send(notification("notifications/cancelled", {"requestId": "a", "reason": "enough"}))
+        await until(lambda: server.stopped == [STATELESS])
+        await client.send(lone("b", "tools/call", name="wait"))
+        cancelled = {"requestId": "b", "_meta": {VERSION: STATELESS}}
+        await client.send(notification("notifications/cancelled", cancelled))
+        await until(lambda: server.stopped == [STATELESS] * 2)
+        await client.introduce(LATEST)
+        await client.send(request("a", "tools/call", {"name": "wait"}), lone("b", "tools/call", name="wait"))
+        for id_ in ("a", "b", "never"):
+            await client.send(notification("notifications/cancelled", {"requestId": id_}))
+        await until(lambda: len(old.stopped) == 1 and len(server.stopped) == 3)
+        assert (await client.ask(lone("a", "tools/list")))["id"] == "a"
+        assert [message.get("id") for message in recording.sent] == [0, "a"]
+
+
+@bounded()
+async def test_batches_are_not_for_stateless_requests() -> None:
+    async with played(works("2025-03-26"), works(STATELESS)) as (client, _):
+        await client.introduce("2025-03-26")
+        answered = await client.ask([request(1, "tools/list"), lone(2, "tools/list"), lone(3, "initialize")])
+        by_id = {part["id"]: part for part in answered}
+        assert by_id[1]["result"] == {"tools": []}
+        assert code(by_id[2]) == INVALID
+        assert code(by_id[3]) == INVALID
+    async with played(works(LATEST), works(STATELESS)) as (client, _):
+        for batch in ([lone(1, "tools/list")], []):
+            assert code(await client.ask(batch)) == INVALID
+    async with played(works(STATELESS)) as (client, _):
+        assert code(await client.ask([lone(1, "tools/list")])) == INVALID
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"{", PARSE), (b"[]", INVALID), (b"1", INVALID), (b"{}", INVALID), (b'{"jsonrpc":"1.0","id":1}', INVALID)],
+)
+@bounded()
+async def test_what_cannot_be_read(data: bytes, expected: int) -> None:
+    async with played(works(STATELESS)) as (client, _):
+        assert code(await client.ask(data)) == expected
+        assert "result" in await client.ask(lone(1, "tools/list"))
+
+
+@bounded()
+async def test_answers_that_nobody_asked_for_are_ignored() -> None:
+    async with played(works(STATELESS)) as (client, recording):
+        parts: list[dict[str, Any]] = [{"result": {}}, {"error": {"code": 1, "message": "x"}}]
+        for part in parts:
+            await client.send({"jsonrpc": "2.0", "id": 1, **part})
+        await client.ask(lone(1, "tools/list"))
+        assert len(recording.sent) == 1
+
+
+# --- the quick way and the slow way ---------------------------------------------------------------------------
+
+run = settings(
+    max_examples=examples(10, 25),
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+IDS = st.sampled_from([0, 7, -1, 10**30, "7", "", "é"])
+STATED = st.sampled_from([STATELESS, LATEST, "1999-01-01", "", 5, None, [STATELESS]])
+
+
+def escaped(document: str) -> str:
+    """Another spelling of the name of the version."""
+    return re.sub(r"(?<!\\)/protocolVersion", r"\\/protocolVersion", document)
+
+
+@cache
+def messages(revision: str) -> st.SearchStrategy[Any]:
+    """What a client of a revision may say."""
+    instances = Instances(oracle(revision).definitions)
+    return st.one_of(instances.of("ClientRequest"), instances.of("ClientNotification"))
+
+
+def dual(kind: str) -> Peer:
+    """A server of both eras, or of one, in one of its states."""
+    served = {"both": [LATEST, STATELESS], "ready": [LATEST, STATELESS], "batching": ["2025-03-26", STATELESS]}
+    peer = Peer("server", {one: takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS])})
+    if kind in ("ready", "batching"):
+        (asked,) = feed(peer, initialize(served[kind][0]))
+        assert isinstance(asked, Requested)
+        peer.negotiated()
+        peer.respond(asked.id, {})
+        feed(peer, INITIALIZED)
+        assert peer.state is State.READY
+    return peer
+
+
+def said(events: list[Event]) -> list[object]:
+    """Events in a form that can be compared, with the revision they are in."""
+    revisions = [
+        event.dispatcher.revision.name if isinstance(event, Requested | Notified) else None for event in events
+    ]
+    return [*essence(events), *revisions]
+
+
+@pytest.mark.parametrize("kind", ["both", "ready", "batching", "alone"])
+@pytest.mark.parametrize("revision", [STATELESS, LATEST])
+@run
+@given(data=st.data())
+def test_the_quick_way_and_the_slow_way_agree(kind: str, revision: str, data: st.DataObject) -> None:
+    message = data.draw(messages(revision))
+    tidy: dict[str, Any] = {"jsonrpc": "2.0", "method": message["method"]}
+    if oracle(revision).methods[message["method"]].kind == "request":
+        tidy = {"jsonrpc": "2.0", "id": data.draw(IDS), "method": message["method"]}
+    params = message.get("params")
+    if params is not None:
+        tidy["params"] = params
+        meta = params.get("_meta")
+        if data.draw(st.booleans()):
+            params["_meta"] = {**(meta if isinstance(meta, dict) else {}), VERSION: data.draw(STATED)}
+    peer = dual(kind)
+    dice = random.Random(data.draw(st.integers(0, 2**32)))
+    expected = said(slow(peer).receive(json.dumps(tidy).encode()))
+    for written in (json.dumps(tidy), spelled(tidy, dice), escaped(spelled(tidy, dice))):
+        assert said(slow(peer).receive(written.encode())) == expected
+        assert said(copied(peer).receive(written.encode())) == expected
+
+
+ODD = [
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"$V":"2026-07-28","$C":{},"$V":"2025-11-25"}}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"$V":"x"},"_meta":{"$V":"2026-07-28","$C":{}}}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"$V":"2026-07-28"}}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"a":{"$V":"2026-07-28"}}}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"\\u0069$W":"2026-07-28"}}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{"name":"x"}}',
+    '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"$V":"2026-07-28","$C":{}}}}',
+    '{"jsonrpc":"2.0","method":"notifications/initialized","params":{"_meta":{"$V":"2026-07-28"}}}',
+    '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9,"_meta":{"$V":"2026-07-28"}}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":[]}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":null}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"$V":null}}}',
+]
+
+
+@pytest.mark.parametrize("kind", ["both", "ready", "batching", "alone"])
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_spellings_mean_the_same_both_ways(kind: str, odd: str) -> None:
+    peer = dual(kind)
+    odd = odd.replace("$V", VERSION).replace("$W", VERSION[1:]).replace("$C", CLIENT_CAPABILITIES)
+    assert said(copied(peer).receive(odd.encode())) == said(slow(peer).receive(odd.encode()))
+
+
+def test_notifications_are_in_the_words_that_they_name_or_else_in_those_of_the_connection() -> None:
+    peer = dual("ready")
+    for meta, revision in (({}, LATEST), ({VERSION: STATELESS}, STATELESS)):
+        (told,) = feed(peer, notification("notifications/cancelled", {"requestId": 9, "_meta": meta}))
+        assert isinstance(told, Notified)
+        assert told.dispatcher.revision.name == revision
+        assert type(told.params) is bindings(revision).types.CancelledNotificationParams
+
+
+def test_a_cancelled_request_is_told_before_any_handshake() -> None:
+    peer = dual("both")
+    (asked,) = feed(peer, lone(1, "tools/call", name="x"))
+    assert isinstance(asked, Requested)
+    (told,) = feed(peer, notification("notifications/cancelled", {"requestId": 1}))
+    assert isinstance(told, CancelRequested)
+    (refused,) = feed(peer, notification("notifications/progress", {"progressToken": 1, "progress": 1}))
+    assert isinstance(refused, Rejected)
+    assert refused.reply == b""
+
+
+# --- discovery and what every result has ----------------------------------------------------------------------
+
+
+class Bare(v2026_07_28.Server):
+    """Offers nothing."""
+
+
+class Full(v2026_07_28.Server):
+    """Offers everything, and keeps the objects that it returns."""
+
+    info = mcp.Implementation(name="full", version="9", title="É")
+    instructions = "Ask."
+    tools = mcp.ListToolsResult(tools=[])
+    own = mcp.ListPromptsResult(prompts=[], meta=mcp.ResultMetaObject.model_validate({"a/b": 1}))
+    lasting = mcp.ListResourcesResult(resources=[], ttl_ms=5000, cache_scope="public")
+
+    async def complete(self, params: mcp.CompleteRequestParams, ctx: v2026_07_28.Context) -> mcp.CompleteResult:
+        return mcp.CompleteResult(completion=mcp.CompleteResultCompletion(values=[]))
+
+    def list_tools(self, params: mcp.PaginatedRequestParams, ctx: v2026_07_28.Context) -> mcp.ListToolsResult:
+        return self.tools
+
+    def list_prompts(self, params: mcp.PaginatedRequestParams, ctx: v2026_07_28.Context) -> mcp.ListPromptsResult:
+        return self.own
+
+    def list_resources(self, params: mcp.PaginatedRequestParams, ctx: v2026_07_28.Context) -> mcp.ListResourcesResult:
+        return self.lasting
+
+    def list_resource_templates(self, params: mcp.PaginatedRequestParams, ctx: v2026_07_28.Context) -> Any:
+        return {"resourceTemplates": [], "ttlMs": 1, "cacheScope": "private", "x": None}
+
+    def read_resource(self, params: mcp.ReadResourceRequestParams, ctx: v2026_07_28.Context) -> mcp.ReadResourceResult:
+        return mcp.ReadResourceResult(contents=[])
+
+    def get_prompt(self, params: mcp.GetPromptRequestParams, ctx: v2026_07_28.Context) -> mcp.GetPromptResult:
+        named: Any = {SERVER_INFO: {"name": "somebody else", "version": "0"}}
+        return mcp.GetPromptResult(messages=[], meta=mcp.ResultMetaObject.model_validate(named))
+
+    def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
+        return mcp.CallToolResult(content=[])
+
+
+@bounded()
+async def test_discovery_tells_what_the_handlers_can_do() -> None:
+    async with played(Bare()) as (client, _):
+        answered = (await client.ask(lone(1, "server/discover")))["result"]
+        assert answered["supportedVersions"] == [STATELESS]
+        assert answered["capabilities"] == {"logging": {}}
+        assert answered["_meta"][SERVER_INFO] == {"name": "mcp-bindgen", "version": "0"}
+        assert (answered["resultType"], answered["cacheScope"]) == ("complete", "private")
+        assert answered["ttlMs"] == 0
+        assert "instructions" not in answered
+    async with played(Full(), works(LATEST)) as (client, _):
+        answered = (await client.ask(lone(1, "server/discover")))["result"]
+        assert answered["supportedVersions"] == [STATELESS, LATEST]
+        assert answered["instructions"] == "Ask."
+        assert answered["capabilities"] == {
+            "completions": {},
+            "logging": {},
+            "prompts": {"listChanged": True},
+            "resources": {"listChanged": True, "subscribe": True},
+            "tools": {"listChanged": True},
+        }
+
+
+@bounded()
+async def test_every_result_names_its_server_and_says_that_it_is_one() -> None:
+    asked = {
+        "tools/list": {},
+        "prompts/list": {},
+        "resources/list": {},
+        "resources/templates/list": {},
+        "resources/read": {"uri": "x:y"},
+        "prompts/get": {"name": "x"},
+        "tools/call": {"name": "x"},
+        "server/discover": {},
+        "completion/complete": {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}},
+    }
+    server = Full()
+    kept = [server.tools.model_dump(), server.own.model_dump(), server.lasting.model_dump()]
+    async with played(server) as (client, _):
+        for method in [*asked, *asked]:
+            result = (await client.ask(lone(1, method, **asked[method])))["result"]  # type: ignore[arg-type]
+            assert result["resultType"] == "complete"
+            named = result["_meta"].pop(SERVER_INFO)
+            assert named["name"] == ("somebody else" if method == "prompts/get" else "full")
+            assert named.get("title") in ("É", None)
+            assert result["_meta"] == ({"a/b": 1} if method == "prompts/list" else {})
+            if method.endswith(("list", "read", "discover")):
+                assert (result["ttlMs"], result["cacheScope"]) == {
+                    "resources/list": (5000, "public"),
+                    "resources/templates/list": (1, "private"),
+                }.get(method, (0, "private"))
+            else:
+                assert "ttlMs" not in result
+    assert kept == [server.tools.model_dump(), server.own.model_dump(), server.lasting.model_dump()]
+    assert server.tools.meta is None
+
+
+@bounded()
+async def test_a_server_may_answer_discovery_itself() -> None:
+    class Own(v2026_07_28.Server):
+        def discover(self, params: mcp.RequestParams, ctx: v2026_07_28.Context) -> mcp.DiscoverResult:
+            return mcp.DiscoverResult(
+                supported_versions=[STATELESS], capabilities=mcp.ServerCapabilities(), ttl_ms=60_000
+            )
+
+    async with played(Own()) as (client, _):
+        answered = (await client.ask(lone(1, "server/discover")))["result"]
+        assert (answered["ttlMs"], answered["capabilities"]) == (60_000, {})
+        assert SERVER_INFO in answered["_meta"]
+
+
+# --- handlers that go wrong -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (ProtocolError(-7, "seven", {"a": 1}), -7),
+        (ValueError("x"), INTERNAL),
+        (None, INTERNAL),
+        ([1], INTERNAL),
+        (ExceptionGroup("x", [ValueError()]), INTERNAL),
+    ],
+)
+@bounded()
+async def test_handlers_that_fail_answer_with_an_error(answer: Any, expected: int) -> None:
+    class Failing(v2026_07_28.Server):
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            return await self.call_tool(params, ctx)
+
+    async with played(Failing()) as (client, _):
+        assert code(await client.ask(lone(1, "tools/call", name="x"))) == expected
+        assert code(await client.ask(lone(2, "tools/list"))) == expected
+        assert "result" in await client.ask(lone(3, "server/discover"))
+
+
+ECHO: Request[Any, Any] = Request("acme/echo", "client", dict[str, Json], dict[str, Json])
+COUNT: Request[Any, Any] = Request("acme/count", "client", None, dict[str, Json])
+HELLO: Notification[Any] = Notification("acme/hello", "client", dict[str, Json])
+
+
+class Custom(v2026_07_28.Server):
+    """Has methods of its own, whose params know nothing of any era."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    @handles(ECHO)
+    async def echo(self, params: dict[str, Json], ctx: v2026_07_28.Context) -> dict[str, Any]:
+        await ctx.progress(0.5)
+        return {"said": params["say"], "by": ctx.peer_info.name, "can": sorted(ctx.peer_capabilities)}
+
+    @handles(HELLO)
+    async def hello(self, params: dict[str, Json], ctx: v2026_07_28.Context) -> None:
+        self.heard.append(params)
+
+
+@bounded()
+async def test_methods_of_ones_own_in_the_stateless_era() -> None:
+    server = Custom()
+    async with played(server) as (client, recording):
+        message = lone(1, "acme/echo", {"roots": {}}, say="hi")
+        message["params"]["_meta"]["progressToken"] = "t"
+        await client.send(message)
+        assert (await client.receive())["params"] == {"progressToken": "t", "progress": 0.5}
+        result = (await client.receive())["result"]
+        assert (result["said"], result["by"], result["can"]) == ("hi", "test", ["roots"])
+        assert result["resultType"] == "complete"
+        assert SERVER_INFO in result["_meta"]
+        for missing in (VERSION, CLIENT_CAPABILITIES):
+            message = lone(2, "acme/echo", say="hi")
+            del message["params"]["_meta"][missing]
+            assert code(await client.ask(message)) == PARAMS
+        await client.send(notification("acme/hello", {"x": 1}))
+        await until(lambda: server.heard == [{"x": 1}])
+        assert len(recording.sent) == 4
+
+
+# --- progress and log -----------------------------------------------------------------------------------------
+
+
+class Talks(v2026_07_28.Server):
+    """Says much while it works, in every way there is."""
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
+        await ctx.progress(0.1, 1, "begun")
+        await ctx.log("debug", {"a": None}, "x")
+        await ctx.log("error", "bad")
+        await ctx.notify_logging_message("info", "info")
+        await ctx.notify_logging_message("alert", "alarm")
+        await ctx.progress(1.0)
+        return mcp.CallToolResult(content=[])
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (None, []),
+        ("debug", ["debug", "error", "info", "alert"]),
+        ("info", ["error", "info", "alert"]),
+        ("error", ["error", "alert"]),
+        ("emergency", []),
+    ],
+)
+@bounded()
+async def test_log_messages_come_only_to_requests_that_want_them(level: str | None, expected: list[str]) -> None:
+    async with played(Talks()) as (client, recording):
+        message = lone(1, "tools/call", name="x")
+        if level is not None:
+            message["params"]["_meta"][LOG_LEVEL] = level
+        await client.send(message)
+        await until(lambda: recording.sent and "result" in recording.sent[-1])
+        assert [params["level"] for params in recording.params("notifications/message")] == expected
+        assert recording.methods() == ["notifications/message"] * len(expected)
+        await client.send(lone(2, "tools/call", name="x"))
+        await until(lambda: recording.sent[-1].get("id") == 2)
+        assert len(recording.methods()) == len(expected)
+
+
+@pytest.mark.parametrize("token", [0, "t", "", 10**20])
+@bounded()
+async def test_progress_comes_only_to_requests_that_want_it(token: object) -> None:
+    async with played(Talks()) as (client, recording):
+        message = lone(1, "tools/call", name="x")
+        message["params"]["_meta"]["progressToken"] = token
+        await client.send(message)
+        await until(lambda: recording.sent and "result" in recording.sent[-1])
+        assert [(one["progressToken"], one["progress"]) for one in recording.params("notifications/progress")] == [
+            (token, 0.1),
+            (token, 1.0),
+        ]
+        assert len(recording.sent) == 3
+
+
+@pytest.mark.parametrize("level", ["verbose", "INFO", "", 5, [], True])
+@bounded()
+async def test_levels_that_do_not_exist_are_invalid(level: object) -> None:
+    async with played(Talks()) as (client, recording):
+        message = lone(1, "tools/call", name="x")
+        message["params"]["_meta"][LOG_LEVEL] = level
+        assert code(await client.ask(message)) == PARAMS
+        assert len(recording.sent) == 1
+
+
+@bounded()
+async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
+    class Invents(v2026_07_28.Server):
+        async def call_tool(self, params: Any, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
+            await ctx.log("loud", "x")
+            return mcp.CallToolResult(content=[])
+
+    async with played(Invents()) as (client, recording):
+        message = lone(1, "tools/call", name="x")
+        message["params"]["_meta"][LOG_LEVEL] = "debug"
+        assert code(await client.ask(message)) == INTERNAL
+        assert recording.methods() == []
+
+
+# --- our client -----------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_a_client_says_on_every_request_who_it_is() -> None:
+    class Person(v2026_07_28.Client):
+        info = mcp.Implementation(name="person", version="2")
+
+        def on_elicit(self, params: Any, ctx: Any) -> Any:
+            raise AssertionError
+
+    seen: list[float] = []
+    async with connected(Person(), Talks(), works(LATEST)) as connection:
+        client = connection.client
+        assert client.server_info is not None
+        assert client.server_capabilities["tools"] == {"listChanged": True}
+        meta: dict[str, Json] = {LOG_LEVEL: "alert", "a/b": 1}
+        await client.with_options(on_progress=lambda one: seen.append(one.progress)).call_tool("x", meta=meta)
+        ids = [message["id"] for message in connection.ours.sent]
+        assert len(set(ids)) == len(ids) == 2
+        for message in connection.ours.sent:
+            meta = message["params"]["_meta"]
+            assert meta[VERSION] == STATELESS
+            assert meta[CLIENT_INFO] == {"name": "person", "version": "2"}
+            assert meta[CLIENT_CAPABILITIES] == {"elicitation": {}}
+    assert seen == [0.1, 1.0]
+
+
+@bounded()
+async def test_clients_and_servers_without_a_common_revision_say_so() -> None:
+    pairs = [
+        (v2025_11_25.Client(), Bare()),
+        (v2026_07_28.Client(), works(LATEST)),
+        (v2024_11_05.Client(), works(LATEST)),
+    ]
+    for client, server in pairs:
+        with pytest.raises((UnsupportedRevision, ConnectionClosed, ProtocolError)):
+            async with connected(client, server):
+                pass
+
+
+def test_a_server_can_take_back_a_subscription_and_nothing_else() -> None:
+    peer = Peer("client", {STATELESS: takes(STATELESS, "client")})
+    methods = v2026_07_28.methods.METHODS
+    params = {"_meta": stating(), "name": "x", "notifications": {}}
+    for name, ends in (("subscriptions/listen", True), ("tools/call", False)):
+        method: Any = methods[name]
+        pending, _ = peer.request(method, typed_params(method, params))
+        (event,) = feed(peer, notification("notifications/cancelled", {"requestId": pending.id}))
+        assert isinstance(event, Answered) is ends
+        assert (pending.id in peer.pending) is not ends
+
+
+# --- over stdio -----------------------------------------------------------------------------------------------
+
+SCRIPT = """
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import run
+
+class New(v2026_07_28.Server):
+    async def call_tool(self, params, ctx):
+        print("not for the client")
+        return v2026_07_28.types.CallToolResult(content=[v2026_07_28.types.TextContent(text=ctx.revision)])
+
+class Old(v2025_11_25.Server):
+    async def call_tool(self, params, ctx):
+        return v2025_11_25.types.CallToolResult(content=[v2025_11_25.types.TextContent(text=ctx.revision)])
+
+run(Old(), New())
+"""
+
+
+@bounded(40)
+async def test_one_process_serves_both_eras(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SCRIPT)
+    child = await anyio.open_process([sys.executable, str(script)], stderr=None)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    said = [
+        lone(1, "tools/call", name="x"),
+        initialize(LATEST, id_=2),
+        lone(3, "server/discover"),
+        INITIALIZED,
+        request(4, "tools/call", {"name": "x"}),
+        lone(5, "tools/call", name="x"),
+        request(6, "tools/list", {"_meta": stating(revision="1999-01-01")}),
+    ]
+    await child.stdin.send(b"".join(json.dumps(message).encode() + b"\n" for message in said))
+    await child.stdin.aclose()
+    output = b""
+    async for chunk in child.stdout:
+        output += chunk
+    await child.wait()
+    answers = {message["id"]: message for message in map(json.loads, output.splitlines())}
+    assert sorted(answers) == [1, 2, 3, 4, 5, 6]
+    assert [text(answers[id_]) for id_ in (1, 4, 5)] == [STATELESS, LATEST, STATELESS]
+    assert answers[3]["result"]["supportedVersions"] == [STATELESS, LATEST]
+    assert code(answers[6]) == UNSUPPORTED

@@ -1,0 +1,420 @@
+"""Streams of changes that clients ask for: what they get, what they never get, and how it ends."""
+
+from __future__ import annotations
+
+import gc
+import json
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
+from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.checked_connections import (
+    INITIALIZED,
+    STATELESS,
+    Raw,
+    Recording,
+    bounded,
+    initialize,
+    lone,
+    notification,
+    played,
+    request,
+    running,
+    until,
+)
+from tests.support.meta_keys import SERVER_INFO, SUBSCRIPTION
+
+LATEST = "2025-11-25"
+EVERYTHING = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+TOOLS, PROMPTS, RESOURCES = (f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources"))
+UPDATED = "notifications/resources/updated"
+
+
+class Changes(v2026_07_28.Server):
+    """Offers tools and resources, which change."""
+
+    async def list_tools(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ListToolsResult:
+        return mcp.ListToolsResult(tools=[])
+
+    async def list_resources(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ListResourcesResult:
+        return mcp.ListResourcesResult(resources=[])
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
+        match params.name:
+            case "change":
+                await self.broadcast(lambda client: client.notify_tool_list_changed())
+            case "aside":
+                await ctx.notify_tool_list_changed()
+            case name:
+                await self.broadcast(lambda client: client.notify_resource_updated(name))
+        return mcp.CallToolResult(content=[])
+
+    async def tell(self) -> None:
+        """Tells everything that there is to tell."""
+        await self.broadcast(lambda client: client.notify_tool_list_changed())
+        with suppress(CapabilityMissing):  # not all of them offer prompts
+            for client in self.connections:
+                await client.notify(v2026_07_28.methods.PROMPT_LIST_CHANGED, mcp.NotificationParams())
+        await self.broadcast(lambda client: client.notify_resource_list_changed())
+        await self.update("x:y")
+
+    async def update(self, uri: str) -> None:
+        """Tells that a resource has changed."""
+        await self.broadcast(lambda client: client.notify_resource_updated(uri))
+
+
+class Prompts(Changes):
+    """Offers prompts as well."""
+
+    async def list_prompts(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ListPromptsResult:
+        return mcp.ListPromptsResult(prompts=[])
+
+
+class Before(v2025_11_25.Server):
+    """Its tools change, too."""
+
+    async def list_tools(self, params: Any, ctx: v2025_11_25.Context) -> v2025_11_25.types.ListToolsResult:
+        return v2025_11_25.types.ListToolsResult(tools=[])
+
+
+def listen(id_: object, **wanted: object) -> dict[str, Any]:
+    """A request that listens."""
+    return lone(id_, "subscriptions/listen", notifications=wanted)
+
+
+async def listening(client: Raw, id_: object, **wanted: object) -> Any:
+    """Listens, and gives what was agreed to."""
+    told = await client.ask(listen(id_, **wanted))
+    assert told["method"] == ACKNOWLEDGED
+    assert told["params"]["_meta"] == {SUBSCRIPTION: id_}
+    return told["params"]["notifications"]
+
+
+def heard(recording: Recording, id_: object) -> list[str]:
+    """The methods of what was sent in the name of one subscription, after the agreement."""
+    mine = [
+        message
+        for message in recording.sent
+        if "method" in message and message["params"].get("_meta", {}).get(SUBSCRIPTION) == id_
+    ]
+    assert mine[0]["method"] == ACKNOWLEDGED
+    return [message["method"] for message in mine[1:]]
+
+
+@pytest.mark.parametrize("id_", [1, 0, "1", "", "é", -5, 10**20])
+@bounded()
+async def test_the_agreement_comes_first_and_everything_has_the_id(id_: Any) -> None:
+    server = Prompts()
+    async with played(server) as (client, recording):
+        agreed = await listening(client, id_, **EVERYTHING, resourceSubscriptions=["x:y"])
+        assert agreed == {**EVERYTHING, "resourceSubscriptions": ["x:y"]}
+        await server.tell()
+        await until(lambda: len(recording.sent) == 5)
+        assert heard(recording, id_) == [TOOLS, PROMPTS, RESOURCES, UPDATED]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "agreed", "expected"),
+    [
+        ({}, {}, []),
+        ({"toolsListChanged": False}, {}, []),
+        ({"toolsListChanged": True}, {"toolsListChanged": True}, [TOOLS]),
+        ({"promptsListChanged": True}, {}, []),
+        (EVERYTHING, {"toolsListChanged": True, "resourcesListChanged": True}, [TOOLS, RESOURCES]),
+        ({"resourceSubscriptions": []}, {}, []),
+        ({"resourceSubscriptions": ["x:y", "x:y"]}, {"resourceSubscriptions": ["x:y", "x:y"]}, [UPDATED]),
+        ({"resourceSubscriptions": ["x:z"]}, {"resourceSubscriptions": ["x:z"]}, []),
+        ({"toolsListChanged": True, "novel": True}, {"toolsListChanged": True}, [TOOLS]),
+    ],
+)
+@bounded()
+async def test_only_what_was_asked_for_and_is_offered(
+    wanted: dict[str, Any], agreed: dict[str, Any], expected: list[str]
+) -> None:
+    server = Changes()
+    async with played(server) as (client, recording):
+        assert await listening(client, 1, **wanted) == agreed
+        for _ in range(2):
+            await server.tell()
+        await client.ask(lone(2, "tools/list"))
+        assert heard(recording, 1) == expected * 2
+
+
+@pytest.mark.parametrize("wanted", [5, None, [], {"toolsListChanged": 1}, {"resourceSubscriptions": "x:y"}])
+@bounded()
+async def test_filters_that_are_none_are_invalid(wanted: object) -> None:
+    async with played(Changes()) as (client, _):
+        answered = await client.ask(lone(1, "subscriptions/listen", notifications=wanted))
+        assert answered["error"]["code"] == -32602
+        message = lone(2, "subscriptions/listen")
+        assert (await client.ask(message))["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    ("followed", "changed", "heard_of"),
+    [
+        ("file:///a", "file:///a", True),
+        ("file:///a", "file:///a/b", True),
+        ("file:///a/", "file:///a/b/c", True),
+        ("file:///a", "file:///ab", False),
+        ("file:///a/b", "file:///a", False),
+        ("file:///a", "FILE:///a", False),
+        ("test://a?b", "test://a", False),
+        ("x:y", "x:y/", True),
+    ],
+)
+@bounded()
+async def test_parts_of_a_resource(followed: str, changed: str, heard_of: bool) -> None:
+    server = Changes()
+    async with played(server) as (client, recording):
+        await listening(client, 1, resourceSubscriptions=["other:x", followed])
+        await server.update(changed)
+        await client.ask(lone(2, "tools/list"))
+        assert [params["uri"] for params in recording.params(UPDATED)] == [changed] * heard_of
+
+
+@bounded()
+async def test_several_subscriptions_on_one_connection() -> None:
+    server = Prompts()
+    async with played(server) as (client, recording):
+        await listening(client, 1, toolsListChanged=True)
+        await listening(client, "1", promptsListChanged=True)
+        await listening(client, 2, **EVERYTHING)
+        assert (await client.ask(listen(2, toolsListChanged=True)))["error"]["code"] == -32600
+        await server.tell()
+        await until(lambda: len(recording.sent) == 9)
+        assert heard(recording, 1) == [TOOLS]
+        assert heard(recording, "1") == [PROMPTS]
+        assert heard(recording, 2) == [TOOLS, PROMPTS, RESOURCES]
+        await client.send(notification("notifications/cancelled", {"requestId": 2}))
+        await until(lambda: len(audience(server)) == 3)
+        await server.tell()
+        await client.ask(lone(9, "tools/list"))
+        assert heard(recording, 1) == [TOOLS] * 2
+        assert len(heard(recording, 2)) == 3
+
+
+@bounded()
+async def test_a_client_that_cancels_hears_nothing_more_and_gets_no_answer() -> None:
+    server = Changes()
+    async with played(server) as (client, recording):
+        for turn in range(3):
+            await listening(client, "s", toolsListChanged=True)
+            await client.send(notification("notifications/cancelled", {"requestId": "s"}))
+            await until(lambda: not server.connections)
+            await server.update(f"x:{turn}")
+        await client.ask(lone(1, "tools/list"))
+        assert recording.methods() == [ACKNOWLEDGED] * 3
+        assert [message["id"] for message in recording.sent if "id" in message] == [1]
+
+
+@bounded()
+async def test_the_server_ends_subscriptions_in_good_order() -> None:
+    server = Changes()
+    async with played(server) as (client, _):
+        await listening(client, 7, toolsListChanged=True)
+        await server.broadcast(lambda one: one.notify_tool_list_changed())
+        for link in audience(server):
+            if isinstance(link, Subscription):
+                link.end()
+        assert (await client.receive())["method"] == TOOLS
+        ended = await client.receive()
+        assert ended["id"] == 7
+        assert ended["result"]["resultType"] == "complete"
+        assert ended["result"]["_meta"][SUBSCRIPTION] == 7
+        assert SERVER_INFO in ended["result"]["_meta"]
+        assert not server.connections
+
+
+@bounded()
+async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
+    server = Changes()
+    for _ in range(3):
+        async with played(server) as (client, _):
+            await listening(client, 1, toolsListChanged=True)
+            assert len(server.connections) == 1
+        assert audience(server) == []
+    gc.collect()
+    assert not [one for one in gc.get_objects() if isinstance(one, Subscription)]
+
+
+@bounded()
+async def test_nobody_is_told_who_did_not_ask() -> None:
+    server = Changes()
+    async with played(server) as (client, recording):
+        await client.ask(lone(1, "tools/list"))
+        assert server.connections == []
+        await server.broadcast(lambda one: one.notify_tool_list_changed())
+        await client.ask(lone(2, "tools/call", name="change"))
+        assert recording.methods() == []
+
+
+@bounded()
+async def test_changes_are_not_told_on_the_stream_of_a_request(caplog: pytest.LogCaptureFixture) -> None:
+    async with played(Changes()) as (client, recording):
+        await listening(client, 1, toolsListChanged=True)
+        answered = await client.ask(lone(2, "tools/call", name="aside"))
+        assert answered["error"]["code"] == -32603
+        assert "Server.broadcast" in caplog.text
+        assert recording.methods() == [ACKNOWLEDGED]
+
+
+@bounded()
+async def test_a_request_changes_what_a_subscription_hears_of() -> None:
+    async with played(Changes()) as (client, recording):
+        await listening(client, "s", toolsListChanged=True, resourceSubscriptions=["x:y"])
+        await client.send(lone(2, "tools/call", name="change"), lone(3, "tools/call", name="x:y"))
+        await until(lambda: len(recording.sent) == 5)
+        assert heard(recording, "s") == [TOOLS, UPDATED]
+
+
+@bounded()
+async def test_a_change_is_told_to_clients_of_both_eras() -> None:
+    now, before = Changes(), Before()
+    async with played(now, before) as (modern, theirs), played(before, now) as (old, those):
+        await listening(modern, 1, toolsListChanged=True)
+        await listening(old, "both", toolsListChanged=True)
+        await now.broadcast(lambda client: client.notify_tool_list_changed())
+        await before.broadcast(lambda client: client.notify_tool_list_changed())  # nobody has shaken hands
+        await old.ask(initialize(LATEST))
+        await old.send(INITIALIZED)
+        await until(lambda: len(before.connections) == 1)
+        assert len(now.connections) == 2
+        for server in (now, before):
+            await server.broadcast(lambda client: client.notify_tool_list_changed())
+        await modern.ask(lone(5, "tools/list"))
+        await old.ask(request(5, "tools/list"))
+        assert heard(theirs, 1) == [TOOLS] * 2
+        assert heard(those, "both") == [TOOLS] * 2
+        told = [message.get("params", {}) for message in those.sent if message.get("method") == TOOLS]
+        assert len([params for params in told if "_meta" not in params]) == 1
+
+
+@bounded()
+async def test_subscriptions_carry_nothing_else() -> None:
+    server = Changes()
+    async with played(server) as (client, recording):
+        message = listen(1, toolsListChanged=True)
+        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug"
+        message["params"]["_meta"]["progressToken"] = "t"
+        await client.ask(message)
+        (context,) = server.connections
+        await context.log("error", "x")
+        await context.progress(1)
+        await context.notify_logging_message("error", "x")  # type: ignore[attr-defined]
+        with pytest.raises(Exception, match="elicitation"):
+            await context.elicit(mcp.ElicitRequestURLParams(message="", url="x:y"))  # type: ignore[attr-defined]
+        await client.ask(lone(2, "tools/list"))
+        assert recording.methods() == [ACKNOWLEDGED]
+
+
+# --- who reads slowly -----------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> None:
+    server = Changes()
+    left, right = pair()
+    stuck = Raw(left)
+
+    async def read() -> None:
+        while True:
+            await client.receive()
+
+    async with (
+        played(server) as (client, recording),
+        running(serve(right, server)),
+        anyio.create_task_group() as tasks,
+    ):
+        await listening(stuck, 1, toolsListChanged=True)
+        await listening(client, 1, toolsListChanged=True)
+        tasks.start_soon(read)
+        with anyio.fail_after(10):
+            for _ in range(900):  # more than a transport holds, less than a subscription does
+                await server.broadcast(lambda one: one.notify_tool_list_changed())
+        await until(lambda: len(recording.sent) == 901)
+        assert len(server.connections) == 2
+        with anyio.fail_after(10):
+            for count in range(1000, 1900, 100):
+                for _ in range(100):
+                    await server.broadcast(lambda one: one.notify_tool_list_changed())
+                await until(partial(_more, recording, count))
+        assert len(server.connections) == 1
+        messages = [await stuck.receive() for _ in range(60)]
+        assert {message["method"] for message in messages} == {TOOLS}
+        tasks.cancel_scope.cancel()
+        await stuck.close()
+
+
+def _more(recording: Recording, than: int) -> bool:
+    return len(recording.sent) > than
+
+
+class Slow:
+    """A transport on which writing takes a moment.
+
+    Args:
+        transport: Does the work.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    async def receive(self) -> Any:
+        return await self._transport.receive()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def send(self, messages: Any) -> None:
+        await anyio.sleep(0.01)
+        await self._transport.send(messages)
+        await anyio.sleep(0.01)
+
+
+@bounded()
+async def test_no_change_falls_between_the_agreement_and_the_first_one() -> None:
+    server = Changes()
+    left, right = pair()
+    client = Raw(left)
+    recording = Recording(Slow(right), STATELESS)
+    told = 0
+    async with running(serve(recording, server)):
+        await client.send(listen(1, toolsListChanged=True))
+        await until(lambda: server.connections)
+        while len(recording.sent) < 3:
+            told += 1
+            await server.broadcast(lambda one: one.notify_tool_list_changed())
+            await anyio.sleep(0.001)
+        await until(lambda: len(recording.sent) == told + 1)
+        assert heard(recording, 1) == [TOOLS] * told
+        await left.close()
+    recording.check()
+
+
+@bounded()
+async def test_a_subscription_that_is_given_up_says_why() -> None:
+    server = Changes()
+    async with played(server) as (client, _):
+        await listening(client, 1, toolsListChanged=True)
+        (context,) = server.connections
+        method = v2026_07_28.methods.TOOL_LIST_CHANGED
+        for _ in range(1000):
+            await context.link.notify(method, mcp.NotificationParams())
+        with pytest.raises(ConnectionClosed, match="does not read"):
+            await context.link.notify(method, mcp.NotificationParams())
+        count = 0
+        while "error" not in (message := await client.receive()):
+            count += 1
+        assert message["id"] == 1
+        assert count <= 1000
+        assert json.dumps(message["error"])

@@ -1,0 +1,1240 @@
+"""The HTTP endpoint: clients of both eras at one address, and everybody else who may call."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import json
+import random
+import tracemalloc
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from starlette.applications import Starlette
+from starlette.authentication import AuthCredentials, SimpleUser
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
+from mcp_bindgen.runtime.eras.stateless.subscriptions import audience
+from mcp_bindgen.runtime.http.server import call as asgi
+from mcp_bindgen.runtime.http.server import exchange
+from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.checked_connections import (
+    INITIALIZED,
+    STATELESS,
+    bounded,
+    initialize,
+    lone,
+    notification,
+    oracle,
+    request,
+    stating,
+    until,
+)
+from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION, VERSION
+
+LATEST = "2025-11-25"
+BOTH = "application/json, text/event-stream"
+PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+MISMATCH, LACKING, UNSUPPORTED = -32020, -32021, -32022
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+TOOLS = "notifications/tools/list_changed"
+NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+Headers = list[tuple[str, str]]
+
+
+# --- one HTTP request, played by hand -------------------------------------------------------------------------
+
+
+class Visit:
+    """An HTTP request that an application answers, in this process; what it says must fit the schema.
+
+    Args:
+        app: The application.
+        method: GET, POST...
+        headers: Whatever is sent, several of a name if need be.
+        body: The parts of the body; `None` stands for a part that never comes.
+        path: The path.
+        asked: The message in the body, if it is one.
+        scope: More of ASGI's scope.
+
+    Attributes:
+        status: The status; 0 before it is known.
+        headers: The headers of the response.
+        body: What came so far.
+        over: Whether that is all.
+        reads: Cleared, the client reads nothing.
+    """
+
+    def __init__(
+        self, app: Any, method: str, headers: Headers, body: list[bytes | None], path: str, asked: Any, **scope: Any
+    ) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.body = b""
+        self.over = False
+        self.reads = asyncio.Event()
+        self.reads.set()
+        self._asked = asked
+        self._parts = body
+        self._gone = asyncio.Event()
+        known = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "root_path": "",
+            "query_string": b"",
+            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
+        }
+        self.task = asyncio.create_task(app({**known, **scope}, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._parts and not self._gone.is_set():
+            part = self._parts.pop(0)
+            if part is not None:
+                return {"type": "http.request", "body": part, "more_body": bool(self._parts)}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        await self.reads.wait()
+        if self._gone.is_set():
+            return
+        if message["type"] == "http.response.start":
+            assert not self.status
+            self.status = message["status"]
+            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+        else:
+            assert self.status
+            assert not self.over
+            self.body += message.get("body", b"")
+            self.over = not message.get("more_body", False)
+
+    def hang_up(self) -> None:
+        """Hangs up."""
+        self._gone.set()
+        self.reads.set()
+
+    async def end(self) -> Visit:
+        """Waits for the end of the response."""
+        async with asyncio.timeout(10):
+            await self.task
+        assert self.over or self._gone.is_set()
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The content type."""
+        return self.headers.get("content-type", "")
+
+    @property
+    def messages(self) -> list[Any]:
+        """The messages that have arrived, held against the schema."""
+        if self.kind == "text/event-stream":
+            blocks = [block for block in self.body.decode().split("\n\n")[:-1] if not block.startswith(":")]
+            found = [json.loads("\n".join(self._lines(block))) for block in blocks]
+        else:
+            found = [json.loads(self.body)] if self.body and self.kind == "application/json" else []
+        for message in found:
+            wrong = oracle(STATELESS).message(message)
+            if "result" in message and isinstance(self._asked, dict):
+                wrong += oracle(STATELESS).result(self._asked["method"], message["result"])
+                assert message["id"] == self._asked["id"]
+            assert not wrong, wrong
+        return found
+
+    def _lines(self, block: str) -> list[str]:
+        assert block.startswith("event: message\ndata: "), block
+        return [line.removeprefix("data: ") for line in block.split("\n")[1:]]
+
+    @property
+    def answer(self) -> Any:
+        """The last message, which answers."""
+        assert self.over
+        return self.messages[-1]
+
+    @property
+    def code(self) -> int:
+        """The code of the error that answers."""
+        found: int = self.answer["error"]["code"]
+        return found
+
+    async def first(self, count: int) -> list[Any]:
+        """The first messages of a stream."""
+        await until(lambda: self.over or len(self.messages) >= count)
+        return self.messages[:count]
+
+
+def mirrored(message: Any) -> dict[str, str]:
+    """The headers that a stateless client sends with a message."""
+    found = {"host": "localhost", "content-type": "application/json", "accept": BOTH}
+    if isinstance(message, dict):
+        params = message.get("params") or {}
+        stated = params.get("_meta", {}).get(VERSION) if isinstance(params.get("_meta", {}), dict) else None
+        found |= {"mcp-protocol-version": str(stated)} if stated is not None else {}
+        if isinstance(message.get("method"), str):
+            found["mcp-method"] = message["method"]
+            if message["method"] in NAMED and NAMED[message["method"]] in params:
+                found["mcp-name"] = params[NAMED[message["method"]]]
+    return found
+
+
+def begin(app: Any, message: Any, headers: dict[str, str | None] | Headers | None = None, **more: Any) -> Visit:
+    """Begins to POST a message: a JSON document, or bytes as they are, with the headers of a stateless client.
+
+    Args:
+        app: The application.
+        message: The message.
+        headers: What is different in the headers, `None` for what is left out; a list adds to them.
+        more: More of ASGI's scope, `path`, or `parts` of the body.
+    """
+    sent = list(mirrored(message).items())
+    if isinstance(headers, dict):
+        sent = [(name, value) for name, value in sent if name not in headers]
+        sent += [(name, value) for name, value in headers.items() if value is not None]
+    else:
+        sent += headers or []
+    body = message if isinstance(message, bytes) else json.dumps(message).encode()
+    asked = message if isinstance(message, dict) and "id" in message else None
+    parts = more.pop("parts", [body])
+    return Visit(app, more.pop("method", "POST"), sent, parts, more.pop("path", "/mcp"), asked, **more)
+
+
+async def post(app: Any, message: Any, headers: Any = None, **more: Any) -> Visit:
+    """POSTs a message and waits for the whole response."""
+    return await begin(app, message, headers, **more).end()
+
+
+# --- servers --------------------------------------------------------------------------------------------------
+
+HELLO: Notification[Any] = Notification("acme/hello", "client", dict[str, Json])
+ECHO: Request[Any, Any] = Request("acme/echo", "client", dict[str, Json], dict[str, Json])
+REGION = {"type": "string", "x-mcp-header": "Region"}
+
+
+class Now(v2026_07_28.Server):
+    """A stateless server whose tools do what an endpoint has to stand."""
+
+    info = mcp.Implementation(name="now", version="1")
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+        self.events: list[str] = []
+        self.go = asyncio.Event()
+        self.tools = [
+            mcp.Tool(name="plain", input_schema=mcp.ToolInputSchema()),
+            self.regional("regional"),
+        ]
+        self.listed = 0
+
+    @staticmethod
+    def regional(name: str) -> mcp.Tool:
+        """A tool that wants headers."""
+        properties: Any = {"region": REGION, "size": {"type": "integer", "x-mcp-header": "Size"}}
+        properties["deep"] = {"type": "object", "properties": {"dry": {"type": "boolean", "x-mcp-header": "Dry"}}}
+        return mcp.Tool(
+            name=name, input_schema=mcp.ToolInputSchema.model_validate({"type": "object", "properties": properties})
+        )
+
+    async def list_tools(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ListToolsResult:
+        self.listed += 1
+        await ctx.log("error", "listing")
+        await ctx.progress(1)
+        return mcp.ListToolsResult(tools=self.tools)
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> Any:
+        arguments: Any = params.arguments or {}
+        match params.name:
+            case "wait":
+                self.events.append("begun")
+                try:
+                    await self.go.wait()
+                except BaseException:
+                    self.events.append("cancelled")
+                    raise
+                finally:
+                    self.events.append("freed")
+            case "talk":
+                for number in range(arguments.get("times", 3)):
+                    await ctx.progress(number, 3)
+                    await ctx.log("info", {"n": number, "text": "a\nb\r\nc\u2028d"})
+                    await anyio.sleep(0)
+            case "talk and fail":
+                await ctx.progress(1)
+                raise ProtocolError(-7, "seven")
+            case "talk and break":
+                await ctx.progress(1)
+                raise ValueError("x")
+            case "talk and wait":
+                await ctx.progress(1)
+                await self.go.wait()
+            case "break":
+                raise ValueError("x")
+            case "cancelled":
+                work = asyncio.create_task(asyncio.sleep(5))
+                work.cancel()
+                await work
+            case "ask":
+                await ctx.ask("who", mcp.ElicitRequestURLParams(message="", url="https://example.org"))
+                return mcp.InputRequiredResult(request_state="more")
+            case "who":
+                return mcp.CallToolResult(content=[mcp.TextContent(text=str(ctx.link.principal))])  # type: ignore[attr-defined]
+            case "change":
+                await self.broadcast(lambda client: client.notify_tool_list_changed())
+            case _:
+                pass
+        return mcp.CallToolResult(content=[mcp.TextContent(text=params.name)])
+
+    async def read_resource(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ReadResourceResult:
+        return mcp.ReadResourceResult(contents=[mcp.TextResourceContents(uri=params.uri, text="x")])
+
+    @handles(HELLO)
+    async def hello(self, params: dict[str, Json], ctx: v2026_07_28.Context) -> None:
+        self.heard.append((params, ctx.revision))
+        if params.get("fail"):
+            raise ValueError("x")
+
+    @handles(ECHO)
+    async def echo(self, params: dict[str, Json], ctx: v2026_07_28.Context) -> dict[str, Json]:
+        return {"said": params["say"]}
+
+
+class Then(v2025_11_25.Server):
+    """A stateful server."""
+
+    async def call_tool(self, params: Any, ctx: v2025_11_25.Context) -> v2025_11_25.types.CallToolResult:
+        text = f"{ctx.revision} {params.name}"
+        return v2025_11_25.types.CallToolResult(content=[v2025_11_25.types.TextContent(text=text)])
+
+
+@asynccontextmanager
+async def serving(*servers: Any, **options: Any) -> AsyncGenerator[HttpApp]:
+    """An endpoint at work."""
+    app = HttpApp(*servers or (Then(), Now()), **options)
+    async with app.lifespan():
+        yield app
+
+
+def tool(name: str, id_: object = 1, *, meta: dict[str, Any] | None = None, **arguments: Any) -> dict[str, Any]:
+    """A tool call."""
+    message = lone(id_, "tools/call", name=name, **({"arguments": arguments} if arguments else {}))
+    message["params"]["_meta"] |= meta or {}
+    return message
+
+
+TALKS = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
+
+
+# --- plain answers --------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_a_request_that_finishes_at_once_is_answered_with_json() -> None:
+    async with serving() as app:
+        for message in (tool("plain", "é"), lone(0, "server/discover"), lone(-1, "tools/list")):
+            done = await post(app, message)
+            assert (done.status, done.kind) == (200, "application/json")
+            assert done.answer["id"] == message["id"]
+            assert done.answer["result"]["_meta"][SERVER_INFO]["name"] == "now"
+            assert int(done.headers["content-length"]) == len(done.body)
+            assert "mcp-session-id" not in done.headers
+
+
+@bounded()
+async def test_a_request_that_talks_is_answered_with_events() -> None:
+    async with serving() as app:
+        done = await post(app, tool("talk", meta=TALKS))
+        assert (done.status, done.kind) == (200, "text/event-stream")
+        assert done.headers["x-accel-buffering"] == "no"
+        assert "no-cache" in done.headers["cache-control"]
+        assert [message.get("method") for message in done.messages] == [
+            *["notifications/progress", "notifications/message"] * 3,
+            None,
+        ]
+        assert done.messages[1]["params"]["data"]["text"] == "a\nb\r\nc\u2028d"
+        quiet = await post(app, tool("talk"))
+        assert quiet.kind == "application/json"
+
+
+@bounded()
+async def test_a_request_that_waits_in_silence_is_answered_with_json() -> None:
+    server = Now()
+    async with serving(server) as app:
+        visit = begin(app, tool("wait"))
+        await until(lambda: server.events)
+        assert not visit.status
+        server.go.set()
+        assert (await visit.end()).kind == "application/json"
+        assert server.events == ["begun", "freed"]
+
+
+@bounded()
+async def test_errors_before_and_after_the_stream_began() -> None:
+    async with serving() as app:
+        for name, code in (("talk and fail", -7), ("talk and break", INTERNAL)):
+            done = await post(app, tool(name, meta=TALKS))
+            assert (done.status, done.kind, done.code) == (200, "text/event-stream", code)
+            assert len(done.messages) == 2
+            done = await post(app, tool(name))
+            assert (done.status, done.kind, done.code) == (200, "application/json", code)
+        for name in ("break", "cancelled"):
+            done = await post(app, tool(name))
+            assert (done.status, done.code) == (200, INTERNAL)
+            assert b"ValueError" not in done.body
+
+
+@bounded()
+async def test_asking_and_capabilities_have_their_statuses() -> None:
+    async with serving() as app:
+        done = await post(app, tool("ask"))
+        assert (done.status, done.code) == (400, LACKING)
+        assert done.answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
+        message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {}}})
+        done = await post(app, message)
+        assert done.status == 200
+        assert done.answer["result"]["resultType"] == "input_required"
+        message["params"]["inputResponses"] = {"who": {"action": "accept"}}
+        state = (await post(app, message)).answer["result"]["requestState"]
+        for changed, status in ((state, 200), (state + "-TAMPERED", 200)):
+            message["params"]["requestState"] = changed
+            done = await post(app, message)
+            assert done.status == status
+            assert ("error" in done.answer) is (changed != state)
+
+
+@bounded()
+async def test_the_state_belongs_to_who_was_asked() -> None:
+    async with serving(Now(), principal=lambda scope: scope.get("who")) as app:
+        message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {}}})
+        message["params"]["inputResponses"] = {"who": {"action": "accept"}}
+        message["params"]["requestState"] = (await post(app, message, who="ada")).answer["result"]["requestState"]
+        assert "result" in (await post(app, message, who="ada")).answer
+        for other in ("eve", None, ""):
+            assert (await post(app, message, who=other)).code == PARAMS
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        (SimpleUser("ada"), "ada"),
+        (None, "None"),
+        (type("Known", (SimpleUser,), {"identity": "id-1"})("ada"), "id-1"),
+        (type("Nobody", (SimpleUser,), {"is_authenticated": False})("ada"), "None"),
+    ],
+)
+@bounded()
+async def test_who_asks_is_whom_the_middleware_found(user: Any, expected: str) -> None:
+    async with serving(Now()) as app:
+        more = {} if user is None else {"user": user, "auth": AuthCredentials(["authenticated"])}
+        done = await post(app, tool("who"), **more)
+        assert done.answer["result"]["content"][0]["text"] == expected
+
+
+@bounded()
+async def test_methods_of_ones_own() -> None:
+    server = Now()
+    async with serving(Then(), server) as app:
+        done = await post(app, lone(1, "acme/echo", say="hi"))
+        assert done.answer["result"]["said"] == "hi"
+        for params in ({"x": 1}, {"fail": True}):
+            message = notification("acme/hello", {**params, "_meta": {VERSION: STATELESS}})
+            done = await post(app, message)
+            assert (done.status, done.body) == (202, b"")
+        assert [said.get("x") for said, _ in server.heard] == [1, None]
+        assert {revision for _, revision in server.heard} == {STATELESS}
+
+
+# --- statuses and errors --------------------------------------------------------------------------------------
+
+every_app = pytest.mark.parametrize("servers", [(Now,), (Then, Now)], ids=["alone", "both"])
+
+
+@every_app
+@pytest.mark.parametrize(
+    "method",
+    ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such", "", "é"],
+)
+@bounded()
+async def test_methods_that_are_not_there(servers: Any, method: str) -> None:
+    async with serving(*[kind() for kind in servers]) as app:
+        done = await post(app, lone("x", method), {"mcp-method": "x"} if method == "é" else None)
+        assert (done.status, done.code, done.answer["id"]) == (404, UNKNOWN, "x")
+
+
+@every_app
+@pytest.mark.parametrize("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
+@bounded()
+async def test_requests_that_say_too_little(servers: Any, missing: str) -> None:
+    async with serving(*[kind() for kind in servers]) as app:
+        for method in ("tools/list", "tools/call", "server/discover", "subscriptions/listen"):
+            message = lone(3, method, name="plain", notifications={})
+            headers = mirrored(message)
+            message["params"]["_meta"].pop(missing, None)
+            message["params"].pop(missing, None)
+            message.pop(missing, None)
+            done = await post(app, message, headers)
+            assert (done.status, done.code, done.answer["id"]) == (400, PARAMS, 3)
+
+
+@every_app
+@pytest.mark.parametrize("stated", ["1999-01-01", "2099-01-01", "", "2025-06-18", "x" * 1000])
+@bounded()
+async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
+    async with serving(*[kind() for kind in servers]) as app:
+        offered = (await post(app, lone(0, "server/discover"))).answer["result"]["supportedVersions"]
+        for method in ("tools/list", "initialize", "no/such"):
+            message = request(1, method, {"_meta": stating(revision=stated)})
+            done = await post(app, message)
+            assert (done.status, done.code, done.answer["id"]) == (400, UNSUPPORTED, 1)
+            assert done.answer["error"]["data"] == {"supported": offered, "requested": stated}
+
+
+@every_app
+@pytest.mark.parametrize("stated", [5, [], {}, True])
+@bounded()
+async def test_versions_that_are_no_text(servers: Any, stated: object) -> None:
+    async with serving(*[kind() for kind in servers]) as app:
+        message = request(1, "tools/list", {"_meta": stating(revision=stated)})
+        done = await post(app, message, {"mcp-protocol-version": STATELESS})
+        assert (done.status, done.code) == (400, PARAMS)
+
+
+@bounded()
+async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
+    async with serving(Now()) as app:
+        done = await post(app, initialize(LATEST), {"mcp-method": None})
+        assert (done.status, done.answer["id"]) == (400, 0)
+        assert done.answer["error"]["data"] == {"supported": [STATELESS]}
+        done = await post(app, initialize(LATEST), {"mcp-protocol-version": STATELESS})
+        assert (done.status, done.code) == (404, UNKNOWN)
+        assert done.answer["error"]["data"] == {"supported": [STATELESS]}
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", PARSE),
+        (b"{", PARSE),
+        (b"\xff\xfe", PARSE),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":NaN}}', PARSE),
+        (b"[" * 5000, PARSE),
+        (b"[]", INVALID),
+        (b"1", INVALID),
+        (b"{}", INVALID),
+        (b"null", INVALID),
+        (b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}', INVALID),
+        (b'{"jsonrpc":"2.0","id":{},"method":"tools/list"}', INVALID),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}', INVALID),
+        (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}', INVALID),
+        (b'{"jsonrpc":"1.0","id":1,"method":"tools/list"}', INVALID),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]', INVALID),
+    ],
+)
+@every_app
+@bounded()
+async def test_bodies_that_are_no_message(servers: Any, body: bytes, code: int) -> None:
+    async with serving(*[kind() for kind in servers]) as app:
+        done = await post(app, body, {"mcp-protocol-version": STATELESS, "mcp-method": "tools/list"})
+        assert (done.status, done.code) == (400, code)
+
+
+@every_app
+@bounded()
+async def test_batches_are_refused_whatever_is_in_them(servers: Any) -> None:
+    async with serving(*[kind() for kind in servers]) as app:
+        done = await post(app, [lone(1, "tools/list")], {"mcp-protocol-version": STATELESS})
+        assert (done.status, done.code) == (400, INVALID)
+
+
+@bounded()
+async def test_notifications_are_accepted_or_not() -> None:
+    async with serving(Now()) as app:
+        done = await post(app, notification("notifications/cancelled", {"requestId": 1}))
+        assert (done.status, done.body) == (202, b"")
+        for said in (notification("no/such"), notification("notifications/cancelled", {})):
+            done = await post(app, said)
+            assert 400 <= done.status < 500
+            assert "id" not in done.answer
+
+
+@every_app
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "get"])
+@bounded()
+async def test_methods_of_http_that_mean_nothing(servers: Any, method: str) -> None:
+    async with serving(*[kind() for kind in servers]) as app:
+        done = await post(app, tool("plain"), method=method)
+        assert done.status == 405
+        assert done.headers["allow"] == ("POST" if servers == (Now,) else "POST, GET, DELETE")
+
+
+@bounded()
+async def test_what_sessions_had_is_gone_without_them() -> None:
+    async with serving(Now()) as app:
+        for method in ("GET", "DELETE"):
+            done = await post(app, b"", {"accept": "text/event-stream", "mcp-session-id": "x"}, method=method)
+            assert (done.status, done.headers["allow"]) == (405, "POST")
+        done = await post(app, tool("plain"), {"mcp-session-id": "x", "last-event-id": "1"})
+        assert done.status == 200
+        assert "mcp-session-id" not in done.headers
+
+
+@pytest.mark.parametrize("path", ["/", "/mcp/", "/MCP", "/mcp/x", "//mcp", "/mcp2", "", "/sse"])
+@bounded()
+async def test_other_paths_are_not_found(path: str) -> None:
+    async with serving() as app:
+        assert (await post(app, tool("plain"), path=path)).status == 404
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/jsonp", "application/x-www-form-urlencoded", ""])
+@bounded()
+async def test_other_kinds_of_bodies_are_refused(kind: str | None) -> None:
+    async with serving() as app:
+        assert (await post(app, tool("plain"), {"content-type": kind})).status == 415
+
+
+@pytest.mark.parametrize("kind", ["application/json", "APPLICATION/JSON; charset=utf-8", "application/json;x=y"])
+@bounded()
+async def test_json_is_json(kind: str) -> None:
+    async with serving() as app:
+        assert (await post(app, tool("plain"), {"content-type": kind})).status == 200
+        twice = [("content-type", kind), ("content-type", "text/plain")]
+        assert (await post(app, tool("plain"), twice)).status == 415
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example.com"}, 421),
+        ({"host": "localhost.evil.example.com"}, 421),
+        ({"host": None}, 421),
+        ({"host": ""}, 421),
+        ({"origin": "https://evil.example.com"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://localhost.evil.example.com"}, 403),
+        ({"origin": "http://localhost:3000@evil.example.com"}, 403),
+        ({"host": "localhost:8000", "origin": "http://localhost:3000"}, 200),
+        ({"host": "127.0.0.1", "origin": "http://127.0.0.1"}, 200),
+        ({"host": "[::1]:80", "origin": "http://[::1]"}, 200),
+        ([("host", "evil.example.com")], 421),
+        ([("origin", "http://localhost"), ("origin", "http://evil.example.com")], 403),
+    ],
+)
+@bounded()
+async def test_only_this_machine_calls_by_default(headers: Any, status: int) -> None:
+    server = Now()
+    async with serving(Then(), server) as app:
+        assert (await post(app, tool("plain"), headers)).status == status
+        assert server.listed == (status == 200)
+
+
+@bounded()
+async def test_others_call_where_that_is_wanted() -> None:
+    async with serving(Now(), allowed_hosts=["api.example.com"], allowed_origins=["https://app.example.com"]) as app:
+        fine = {"host": "api.example.com", "origin": "https://app.example.com"}
+        assert (await post(app, tool("plain"), fine)).status == 200
+        assert (await post(app, tool("plain"), {**fine, "origin": "http://localhost"})).status == 403
+        assert (await post(app, tool("plain"), {**fine, "host": "localhost"})).status == 421
+
+
+# --- headers against bodies -----------------------------------------------------------------------------------
+
+
+@every_app
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"mcp-protocol-version": None},
+        {"mcp-protocol-version": LATEST},
+        {"mcp-protocol-version": "1999-01-01"},
+        {"mcp-protocol-version": ""},
+        {"mcp-protocol-version": f"{STATELESS}, {STATELESS}"},
+        [("mcp-protocol-version", STATELESS)],
+        [("mcp-protocol-version", LATEST)],
+        {"mcp-method": None},
+        {"mcp-method": "tools/list"},
+        {"mcp-method": "TOOLS/CALL"},
+        {"mcp-method": "tools/call, tools/call"},
+        {"mcp-method": "=?base64?dG9vbHMvY2FsbA==?="},
+        [("mcp-method", "tools/call")],
+        [("mcp-method", "tools/list")],
+        {"mcp-name": None},
+        {"mcp-name": ""},
+        {"mcp-name": "Plain"},
+        {"mcp-name": "plain, plain"},
+        {"mcp-name": "=?base64?UGxhaW4=?="},
+        {"mcp-name": "=?base64?cGxhaW4?="},
+        {"mcp-name": "=?base64?cGxhaW4===?="},
+        {"mcp-name": "=?BASE64?cGxhaW4=?="},
+        {"mcp-name": "=?base64?cGxhaW4="},
+        {"mcp-name": "=?base64?cGx haW4=?="},
+        {"mcp-name": "=?base64?/w==?="},
+        {"mcp-name": "pl\x00ain"},
+        {"mcp-name": "plain\x7f"},
+        {"mcp-name": "plain\u00a0"},
+        [("mcp-name", "plain")],
+        [("mcp-name", "")],
+    ],
+)
+@bounded()
+async def test_headers_that_differ_from_the_body(servers: Any, headers: Any) -> None:
+    server = Now()
+    async with serving(*[kind() for kind in servers[:-1]], server) as app:
+        done = await post(app, tool("plain", "x"), headers)
+        assert (done.status, done.code, done.answer["id"]) == (400, MISMATCH, "x")
+        assert server.listed == 0
+
+
+@every_app
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"mcp-name": "=?base64?cGxhaW4=?="},
+        {"mcp-name": " \tplain\t "},
+        {"mcp-method": " tools/call "},
+        {"mcp-protocol-version": f" {STATELESS}\t"},
+        {"accept": None},
+        {"accept": "application/json"},
+        {"mcp-session-id": "anything"},
+    ],
+)
+@bounded()
+async def test_headers_that_say_the_same_as_the_body(servers: Any, headers: Any) -> None:
+    async with serving(*[kind() for kind in servers]) as app:
+        assert (await post(app, tool("plain"), headers)).status == 200
+
+
+@pytest.mark.parametrize("uri", ["x:y", "file:///é", "=?base64?eA==?=", "a, b", " ", "a\nb", ""])
+@bounded()
+async def test_names_that_need_to_be_encoded(uri: str) -> None:
+    async with serving() as app:
+        encoded = f"=?base64?{base64.b64encode(uri.encode()).decode()}?="
+        assert (await post(app, lone(1, "resources/read", uri=uri), {"mcp-name": encoded})).status == 200
+        twice = [("mcp-name", part) for part in uri.split(", ")]
+        if len(twice) > 1:
+            parts = [("mcp-name", "a"), ("mcp-name", "b")]
+            headers = [(name, value) for name, value in mirrored(tool("x")).items() if name != "mcp-name"]
+            message = lone(1, "resources/read", uri=uri)
+            body = json.dumps(message).encode()
+            sent = [*headers, ("mcp-method", "resources/read"), *parts]
+            sent = [pair for pair in sent if pair != ("mcp-method", "tools/call")]
+            done = await Visit(app, "POST", sent, [body], "/mcp", message).end()
+            assert (done.status, done.code) == (400, MISMATCH)
+
+
+SMUGGLED = [
+    # what one reader of a body sees, another does not
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{"name":"plain","_meta":$M}}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":$M},"params":{"name":"plain","_meta":$M},'
+    '"method":"tools/call"}',
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"secret","name":"plain","_meta":$M}}',
+    '{"jsonrpc":"2.0","id":1,"m\\u0065thod":"tools/call","params":{"name":"pl\\u0061in","_meta":$E}}',
+]
+
+
+@every_app
+@pytest.mark.parametrize("body", SMUGGLED)
+@pytest.mark.parametrize("session", [None, "x"])
+@bounded()
+async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, session: str | None) -> None:
+    meta = json.dumps(stating())
+    data = body.replace("$M", meta).replace("$E", meta.replace("/", "\\/").replace("m", "\\u006d")).encode()
+    async with serving(*[kind() for kind in servers]) as app:
+        right = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": "plain"}
+        more = {} if session is None else {"mcp-session-id": session}
+        done = await post(app, data, {**right, **more})
+        assert done.status == 200
+        assert done.answer["result"]["content"][0]["text"] == "plain"
+        for name, value in (("mcp-method", "tools/list"), ("mcp-name", "secret"), ("mcp-protocol-version", LATEST)):
+            done = await post(app, data, {**right, name: value, **more})
+            assert (done.status, done.code) == (400, MISMATCH)
+        done = await post(app, data, {**right, "mcp-protocol-version": None, **more})
+        assert (done.status, done.code) == (400, MISMATCH)
+
+
+@bounded()
+async def test_a_stateless_request_in_a_session_is_held_against_its_headers_as_well() -> None:
+    async with serving() as app:
+        begun = await post(app, initialize(LATEST), {"mcp-method": None})
+        session = {"mcp-session-id": begun.headers["mcp-session-id"], "mcp-protocol-version": LATEST}
+        told = await Visit(
+            app, "POST", [*mirrored(INITIALIZED).items(), *session.items()], [_data(INITIALIZED)], "/mcp", 0
+        ).end()
+        assert told.status == 202
+        data = _data(tool("plain")).replace(b"/protocol", b"\\/protocol")
+        done = await post(app, data, {**session, "mcp-method": None})
+        assert (done.status, done.code) == (400, MISMATCH)
+        done = await post(app, [tool("plain")], {**session, "mcp-method": None})
+        assert done.status == 400
+
+
+def _data(message: Any) -> bytes:
+    return json.dumps(message).encode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headers", "fine"),
+    [
+        ({}, {}, True),
+        ({"region": "eu"}, {"Mcp-Param-Region": "eu"}, True),
+        ({"region": "eu"}, {"MCP-PARAM-REGION": " eu "}, True),
+        ({"region": "eu"}, {"mcp-param-region": "=?base64?ZXU=?="}, True),
+        ({"region": "é"}, {"mcp-param-region": "=?base64?w6k=?="}, True),
+        ({"region": ""}, {"mcp-param-region": ""}, True),
+        ({"region": None}, {}, True),
+        ({"size": 42}, {"mcp-param-size": "42"}, True),
+        ({"size": 42}, {"mcp-param-size": "42.0"}, True),
+        ({"size": 42.0}, {"mcp-param-size": "42"}, True),
+        ({"deep": {"dry": True}}, {"mcp-param-dry": "true"}, True),
+        ({}, {"mcp-param-other": "x"}, True),
+        ({"region": "eu"}, {}, False),
+        ({"region": "eu"}, {"mcp-param-region": "us"}, False),
+        ({"region": "eu"}, {"mcp-param-region": "EU"}, False),
+        ({"region": "eu"}, {"mcp-param-region": "=?base64?ZXU?="}, False),
+        ({"region": "eu"}, {"mcp-param-region": "eu\x00"}, False),
+        ({"region": None}, {"mcp-param-region": "eu"}, False),
+        ({}, {"mcp-param-region": "eu"}, False),
+        ({"size": 42}, {"mcp-param-size": "42.5"}, False),
+        ({"size": 42}, {"mcp-param-size": "0x2a"}, False),
+        ({"deep": {"dry": True}}, {"mcp-param-dry": "True"}, False),
+        ({"deep": {"dry": True}}, {"mcp-param-dry": "1"}, False),
+        ({"deep": {"dry": True}}, {}, False),
+    ],
+)
+@bounded()
+async def test_arguments_that_tools_want_in_headers(arguments: Any, headers: Any, fine: bool) -> None:
+    async with serving() as app:
+        for name in ("regional", "plain"):
+            done = await post(app, tool(name, **arguments), headers)
+            assert (done.status == 200) is (fine or name == "plain")
+            if done.status != 200:
+                assert (done.status, done.code) == (400, MISMATCH)
+
+
+@bounded()
+async def test_arguments_in_several_headers_are_none() -> None:
+    async with serving() as app:
+        message = tool("regional", region="a, b")
+        assert (await post(app, message, [("mcp-param-region", "a, b")])).status == 200
+        done = await post(app, message, [("mcp-param-region", "a"), ("mcp-param-region", "b")])
+        assert (done.status, done.code) == (400, MISMATCH)
+
+
+@bounded()
+async def test_tools_that_come_later_want_their_headers_too() -> None:
+    server = Now()
+    async with serving(server) as app:
+        for _ in range(5):
+            assert (await post(app, tool("plain"))).status == 200
+        assert server.listed == 1
+        server.tools.append(server.regional("later"))
+        assert (await post(app, tool("later", region="eu"))).code == MISMATCH
+        assert (await post(app, tool("later", region="eu"), {"mcp-param-region": "eu"})).status == 200
+        server.tools[1] = mcp.Tool(name="regional", input_schema=mcp.ToolInputSchema())
+        assert (await post(app, tool("regional", region="eu"))).status == 200
+
+
+@bounded()
+async def test_looking_up_tools_says_nothing_to_the_client() -> None:
+    async with serving() as app:
+        done = await post(app, tool("regional", region="eu", meta=TALKS))
+        assert (done.status, done.kind, done.code) == (400, "application/json", MISMATCH)
+
+
+# --- limits ---------------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_bodies_have_a_limit_declared_or_not() -> None:
+    async with serving(Then(), Now(), limit=1000) as app:
+        body = _data(tool("plain", text="x" * 2000))
+        sent = {**mirrored(tool("plain")), "content-length": str(len(body))}
+        assert (await post(app, body, sent, parts=[None])).status == 413
+        for parts in ([body], [body[:500], body[500:]], [b" " * 100] * 20, [b" " * 1001, None]):
+            assert (await post(app, body, mirrored(tool("plain")), parts=list(parts))).status == 413
+        small = _data(tool("plain"))
+        for length in (str(len(small)), "x", "-1", "1e9", ""):
+            done = await post(app, small, {**mirrored(tool("plain")), "content-length": length})
+            assert done.status == 200
+        pieces: list[bytes | None] = [small[place : place + 7] for place in range(0, len(small), 7)]
+        assert (await post(app, small, mirrored(tool("plain")), parts=[b"", *pieces, b""])).status == 200
+
+
+@bounded()
+async def test_headers_have_a_limit() -> None:
+    async with serving() as app:
+        assert (await post(app, tool("plain"), [("x", "y" * 70_000)])).status == 431
+        assert (await post(app, tool("plain"), [(f"x-{place}", "y") for place in range(100)])).status == 200
+
+
+@pytest.mark.parametrize("parts", [[None], [b"{", None]])
+@bounded()
+async def test_bodies_that_never_come(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asgi, "PATIENCE", 0.1)
+    async with serving() as app:
+        assert (await post(app, tool("plain"), parts=parts)).status == 408
+
+
+@bounded()
+async def test_bodies_that_trickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asgi, "PATIENCE", 0.2)
+    async with serving() as app:
+        visit = begin(app, tool("plain"), parts=[None])
+        visit.hang_up()
+        await visit.end()
+        assert visit.status == 0
+
+        async def trickle() -> dict[str, Any]:
+            await asyncio.sleep(0.05)
+            return {"type": "http.request", "body": b" ", "more_body": True}
+
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(name.encode(), value.encode()) for name, value in mirrored(tool("plain")).items()]
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "root_path": "", "headers": headers}
+        async with asyncio.timeout(3):
+            await app(scope, trickle, send)
+        assert sent[0]["status"] == 408
+
+
+@bounded()
+async def test_too_many_at_once_are_told_to_come_back() -> None:
+    server = Now()
+    async with serving(Then(), server, max_requests=2) as app:
+        visits = [begin(app, tool("wait", id_)) for id_ in (1, 1)]
+        await until(lambda: len(server.events) == 2)
+        done = await post(app, tool("plain"))
+        assert (done.status, done.headers["retry-after"]) == (503, "1")
+        visits[0].hang_up()
+        await visits[0].end()
+        assert (await post(app, tool("plain"))).status == 200
+        server.go.set()
+        assert (await visits[1].end()).status == 200
+
+
+# --- hanging up -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["wait", "talk and wait"])
+@bounded()
+async def test_hanging_up_cancels(name: str) -> None:
+    server = Now()
+    async with serving(Then(), server) as app:
+        visit = begin(app, tool(name, meta=TALKS))
+        await until(lambda: server.events if name == "wait" else visit.status)
+        visit.hang_up()
+        async with asyncio.timeout(1):
+            await visit.task
+        assert server.events == (["begun", "cancelled", "freed"] if name == "wait" else [])
+        assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+
+@bounded()
+async def test_nothing_stays_when_a_request_is_over() -> None:
+    async def visit(app: HttpApp) -> None:
+        one = begin(app, tool("talk and wait", meta=TALKS))
+        await until(lambda: one.status)
+        one.hang_up()
+        await one.end()
+        await post(app, tool("talk", meta=TALKS))
+
+    async with serving(Then(), Now()) as app:
+        for _ in range(20):
+            await visit(app)
+        await asyncio.sleep(0.01)
+        gc.collect()
+        assert not [one for one in gc.get_objects() if isinstance(one, exchange.Exchange | asgi.Call)]
+        assert len(asyncio.all_tasks()) == 1
+
+
+@bounded()
+async def test_a_client_that_stops_reading_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "_PATIENCE", 0.1)
+    async with serving(Now()) as app:
+        visit = begin(app, tool("talk", meta=TALKS, times=50))
+        visit.reads.clear()
+        async with asyncio.timeout(3):
+            await visit.task
+        assert visit.status == 0
+        late = begin(app, tool("talk", meta=TALKS))
+        await until(lambda: late.status)
+        late.reads.clear()
+        async with asyncio.timeout(3):
+            await late.task
+
+
+# --- subscriptions --------------------------------------------------------------------------------------------
+
+
+def listen(id_: object, **wanted: Any) -> dict[str, Any]:
+    """A request that listens."""
+    return lone(id_, "subscriptions/listen", notifications=wanted)
+
+
+@bounded()
+async def test_a_subscription_is_a_stream_that_stays_open() -> None:
+    server = Now()
+    async with serving(Then(), server, keep_alive=0.05) as app:
+        visit = begin(app, listen("s", toolsListChanged=True, promptsListChanged=True))
+        (agreed,) = await visit.first(1)
+        assert (visit.status, visit.kind) == (200, "text/event-stream")
+        assert agreed["method"] == ACKNOWLEDGED
+        assert agreed["params"] == {"notifications": {"toolsListChanged": True}, "_meta": {SUBSCRIPTION: "s"}}
+        assert (await post(app, tool("change"))).status == 200
+        _, changed = await visit.first(2)
+        assert (changed["method"], changed["params"]["_meta"]) == (TOOLS, {SUBSCRIPTION: "s"})
+        await until(lambda: visit.body.count(b":\n\n") >= 2)
+        visit.hang_up()
+        await visit.end()
+        assert server.connections == []
+
+
+@bounded()
+async def test_subscriptions_end_in_good_order_with_the_server() -> None:
+    server = Now()
+    async with serving(Then(), server) as app:
+        visits = [begin(app, listen(7, toolsListChanged=True)) for _ in range(3)]
+        for visit in visits:
+            await visit.first(1)
+    for visit in visits:
+        done = await visit.end()
+        assert done.answer["result"] == {
+            "resultType": "complete",
+            "_meta": {SUBSCRIPTION: 7, SERVER_INFO: {"name": "now", "version": "1"}},
+        }
+    assert audience(server) == []
+
+
+@bounded()
+async def test_a_listener_that_does_not_read_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "_PATIENCE", 0.3)
+    server = Now()
+    async with serving(Then(), server) as app:
+        stuck, fine = (begin(app, listen(id_, toolsListChanged=True)) for id_ in (1, 2))
+        await stuck.first(1)
+        await fine.first(1)
+        stuck.reads.clear()
+        async with asyncio.timeout(0.25):
+            for _ in range(20):
+                await server.broadcast(lambda client: client.notify_tool_list_changed())
+            await fine.first(21)
+        async with asyncio.timeout(2):
+            await stuck.task
+        assert len(server.connections) == 1
+        fine.hang_up()
+        await fine.end()
+
+
+# --- both eras ------------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_sessions_and_stateless_requests_side_by_side() -> None:
+    async with serving() as app:
+        sessions: list[dict[str, Any]] = []
+        for _ in range(3):
+            done = await post(app, initialize(LATEST), {"mcp-method": None})
+            assert done.status == 200
+            sessions.append({"mcp-session-id": done.headers["mcp-session-id"], "mcp-protocol-version": LATEST})
+            told = Visit(
+                app, "POST", [*mirrored(INITIALIZED).items(), *sessions[-1].items()], [_data(INITIALIZED)], "/mcp", 0
+            )
+            assert (await told.end()).status == 202
+        for turn in range(10):
+            session = sessions[turn % 3]
+            old = request(turn, "tools/call", {"name": "x"})
+            headers = [*mirrored(None).items(), *session.items()]
+            body = _data(old)
+            one = Visit(app, "POST", headers, [body], "/mcp", None)
+            other = begin(app, tool("y", turn))
+            done = await one.end()
+            assert f"{LATEST} x".encode() in done.body
+            assert (await other.end()).answer["result"]["content"][0]["text"] == "y"
+        gone = await Visit(app, "DELETE", [*mirrored(None).items(), *sessions[0].items()], [b""], "/mcp", None).end()
+        assert gone.status == 204
+        assert (await post(app, tool("y"), {"mcp-session-id": sessions[0]["mcp-session-id"]})).status == 200
+
+
+@bounded()
+async def test_a_server_of_the_old_era_gives_nothing_that_looks_new() -> None:
+    async with serving(Then()) as app:
+        done = await post(app, lone(1, "server/discover"))
+        assert done.status == 400
+        assert done.code not in (MISMATCH, LACKING, UNSUPPORTED)
+
+
+# --- in other applications ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mount", "path", "fine"),
+    [
+        ("/mcp", "/mcp/", True),
+        ("/mcp", "/mcp/mcp", True),
+        ("/api", "/api/mcp", True),
+        ("/api", "/api/", True),
+        ("/api", "/api/other", False),
+        ("/api", "/mcp", False),
+    ],
+)
+@bounded()
+async def test_mounted_in_another_application(mount: str, path: str, fine: bool) -> None:
+    events: list[str] = []
+
+    class Lives(Now):
+        @asynccontextmanager
+        async def lifespan(self) -> AsyncGenerator[None]:
+            events.append("up")
+            yield
+            events.append("down")
+
+    app = HttpApp(Then(), Lives())
+    outer = Starlette(
+        routes=[Mount(mount, app), Route("/hello", lambda request: PlainTextResponse("hello"))], lifespan=app.lifespan
+    )
+    async with living(outer):
+        assert events == ["up"]
+        done = await post(outer, tool("plain"), path=path)
+        assert (done.status == 200) is fine
+        assert (await Visit(outer, "GET", [], [b""], "/hello", None).end()).body == b"hello"
+    assert events == ["up", "down"]
+
+
+@asynccontextmanager
+async def living(app: Any) -> AsyncGenerator[list[Any]]:
+    """An application whose lifespan is played by hand; gives what it says."""
+    said: list[Any] = []
+    stop, heard = asyncio.Event(), asyncio.Event()
+    asked = iter(["lifespan.startup", "lifespan.shutdown"])
+
+    async def receive() -> dict[str, Any]:
+        kind = next(asked)
+        if kind == "lifespan.shutdown":
+            await stop.wait()
+        return {"type": kind}
+
+    async def send(message: Any) -> None:
+        said.append(message)
+        heard.set()
+
+    task = asyncio.create_task(app({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send))
+    await heard.wait()
+    try:
+        yield said
+    finally:
+        stop.set()
+        await task
+
+
+@pytest.mark.parametrize("when", ["startup", "shutdown"])
+@bounded()
+async def test_servers_that_fail_to_start_or_stop(when: str) -> None:
+    class Fails(Now):
+        @asynccontextmanager
+        async def lifespan(self) -> AsyncGenerator[None]:
+            if when == "startup":
+                raise LookupError("no database")
+            yield
+            raise LookupError("no database")
+
+    async with living(HttpApp(Fails())) as said:
+        pass
+    assert said[-1] == {"type": f"lifespan.{when}.failed", "message": "no database"}
+    assert [message["type"] for message in said[:-1]] == ["lifespan.startup.complete"] * (when == "shutdown")
+
+
+@bounded()
+async def test_web_sockets_are_closed() -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "websocket.connect"}
+
+    await HttpApp(Now())({"type": "websocket", "path": "/mcp", "headers": []}, receive, send)
+    assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+# --- many -----------------------------------------------------------------------------------------------------
+
+
+@bounded(40)
+async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
+    dice = random.Random(4)
+    async with serving() as app:
+
+        async def one(number: int) -> None:
+            name = dice.choice(["talk", "plain", f"tool {number}", "break", "nothing"])
+            visit = begin(app, tool(name, number, meta={"progressToken": number}, times=dice.randrange(5)))
+            if dice.random() < 0.2:
+                await asyncio.sleep(dice.random() / 100)
+                visit.hang_up()
+            await visit.end()
+            if visit.over:
+                assert visit.answer["id"] == number
+                for told in visit.messages[:-1]:
+                    assert told["params"]["progressToken"] == number
+                assert ("error" in visit.answer) is (name == "break")
+
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(500):
+                tasks.create_task(one(number))
+        assert len(asyncio.all_tasks()) == 1
+
+
+@bounded(60)
+async def test_memory_does_not_grow() -> None:
+    server = Now()
+
+    async def some(app: HttpApp, count: int) -> None:
+        for number in range(count):
+            await _quick(app, tool("plain", number))
+            if number % 10 == 0:
+                await _quick(app, tool("talk", number, meta=TALKS))
+                await _quick(app, lone(number, f"no/such{number}"))
+                await _quick(app, tool(f"unknown {number}", number))
+                await _quick(app, request(number, "tools/list", {"_meta": stating(revision=f"v{number}")}))
+
+    async with serving(Then(), server) as app:
+        await some(app, 500)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            before, _ = tracemalloc.get_traced_memory()
+            await some(app, 1500)
+            gc.collect()
+            after, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert after - before < 200_000
+
+
+async def _quick(app: HttpApp, message: Any) -> None:
+    """POSTs a message and forgets the answer."""
+    headers = [(name.encode(), value.encode()) for name, value in mirrored(message).items()]
+    body = iter([{"type": "http.request", "body": _data(message)}])
+    never = asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        found = next(body, None)
+        if found is None:
+            await never.wait()
+        return found or {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        pass
+
+    await app({"type": "http", "method": "POST", "path": "/mcp", "root_path": "", "headers": headers}, receive, send)

@@ -1,0 +1,428 @@
+"""Event stores: one suite for all of them, a model that they are compared with, and what outlives a process."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime.http.server.event_store.base import (
+    PAGE,
+    Event,
+    EventStore,
+    Kept,
+    Limits,
+    MemoryEventStore,
+    Unfinished,
+)
+from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
+from tests.support.commands import execute
+
+Make = Callable[[Limits], EventStore]
+AMPLE = Limits()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    """Makes empty stores."""
+    made: list[SqliteEventStore] = []
+
+    def store(limits: Limits) -> EventStore:
+        if request.param == "memory":
+            return MemoryEventStore(limits)
+        made.append(SqliteEventStore(tmp_path / f"{len(made)}.db", limits))
+        return made[-1]
+
+    yield store
+    for one in made:
+        one.close()
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, 20))
+
+
+def events(*numbers: int, size: int = 3) -> list[Event]:
+    return [Event(number, b"%d" % number * size) for number in numbers]
+
+
+async def numbers(store: EventStore, session: str, stream: str, after: int = 0) -> list[int]:
+    """What a reader is given that reads on until there is nothing more."""
+    found: list[int] = []
+    while page := await store.read(session, stream, after):
+        found += [event.number for event in page]
+        after = found[-1]
+    return found
+
+
+# --- one suite ------------------------------------------------------------------------------------------------
+
+
+def test_events_come_back_in_order(make: Make) -> None:
+    async def body() -> None:
+        store = make(AMPLE)
+        await store.save("s", b"")
+        await store.write("s", "a", events(1, 2), b"[1]")
+        await store.write("s", "b", events(1), b"[2]")
+        await store.write("s", "a", events(3), None)
+        assert await store.read("s", "a", 0) == events(1, 2, 3)
+        assert await store.read("s", "a", 2) == events(3)
+        assert await store.read("s", "a", 3) == await store.read("s", "b", 1) == await store.read("s", "c", 0) == []
+        assert await store.span("s", "a") == (1, 3)
+        assert await store.span("s", "b") == (1, 1)
+        assert await store.span("s", "c") is await store.span("t", "a") is None
+
+    run(body())
+
+
+def test_streams_may_be_empty(make: Make) -> None:
+    async def body() -> None:
+        store = make(AMPLE)
+        await store.save("s", b"")
+        await store.write("s", "a", [], b"[1]")
+        assert await store.span("s", "a") == (1, 0)
+        await store.write("s", "a", [], None)
+        assert await store.span("s", "a") is None
+
+    run(body())
+
+
+def test_long_streams_come_in_pages(make: Make) -> None:
+    async def body() -> None:
+        store = make(AMPLE)
+        await store.save("s", b"")
+        large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 7)]
+        await store.write("s", "a", [*large, Event(7, bytes(3 * PAGE)), Event(8, b"x")], b"")
+        pages: list[list[int]] = []
+        after = 0
+        while page := await store.read("s", "a", after):
+            pages.append([event.number for event in page])
+            after = page[-1].number
+        assert pages == [[1, 2], [3, 4], [5, 6], [7], [8]]
+
+    run(body())
+
+
+def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
+    async def body() -> None:
+        store = make(AMPLE)
+        assert await store.load("s") is None
+        await store.save("s", b"first")
+        await store.save("s", b"second")
+        await store.write("s", "0", events(1, 2), b"[]")
+        await store.write("s", "a", events(1), b"[1,2]")
+        await store.write("s", "b", events(1), b"[3]")
+        await store.write("s", "b", events(2), None)
+        await store.write("s", "c", [], b"[4]")
+        streams = {"0": Unfinished(2, b"[]"), "a": Unfinished(1, b"[1,2]"), "c": Unfinished(0, b"[4]")}
+        assert await store.load("s") == Kept(b"second", 1, streams)
+        assert await store.load("s") == Kept(b"second", 2, streams)
+
+    run(body())
+
+
+def test_what_is_forgotten_stays_forgotten(make: Make) -> None:
+    async def body() -> None:
+        store = make(AMPLE)
+        for session in ("s", "t"):
+            await store.save(session, b"")
+            await store.write(session, "a", events(1), b"")
+        await store.forget("s")
+        await store.forget("s")
+        await store.write("s", "a", events(2), b"")
+        assert await store.load("s") is None
+        assert await store.span("s", "a") is None
+        assert await numbers(store, "s", "a") == []
+        assert await numbers(store, "t", "a") == [1]
+        await store.save("s", b"")
+        assert await store.span("s", "a") is None
+
+    run(body())
+
+
+def test_idle_sessions_are_swept(make: Make) -> None:
+    async def body() -> None:
+        store = make(AMPLE)
+        for session in ("used", "written", "idle"):
+            await store.save(session, b"")
+        await store.sweep([], 60)
+        await asyncio.sleep(0.3)
+        await store.write("written", "a", events(1), b"")
+        await store.sweep(["used", "unknown"], 0.2)
+        assert [await store.load(session) is not None for session in ("used", "written", "idle")] == [True, True, False]
+
+    run(body())
+
+
+def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
+    async def body() -> None:
+        store = make(Limits(events=4, size=100))
+        for session in ("s", "t"):
+            await store.save(session, b"")
+            await store.write(session, "a", events(1, 2), None)
+            await store.write(session, "b", events(1, 2), b"")
+        await store.write("s", "b", events(3), b"")
+        assert await store.span("s", "a") == (2, 2)
+        await store.write("s", "b", events(4), b"")
+        assert await store.span("s", "a") is None
+        await store.write("s", "b", [Event(5, bytes(95))], b"")
+        assert await store.span("s", "b") == (4, 5)
+        await store.write("s", "b", [Event(6, bytes(200))], b"")
+        assert await store.span("s", "b") == (6, 6)
+        assert await numbers(store, "s", "b") == [6]
+        assert await numbers(store, "t", "a") == await numbers(store, "t", "b") == [1, 2]
+
+    run(body())
+
+
+def test_the_oldest_events_of_all_go_first(make: Make) -> None:
+    async def body() -> None:
+        store = make(Limits(all_events=5, all_size=1000))
+        for session in ("s", "t"):
+            await store.save(session, b"")
+            await store.write(session, "a", events(1, 2), b"")
+        await store.write("t", "a", events(3, 4), b"")
+        assert await store.span("s", "a") == (2, 2)
+        await store.write("t", "a", events(5), b"")
+        assert await store.span("s", "a") == (3, 2)
+        await store.write("s", "a", [Event(3, bytes(995))], b"")
+        assert await store.span("t", "a") == (5, 5)
+        await store.forget("s")
+        await store.write("t", "a", events(6, 7, 8, 9), b"")
+        assert await numbers(store, "t", "a") == [5, 6, 7, 8, 9]
+
+    run(body())
+
+
+def test_many_write_at_once(make: Make) -> None:
+    async def body() -> None:
+        store = make(AMPLE)
+        await store.save("s", b"")
+
+        async def one(name: str) -> None:
+            for number in range(1, 21):
+                await store.write("s", name, events(number), b"")
+
+        await asyncio.gather(*(one(str(name)) for name in range(20)))
+        for name in range(20):
+            assert await numbers(store, "s", str(name)) == list(range(1, 21))
+
+    run(body())
+
+
+# --- a model --------------------------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("write"), st.sampled_from("st"), st.sampled_from("ab"), st.lists(st.integers(0, 9), max_size=4)
+        ),
+        st.tuples(st.just("over"), st.sampled_from("st"), st.sampled_from("ab")),
+        st.tuples(st.just("forget"), st.sampled_from("st")),
+        st.tuples(st.just("save"), st.sampled_from("st")),
+    ),
+    max_size=25,
+)
+
+
+class Model:
+    """What a store should hold, found in the plainest way."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.sessions: set[str] = set()
+        self.held: list[tuple[str, str, Event]] = []
+        self.last: dict[tuple[str, str], int] = {}
+        self.ended: set[tuple[str, str]] = set()
+
+    def write(self, session: str, stream: str, added: list[Event], owed: bytes | None) -> None:
+        if session not in self.sessions:
+            return
+        place = session, stream
+        self.last[place] = added[-1].number if added else self.last.get(place, 0)
+        (self.ended.discard if owed is not None else self.ended.add)(place)
+        self.held += [(session, stream, event) for event in added]
+        self._shrink([item for item in self.held if item[0] == session], self.limits.events, self.limits.size)
+        self._shrink(list(self.held), self.limits.all_events, self.limits.all_size)
+        for gone in [p for p in self.last if p in self.ended and not self.events(*p)]:
+            del self.last[gone]
+            self.ended.discard(gone)
+
+    def _shrink(self, items: list[tuple[str, str, Event]], most: int, size: int) -> None:
+        while len(items) > 1 and (len(items) > most or sum(len(item[2].data) for item in items) > size):
+            self.held.remove(items.pop(0))
+
+    def forget(self, session: str) -> None:
+        self.sessions.discard(session)
+        self.held = [item for item in self.held if item[0] != session]
+        self.last = {place: last for place, last in self.last.items() if place[0] != session}
+
+    def events(self, session: str, stream: str) -> list[Event]:
+        return [event for s, n, event in self.held if (s, n) == (session, stream)]
+
+    def span(self, session: str, stream: str) -> tuple[int, int] | None:
+        last = self.last.get((session, stream))
+        return None if last is None else (last + 1 - len(self.events(session, stream)), last)
+
+
+@given(STEPS, st.builds(Limits, st.integers(1, 6), st.integers(1, 30), st.integers(1, 9), st.integers(1, 40)))
+@settings(max_examples=100, deadline=None)
+def test_stores_hold_what_the_model_holds(steps: list[Any], limits: Limits) -> None:
+    async def body() -> None:
+        model = Model(limits)
+        sqlite = SqliteEventStore(Path(folder) / "events.db", limits)
+        stores: list[EventStore] = [MemoryEventStore(limits), sqlite]
+        try:
+            for step in [("save", "s"), *steps]:
+                match step:
+                    case "save", session:
+                        model.sessions.add(session)
+                        for store in stores:
+                            await store.save(session, b"")
+                    case "forget", session:
+                        model.forget(session)
+                        for store in stores:
+                            await store.forget(session)
+                    case verb, session, stream, *more:
+                        first = model.last.get((session, stream), 0) + 1
+                        added = [Event(first + i, bytes(size)) for i, size in enumerate(more[0] if more else [])]
+                        owed = b"" if verb == "write" else None
+                        model.write(session, stream, added, owed)
+                        for store in stores:
+                            await store.write(session, stream, added, owed)
+                for session in "st":
+                    for stream in "ab":
+                        for store in stores:
+                            assert await store.span(session, stream) == model.span(session, stream)
+                            assert await store.read(session, stream, 0) == model.events(session, stream)
+        finally:
+            sqlite.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        run(body())
+
+
+# --- the file -------------------------------------------------------------------------------------------------
+
+
+def test_a_file_outlives_its_store(tmp_path: Path) -> None:
+    async def write(store: SqliteEventStore) -> None:
+        await store.save("s", b"record")
+        await store.write("s", "a", events(1, 2), b"[1]")
+
+    async def read(store: SqliteEventStore) -> None:
+        assert await store.load("s") == Kept(b"record", 1, {"a": Unfinished(2, b"[1]")})
+        assert await numbers(store, "s", "a") == [1, 2]
+        await store.write("s", "a", events(3, 4), b"[1]")
+        assert await numbers(store, "s", "a") == [2, 3, 4]
+
+    for part in (write, read):
+        store = SqliteEventStore(tmp_path / "events.db", Limits(all_events=3))
+        run(part(store))
+        store.close()
+        store.close()
+        with pytest.raises(ValueError, match="closed"):
+            run(part(store))
+    assert stat.S_IMODE((tmp_path / "events.db").stat().st_mode) == 0o600
+
+
+def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
+    code = """
+import asyncio, os, signal, sys
+from mcp_bindgen.runtime.http.server.event_store.base import Event
+from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
+async def main():
+    store = SqliteEventStore(sys.argv[1])
+    await store.save("s", b"")
+    for number in range(1, 100_000):
+        await store.write("s", "a", [Event(number, b"%d" % number)], b"")
+        print(number, flush=True)
+asyncio.run(main())
+"""
+    path = tmp_path / "events.db"
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if int(line) == 50:
+                process.kill()
+        said = 50 + len(process.stdout.read().split())
+    store = SqliteEventStore(path)
+
+    async def body() -> None:
+        found = await numbers(store, "s", "a")
+        assert found == list(range(1, len(found) + 1))
+        assert len(found) >= said
+
+    run(body())
+    store.close()
+
+
+def test_what_fails_fails_alone(tmp_path: Path) -> None:
+    store = SqliteEventStore(tmp_path / "events.db")
+
+    async def body() -> None:
+        await store.save("s", b"")
+        await store.write("s", "a", events(1), b"")
+        writes = [store.write("s", "a", events(number), b"") for number in (2, 1, 3)]
+        done = await asyncio.gather(*writes, return_exceptions=True)
+        assert [type(result) for result in done] == [type(None), sqlite3.IntegrityError, type(None)]
+        assert await numbers(store, "s", "a") == [1, 2, 3]
+
+    run(body())
+    store.close()
+
+
+def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
+    store = SqliteEventStore(tmp_path / "events.db")
+
+    async def body() -> None:
+        await store.save("s", b"")
+        release = threading.Event()
+        blocked = asyncio.ensure_future(store._do(lambda db: release.wait(10)))
+        await asyncio.sleep(0.05)
+        waiting = [asyncio.ensure_future(store.write("s", "a", events(number), b"")) for number in (1, 2, 3)]
+        await asyncio.sleep(0)
+        waiting[1].cancel()
+        blocked.cancel()
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(waiting[0], waiting[2])
+        assert await numbers(store, "s", "a") == [1, 3]
+
+    run(body())
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"x" * 5000, "create table t (x)", "pragma user_version = 99"])
+def test_other_files_are_refused(tmp_path: Path, content: bytes | str) -> None:
+    path = tmp_path / "other.db"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        other = sqlite3.connect(path)
+        other.execute(content)
+        other.close()
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="not an event store"):
+        SqliteEventStore(path)
+    assert path.read_bytes() == before
+    with pytest.raises(OSError, match="missing"):
+        SqliteEventStore(tmp_path / "missing" / "events.db")
+
+
+def test_a_store_that_nobody_closes_keeps_no_process_alive(tmp_path: Path) -> None:
+    store = "mcp_bindgen.runtime.http.server.event_store.sqlite"
+    code = f"import sys; from {store} import SqliteEventStore; s = SqliteEventStore(sys.argv[1])"
+    done = execute(sys.executable, "-c", code, tmp_path / "events.db")
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,257 @@
+"""Several processes behind a real nginx, with no affinity; and the ASGI servers that run the application (15 s)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from mcp_bindgen.runtime import ProtocolError, connect
+from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.checked_connections import STATELESS, bounded, lone
+from tests.support.commands import ROOT
+from tests.support.processes import PATIENCE, New, Old, free_port, granian, process, text, uvicorn
+
+NGINX_CONF = ROOT / "examples" / "nginx.conf"
+
+
+# --- nginx ----------------------------------------------------------------------------------------------------
+
+
+class Cluster:
+    """Two workers behind nginx.
+
+    Attributes:
+        url: Where nginx serves.
+        workers: The processes.
+        news: The file that the workers watch.
+    """
+
+    def __init__(self, folder: Path, url: str, workers: list[subprocess.Popen[bytes]]) -> None:
+        self.url = url
+        self.workers = workers
+        self.news = folder / "news"
+
+
+@contextmanager
+def cluster(folder: Path, keys: Sequence[str] = ("the same", "the same")) -> Iterator[Cluster]:
+    """Two workers behind nginx, configured as the example says; each with its key."""
+    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    if nginx is None:
+        missing = "there is no nginx"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    ports = {example: free_port() for example in (8000, 8001, 8002)}
+    conf = NGINX_CONF.read_text("utf-8")
+    for example, port in ports.items():
+        assert f"127.0.0.1:{example};" in conf
+        conf = conf.replace(f"127.0.0.1:{example};", f"127.0.0.1:{port};")
+    (folder / "nginx.conf").write_text(conf, "utf-8")
+    front, *backs = ports.values()
+    with ExitStack() as stack:
+        workers = [
+            stack.enter_context(
+                process(uvicorn(port), port, folder / f"{port}.log", WORKER_KEY=key, WORKER_NEWS=str(folder / "news"))
+            )
+            for port, key in zip(backs, keys, strict=True)
+        ]
+        command = [nginx, "-p", folder, "-c", folder / "nginx.conf", "-e", "stderr"]
+        stack.enter_context(process(command, front, folder / "nginx.log"))
+        yield Cluster(folder, f"http://127.0.0.1:{front}/mcp", workers)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+# --- many workers ---------------------------------------------------------------------------------------------
+
+
+class Raw:
+    """Posts messages by hand, and sees which worker answers."""
+
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+        self._http = http
+        self._url = url
+
+    async def call(self, name: str, **params: Any) -> tuple[str, Any]:
+        """Calls a tool; gives the worker and the answer."""
+        message = lone(1, "tools/call", {"elicitation": {"form": {}}}, name=name, **params)
+        headers = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": name}
+        accept = "application/json, text/event-stream"
+        response = await self._http.post(self._url, json=message, headers={"accept": accept, **headers})
+        return response.headers["x-worker"], response.json()
+
+    async def rounds(self) -> tuple[list[str], Any]:
+        """Answers what a tool asks until it is content; gives who answered each time, and the last answer."""
+        who, answer = await self.call("ask")
+        workers = [who]
+        while answer.get("result", {}).get("resultType") == "input_required":
+            asked = answer["result"]["inputRequests"]
+            given = {key: {"action": "accept", "content": {key: f"my {key}"}} for key in asked}
+            more = {"inputResponses": given, "requestState": answer["result"].get("requestState")}
+            who, answer = await self.call("ask", **{key: value for key, value in more.items() if value is not None})
+            workers.append(who)
+        return workers, answer
+
+
+@bounded(60)
+async def a_thousand_calls(url: str) -> None:
+    async with connect(url, New) as client:
+
+        async def several(number: int) -> None:
+            for turn in range(50):
+                said = f"{number} {turn}"
+                assert await text(client, "echo", text=said) == said
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(several, number)
+
+
+@pytest.mark.full
+def test_a_thousand_calls(two: Cluster) -> None:
+    a_thousand_calls(two.url)
+
+
+@bounded(60)
+async def test_requests_go_round(two: Cluster) -> None:
+    async with httpx2.AsyncClient() as http:
+        raw = Raw(http, two.url)
+        seen = Counter([(await raw.call("echo", arguments={"text": "x"}))[0] for _ in range(40)])
+    assert sorted(seen.values()) == [20, 20]
+
+
+@bounded(60)
+async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
+    async with httpx2.AsyncClient() as http:
+        workers, answer = await Raw(http, two.url).rounds()
+        assert answer["result"]["content"][0]["text"] == "my name my colour"
+        assert len(workers) == 3
+        assert workers[0] != workers[1] != workers[2]
+
+
+@pytest.mark.full
+def test_rounds_need_the_same_key(tmp_path: Path) -> None:
+    @bounded(60)
+    async def body() -> None:
+        async with httpx2.AsyncClient() as http:
+            workers, answer = await Raw(http, apart.url).rounds()
+            assert answer["error"]["code"] == -32602
+            assert "requestState" in answer["error"]["message"]
+            assert len(workers) == 3
+
+    with cluster(tmp_path, ("one key", "another")) as apart:
+        body()
+
+
+@bounded(60)
+async def test_our_client_answers_in_rounds(two: Cluster) -> None:
+    async with connect(two.url, New) as client:
+
+        async def one() -> None:
+            assert await text(client, "ask") == "my name my colour"
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(50):
+                tasks.start_soon(one)
+
+
+@bounded(60)
+async def test_who_listens_hears_of_changes_at_any_worker(two: Cluster) -> None:
+    wanted = mcp.SubscriptionFilter(tools_list_changed=True)
+    clients = [New() for _ in range(10)]
+    async with AsyncExitStack() as stack:
+        for client in clients:
+            await stack.enter_async_context(client.connected(two.url))
+            agreed = await stack.enter_async_context(client.subscribed(wanted))
+            assert agreed.tools_list_changed
+        for turn in (1, 2, 3):
+            two.news.touch() if turn % 2 else two.news.unlink()
+            while any(client.news < turn for client in clients):
+                await anyio.sleep(0.01)
+        await anyio.sleep(0.1)
+        assert [client.news for client in clients] == [3] * 10
+        async with connect(two.url, New) as another:
+            assert await text(another, "echo", text="x") == "x"
+
+
+@bounded(60)
+async def test_progress_passes_through(two: Cluster) -> None:
+    seen: list[tuple[float, float]] = []
+    begin = time.monotonic()
+    async with connect(two.url, New) as client:
+        patient = client.with_options(on_progress=lambda one: seen.append((one.progress, time.monotonic() - begin)))
+        assert await text(patient, "count", to=30) == "done"
+    assert [progress for progress, _ in seen] == list(range(30))
+    assert seen[-1][1] - seen[0][1] > 0.2  # as they come, not all at the end
+
+
+@pytest.mark.full
+def test_a_worker_that_dies(tmp_path: Path) -> None:
+    with cluster(tmp_path) as three:
+        a_thousand_calls(three.url)
+        three.workers[0].kill()
+        three.workers[0].wait()
+        a_thousand_calls(three.url)
+
+
+# --- servers of ASGI ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [uvicorn, granian])
+def test_asgi_servers(command: Any, tmp_path: Path) -> None:
+    """The same conversation in both eras; then the process ends though somebody still listens."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    log = tmp_path / "log"
+
+    async def converse(kind: type[Any]) -> None:
+        seen: list[float] = []
+        async with connect(url, kind) as client:
+            assert client.revision == kind.revision
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["echo", "count", "ask", "vitals"]
+            assert await text(client, "echo", text="é" * 100_000) == "é" * 100_000
+            patient = client.with_options(on_progress=lambda one: seen.append(one.progress))
+            assert await text(patient, "count", to=5) == "done"
+            assert seen == [0, 1, 2, 3, 4]
+            assert await text(client, "ask") == "my name my colour"
+            with anyio.move_on_after(0.1):
+                await client.call_tool("count", {"to": 100_000})
+            with pytest.raises(ProtocolError):
+                await client.call_tool("unknown")
+
+    @bounded(60)
+    async def body(server: subprocess.Popen[bytes], news: Path) -> None:
+        await converse(New)
+        await converse(Old)
+        client = New()
+        wanted = mcp.SubscriptionFilter(tools_list_changed=True)
+        async with client.connected(url), client.subscribed(wanted), connect(url, Old):
+            news.touch()
+            while not client.news:
+                await anyio.sleep(0.01)
+            server.send_signal(signal.SIGTERM)
+            with anyio.fail_after(PATIENCE):
+                while server.poll() is None:
+                    await anyio.sleep(0.02)
+
+    news = tmp_path / "news"
+    with process(command(port), port, log, WORKER_NEWS=str(news)) as server:
+        body(server, news)
+        assert server.returncode in (0, -signal.SIGTERM)
+    said = log.read_text()
+    assert "Task was destroyed" not in said
+    assert said.count("failed") == said.count("the handler of tools/call failed") == 2, said  # there is no such tool

@@ -1,0 +1,542 @@
+"""What goes wrong between our clients and our server over HTTP: kills, cut connections, guesses, and time (50 s)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import socket
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
+from mcp_bindgen.runtime.core.transport import Outgoing
+from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request
+from tests.support.effort import cases
+from tests.support.processes import PARSERS, PATIENCE, New, Old, free_port, process, text, uvicorn
+from tests.support.scripted_http_server import Cut, Heard, talking
+
+BOTH = "application/json, text/event-stream"
+NEWEST = "2025-11-25"
+PARAMS = -32602
+
+Clients = type[New] | type[Old]
+
+
+@contextmanager
+def worker(folder: Path, port: int, parser: str = "auto", **variables: str) -> Any:
+    """A process that serves both eras."""
+    with process(uvicorn(port, parser), port, folder / "log", **variables) as running:
+        yield running
+
+
+async def settled(client: Any) -> dict[str, int]:
+    """How the process is once everything is over: nothing has changed for a second."""
+    before: dict[str, int] = {}
+    since = time.monotonic()
+    with anyio.fail_after(PATIENCE):
+        while True:
+            vitals: dict[str, int] = json.loads(await text(client, "vitals"))
+            if {**vitals, "memory": 0} != {**before, "memory": 0} or vitals["requests"] > 1:
+                before, since = vitals, time.monotonic()
+            if time.monotonic() > since + 1.2:
+                return vitals
+            await anyio.sleep(0.1)
+
+
+# --- a server that is killed ----------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def client_of(way: str, kind: Clients, url: str) -> AsyncGenerator[Any]:
+    """A client that found its way, or one that was given a transport."""
+    if way == "connect":
+        async with connect(url, kind) as client:
+            yield client
+    else:
+        async with http(url) as transport, kind.connect(transport) as client:
+            yield client
+
+
+@pytest.mark.parametrize("heard", cases([0, 1, 25, 200], quick=[25]))
+@pytest.mark.parametrize("way", ["connect", "http"])
+def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: str) -> None:
+    """What the server said before the kill is heard once and in order, then one clear error; the session goes on."""
+    port = free_port()
+    kept = {"WORKER_STORE": str(tmp_path / "events.db"), "WORKER_JOURNAL": str(tmp_path / "journal")}
+    said: list[float] = []
+
+    async def call(client: Any, failed: anyio.Event) -> None:
+        patient = client.with_options(on_progress=lambda one: said.append(one.progress))
+        with pytest.raises(ProtocolError, match="the server was restarted") as caught:
+            await patient.call_tool("count", {"to": 100_000, "pause": 0.002})
+        assert caught.value.code == -32603
+        failed.set()
+
+    @bounded(60)
+    async def body() -> None:
+        failed = anyio.Event()
+        with ExitStack() as stack:
+            first = stack.enter_context(worker(tmp_path, port, **kept))
+            async with (
+                client_of(way, Old, f"http://127.0.0.1:{port}/mcp") as client,
+                anyio.create_task_group() as tasks,
+            ):
+                assert await text(client, "echo", text="x") == "x"
+                tasks.start_soon(call, client, failed)
+                while len(said) <= heard:
+                    await anyio.sleep(0.001)
+                first.kill()
+                first.wait()
+                spoken = (tmp_path / "journal").stat().st_size
+                stack.enter_context(worker(tmp_path, port, **kept))
+                await failed.wait()
+                assert said == list(range(len(said)))
+                assert len(said) >= spoken
+                assert await text(client, "echo", text="again") == "again"
+                assert json.loads(await text(client, "vitals"))["sessions"] == 1
+
+    body()
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str) -> None:
+    """A call ends with an error at once; later ones work, and who listens listens again."""
+    port = free_port()
+    news = tmp_path / "news"
+
+    @bounded(60)
+    async def body() -> None:
+        client = New()
+        wanted = mcp.SubscriptionFilter(tools_list_changed=True)
+        with ExitStack() as stack:
+            first = stack.enter_context(worker(tmp_path, port, parser, WORKER_NEWS=str(news)))
+            async with client.connected(f"http://127.0.0.1:{port}/mcp"), client.subscribed(wanted):
+                with anyio.fail_after(5):
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(expect_closed, client)
+                        await anyio.sleep(0.2)
+                        first.kill()
+                first.wait()
+                await expect_closed(client)
+                stack.enter_context(worker(tmp_path, port, parser, WORKER_NEWS=str(news)))
+                assert await text(client, "echo", text="again") == "again"
+                while not json.loads(await text(client, "vitals"))["listeners"]:
+                    await anyio.sleep(0.05)
+                news.touch()
+                while not client.news:
+                    await anyio.sleep(0.01)
+
+    async def expect_closed(client: Any) -> None:
+        with pytest.raises(ConnectionClosed) as caught:
+            await client.call_tool("count", {"to": 100_000})
+        assert "\n" not in str(caught.value)
+
+    body()
+
+
+# --- connections that are cut ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cuts", [0, 1, 3, 4])
+@bounded(20)
+async def test_what_nobody_answers_is_said_again(cuts: int) -> None:
+    """Somebody may wait for it: an answer that got lost would keep a handler of the server waiting for ever."""
+
+    async def play(heard: Heard) -> None:
+        if len(script.heard) <= cuts:
+            await heard.begin(202, content_length="5")
+            raise Cut
+        await heard.end()
+
+    async with talking(play) as (transport, script):
+        await transport.send([Outgoing(b'{"jsonrpc":"2.0","id":7,"result":{}}')])
+        assert len(script.called("answer")) == min(cuts + 1, 4)
+
+
+class Cutter:
+    """A TCP proxy that cuts connections at random, some in good order and some not.
+
+    Args:
+        to: The port behind it.
+        share: The probability that a connection is cut.
+        dice: Chance.
+
+    Attributes:
+        port: Where it listens.
+        opened: How many connections there were.
+        cut: How many of them were cut.
+    """
+
+    port = opened = cut = 0
+
+    def __init__(self, to: int, share: float, dice: random.Random) -> None:
+        self._to = to
+        self._share = share
+        self._dice = dice
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        async with await asyncio.start_server(self._pass, "127.0.0.1", backlog=1000) as server:
+            self.port = server.sockets[0].getsockname()[1]
+            yield
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.opened += 1
+        try:
+            behind, beyond = await asyncio.open_connection("127.0.0.1", self._to)
+        except OSError:
+            writer.transport.abort()
+            return
+        ways = [asyncio.create_task(self._copy(*ends)) for ends in ((reader, beyond), (behind, writer))]
+        life = None
+        if self._dice.random() < self._share:
+            life = self._dice.expovariate(2)
+        done, _ = await asyncio.wait(ways, timeout=life, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        if not done:
+            self.cut += 1
+            if self._dice.random() < 0.5:
+                linger = struct.pack("ii", 1, 0)  # a reset instead of an end
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        for end in (writer, beyond):
+            end.transport.abort()
+
+    async def _copy(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await source.read(1 << 16):
+                sink.write(data)
+                await sink.drain()
+
+
+class Tally:
+    """How calls ended."""
+
+    def __init__(self) -> None:
+        self.results = 0
+        self.errors: Counter[str] = Counter()
+
+    async def call(self, client: Any, work: Callable[[Any], Awaitable[None]]) -> None:
+        """Makes a call, which must end in time, well or with one clear error."""
+        try:
+            with anyio.fail_after(PATIENCE):
+                await work(client)
+        except (ConnectionClosed, ProtocolError) as error:
+            self.errors[str(error)] += 1
+        else:
+            self.results += 1
+
+
+async def _echo(client: Any) -> None:
+    said = str(random.randrange(1000))  # not more of them: pydantic keeps 16,384 short strings
+    assert (await client.call_tool("echo", {"text": said})).content[0].text == said
+
+
+async def _count(client: Any) -> None:
+    seen: list[float] = []
+    try:
+        await client.with_options(on_progress=lambda one: seen.append(one.progress)).call_tool("count", {"to": 20})
+    finally:
+        assert seen == list(range(len(seen)))
+    assert len(seen) == 20
+
+
+async def _ask(client: Any) -> None:
+    assert (await client.call_tool("ask")).content[0].text == "my name my colour"
+
+
+async def _list(client: Any) -> None:
+    assert len((await client.list_tools()).tools) == 4
+
+
+WORK = [_echo, _count, _ask, _list]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize(
+    ("clients", "seconds"), [(50, 5), pytest.param(200, 60, marks=pytest.mark.slow)], ids=["short", "long"]
+)
+def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float, parser: str) -> None:
+    """Every call ends in a result, which is the right one, or in one clear error; and nothing stays behind."""
+    port = free_port()
+    tally = Tally()
+    dice = random.Random(6)
+    cutter = Cutter(port, 0.05, dice)
+
+    async def one(kind: Clients, until: float) -> None:
+        now = asyncio.get_running_loop().time
+        while time.monotonic() < until or not tally.errors:
+            try:
+                async with asyncio.timeout(PATIENCE) as patience:
+                    async with connect(f"http://127.0.0.1:{cutter.port}/mcp", kind) as client:
+                        patience.reschedule(None)
+                        for _ in range(dice.randrange(1, 40)):
+                            await tally.call(client, dice.choice(WORK))
+                            if time.monotonic() > until:
+                                break
+                        patience.reschedule(now() + PATIENCE)
+            except (ConnectionClosed, ProtocolError) as error:
+                tally.errors[f"connecting: {type(error).__name__}"] += 1
+
+    @bounded(seconds + 3 * PATIENCE)
+    async def body() -> None:
+        async with cutter.running(), anyio.create_task_group() as tasks:
+            for number in range(clients):
+                tasks.start_soon(one, Old if number % 2 else New, time.monotonic() + seconds)
+        assert cutter.cut > cutter.opened * 0.01, (cutter.cut, cutter.opened)
+        print(f"{cutter.cut} of {cutter.opened} connections cut, {tally.results} results,", dict(tally.errors))
+        assert tally.results > 0.9 * (tally.results + tally.errors.total()), tally.errors
+        assert tally.errors
+        assert all(words and "\n" not in words for words in tally.errors)
+        async with connect(f"http://127.0.0.1:{port}/mcp", New) as client:
+            vitals = await settled(client)
+        assert vitals["sessions"] <= cutter.cut  # of clients that could not say goodbye
+        assert vitals["listeners"] == 2 * vitals["sessions"]  # each hears of both servers; nobody else is left
+
+    with worker(tmp_path, port, parser):
+        body()
+
+
+# --- guesses and forgeries ------------------------------------------------------------------------------------
+
+
+class Asks(v2026_07_28.Server):
+    """Asks in two rounds, with a clock that a test can turn."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.state_seal = StateSeal([b"k" * 16], lifetime=60.0, clock=lambda: self.now)
+
+    async def list_tools(self, params: Any, ctx: Any) -> mcp.ListToolsResult:
+        return mcp.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
+        said: list[Any] = []
+        for key in ("first", "second"):
+            schema = mcp.ElicitRequestFormParamsRequestedSchema.model_validate({"type": "object", "properties": {}})
+            answer = await ctx.ask(key, mcp.ElicitRequestFormParams(message=key, requested_schema=schema))
+            said.append((answer.content or {}).get("x"))
+        return mcp.CallToolResult(content=[mcp.TextContent(text=" ".join(map(str, said)))])
+
+
+@asynccontextmanager
+async def in_process(*servers: Any, **options: Any) -> AsyncGenerator[Callable[..., Awaitable[httpx2.Response]]]:
+    """Requests to an application in this process."""
+    app = HttpApp(*servers, **options)
+    transport = httpx2.ASGITransport(app)
+    async with app.lifespan(), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+        async def send(method: str = "POST", message: Any = None, **headers: str) -> httpx2.Response:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            accept = {"accept": BOTH, "content-type": "application/json"}
+            return await client.request(method, "/mcp", json=message, headers={**accept, **named})
+
+        yield send
+
+
+@bounded(60)
+async def test_states_that_are_forged_stolen_or_too_old() -> None:
+    server = Asks()
+    dice = random.Random(1)
+
+    async def call(name: str = "a", state: str | None = None, **more: Any) -> Any:
+        given = {"inputResponses": {"second": {"action": "accept", "content": {"x": "2"}}}} if state else {}
+        params = {"name": name, "requestState": state, **given, **more}
+        message = lone(1, "tools/call", {"elicitation": {"form": {}}}, **{k: v for k, v in params.items() if v})
+        response = await send("POST", message, mcp_protocol_version=STATELESS, mcp_method="tools/call", mcp_name=name)
+        return response.json()
+
+    def refused(answer: Any) -> bool:
+        return answer["error"]["code"] == PARAMS and "requestState" in answer["error"]["message"]
+
+    async with in_process(server) as send:
+        first = {"first": {"action": "accept", "content": {"x": "1"}}}
+        asked = (await call(inputResponses=first))["result"]
+        assert list(asked["inputRequests"]) == ["second"]
+        state: str = asked["requestState"]
+        for _ in range(300):
+            place = dice.randrange(len(state))
+            other = dice.choice([c for c in "Aab0_-.=~ é" if c != state[place]])
+            forged = dice.choice([state[:place] + other + state[place + 1 :], state[:place] or "x", state + other])
+            assert refused(await call(state=forged)), forged
+        foreign = StateSeal([b"x" * 16]).seal({"answers": {"first": first["first"]}, "own": None}, None)
+        for stolen in (
+            await call("b", state),
+            await call("a", state, arguments={"amount": 1}),
+            await call(state=foreign),
+        ):
+            assert refused(stolen)
+        for _ in range(2):  # nothing is kept that could be used up
+            assert (await call(state=state))["result"]["content"][0]["text"] == "1 2"
+        server.now += 61
+        assert refused(await call(state=state))
+
+
+@bounded(60)
+async def test_session_ids_cannot_be_guessed() -> None:
+    """No part or variation of an id finds its session, with and without a store that keeps them."""
+    dice = random.Random(2)
+    ids: set[str] = set()
+    async with in_process(Server25(), max_sessions=300) as send:
+        for _ in range(200):
+            begun = await send("POST", initialize(NEWEST))
+            ids.add(begun.headers["mcp-session-id"])
+        assert len(ids) == 200
+        assert all(len({id_[place] for id_ in ids}) > 20 for place in range(42))  # every character is random
+        real = min(ids)
+        assert (await send("POST", INITIALIZED, mcp_session_id=real)).status_code == 202
+        for _ in range(300):
+            place = dice.randrange(len(real))
+            other = dice.choice("Aab0_-%*")
+            guess = dice.choice(
+                [real[:place] + other + real[place + 1 :], real[:place], real + other, real.swapcase(), real[::-1]]
+            )
+            if guess not in ids:
+                status = await send(dice.choice(["GET", "POST", "DELETE"]), request(1, "ping"), mcp_session_id=guess)
+                assert status.status_code == 404, guess
+        assert (await send("POST", request(1, "ping"), mcp_session_id=real)).json()["result"] == {}
+
+
+class Server25(v2025_11_25.Server):
+    """Offers nothing."""
+
+
+SMUGGLED = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
+LINE = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 4\r\nContent-Length: 40\r\n",
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: identity\r\nContent-Length: 4\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+        b"Content-Length: +4\r\n",
+        b"Content-Length: -1\r\n",
+        b"Content-Length : 4\r\n",
+        b"X\x00: y\r\nContent-Length: 4\r\n",
+    ],
+)
+def test_requests_within_requests(smuggling: int, head: bytes) -> None:
+    """What is ambiguous in HTTP itself is refused, and the connection with it: nothing hides behind."""
+    with socket.create_connection(("127.0.0.1", smuggling)) as connection:
+        connection.settimeout(PATIENCE)
+        connection.sendall(LINE + head + b"\r\n" + b"null" + SMUGGLED)
+        heard = b""
+        with suppress(ConnectionResetError):
+            while part := connection.recv(1 << 16):
+                heard += part
+    assert heard.startswith(b"HTTP/1.1 400 ")
+    assert heard.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("absent", ["", "httptools,uvloop"], ids=PARSERS)
+@pytest.mark.parametrize("lines", [True, False], ids=["many", "one"])
+def test_headers_without_end(tmp_path: Path, lines: bool, absent: str) -> None:
+    """Who sends headers and never a request is cut off before that costs memory."""
+    port = free_port()
+    command = [sys.executable, "benchmarks/without.py", absent, "benchmarks/echo_server.py", "--http", port]
+    with process(command, port, tmp_path / "log"), socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.settimeout(PATIENCE)
+        connection.sendall(b"POST /mcp HTTP/1.1\r\nX: ")
+        sent = 0
+        with suppress(ConnectionError):
+            while sent < 100_000_000:
+                connection.sendall((b"\r\nX: " if lines else b"") + b"y" * 100_000)
+                sent += 100_000
+        assert sent < 20_000_000
+
+
+@pytest.fixture(scope="module", params=PARSERS)
+def smuggling(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The port of a server."""
+    port = free_port()
+    with worker(tmp_path_factory.mktemp("smuggling"), port, request.param):
+        yield port
+
+
+# --- time -----------------------------------------------------------------------------------------------------
+
+
+async def soak(url: str, seconds: float) -> None:
+    """Everything that clients do, in both eras, well and badly."""
+    dice = random.Random(3)
+
+    async def behave(kind: Any, until: float) -> None:
+        while time.monotonic() < until:
+            async with connect(url, kind) as client:
+                for _ in range(10):
+                    await dice.choice(WORK)(client)
+                with anyio.move_on_after(0.02):  # cancels
+                    await client.call_tool("count", {"to": 1000})
+                with suppress(ProtocolError):
+                    await client.call_tool("unknown")
+
+    async def listen(until: float) -> None:
+        while time.monotonic() < until:
+            wanted = mcp.SubscriptionFilter(tools_list_changed=True)
+            async with connect(url, New) as client, client.subscribed(wanted):
+                await anyio.sleep(0.05)
+
+    async def misbehave(until: float) -> None:
+        async with httpx2.AsyncClient() as client:
+            while time.monotonic() < until:
+                begun = await client.post(url, json=initialize(NEWEST), headers={"accept": BOTH})
+                session = {"accept": BOTH, "mcp-session-id": begun.headers["mcp-session-id"]}
+                await client.post(url, json=INITIALIZED, headers=session)
+                call = request(1, "tools/call", {"name": "count", "arguments": {"to": 20}})
+                async with client.stream("POST", url, json=call, headers=session):
+                    pass  # hangs up at once, and does not come back
+                await client.post(url, content=dice.randbytes(200), headers=session)
+                await client.delete(url, headers=session)
+
+    until = time.monotonic() + seconds
+    async with anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(behave, Old if number % 2 else New, until)
+        tasks.start_soon(listen, until)
+        tasks.start_soon(misbehave, until)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seconds", [10, pytest.param(600, marks=pytest.mark.slow)], ids=["short", "long"])
+def test_soak(tmp_path: Path, seconds: float) -> None:
+    """Neither memory nor tasks, sessions, streams and listeners grow with time."""
+    port = free_port()
+    rounds = 5
+
+    @bounded(seconds + 4 * PATIENCE)
+    async def body() -> None:
+        url = f"http://127.0.0.1:{port}/mcp"
+        async with connect(url, New) as client:
+            found: list[dict[str, int]] = []
+            for _ in range(rounds):
+                await soak(url, seconds / rounds)
+                found.append(await settled(client))
+                print(found[-1])
+        counts = [{**one, "memory": 0} for one in found]
+        assert counts == [counts[0]] * rounds
+        assert (counts[0]["sessions"], counts[0]["listeners"], counts[0]["streams"]) == (0, 0, 10_000)
+        memory = [one["memory"] for one in found[rounds // 4 :]]
+        assert max(memory) - memory[0] < 150_000, memory
+
+    with worker(tmp_path, port, WORKER_TRACE="yes"):
+        body()

@@ -1,0 +1,398 @@
+"""The generated package of a contract: what it says, that it is short and typed, and that a project keeps to it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.contract.document import contract_of
+from mcp_bindgen.protocol import Protocol, build, naming
+from mcp_bindgen.scaffold.check.contract_check import check_contract
+from mcp_bindgen.scaffold.generated.contract_package import contract_class, contract_files
+from mcp_bindgen.scaffold.generated.ownership import state
+from mcp_bindgen.scaffold.generated.regeneration import generate_contract
+from mcp_bindgen.spec import BadInput, Store
+from tests.support.commands import execute, save
+
+REVISIONS = list(Store().pins)
+NEWEST = "2025-11-25"
+
+FORECAST: dict[str, Any] = {
+    "name": "get-forecast",
+    "description": "The weather of the next days.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Where."},
+            "days": {"type": "integer", "minimum": 1, "default": 3},
+            "unit": {"enum": ["C", "F"]},
+        },
+        "required": ["city"],
+    },
+    "outputSchema": {
+        "type": "object",
+        "properties": {"days": {"type": "array", "items": {"type": "string"}}},
+        "required": ["days"],
+    },
+}
+WARN: dict[str, Any] = {
+    "name": "warn",
+    "description": 'Warns "everybody".',
+    "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+}
+PING: dict[str, Any] = {"name": "ping", "inputSchema": {"type": "object"}}
+TOOLS = {"serverInfo": {"name": "weather", "version": "1.0.0"}, "tools": [FORECAST, WARN, PING]}
+WHOLE: dict[str, Any] = {
+    **TOOLS,
+    "instructions": "Ask for one city at a time.",
+    "prompts": [
+        {"name": "hello", "description": "Says hello."},
+        {
+            "name": "report",
+            "arguments": [{"name": "city", "required": True}, {"name": "style", "enum": ["short", "long"]}],
+        },
+    ],
+    "resources": [{"uri": "file:///readme.md", "name": "readme", "mimeType": "text/markdown"}],
+    "resourceTemplates": [{"uriTemplate": "weather://{city}/{day}", "name": "day", "description": "One day."}],
+}
+
+SERVER = """
+from __future__ import annotations
+
+from .contract import Content, Context, Prompted, Read, WeatherContract, models
+
+
+class Weather(WeatherContract):
+    async def get_forecast(self, arguments: models.GetForecastInput, ctx: Context) -> models.GetForecastOutput:
+        return models.GetForecastOutput(days=[f"{arguments.city} {arguments.unit}"] * arguments.days)
+
+    async def warn(self, arguments: models.WarnInput, ctx: Context) -> Content:
+        return f"!! {arguments.text}"
+
+    async def ping(self, arguments: models.PingInput, ctx: Context) -> Content:
+        return ""
+
+    async def prompt_hello(self, ctx: Context) -> Prompted:
+        return "hello"
+
+    async def prompt_report(self, arguments: models.ReportArguments, ctx: Context) -> Prompted:
+        return f"{arguments.city} {arguments.style}"
+
+    async def read_readme(self, ctx: Context) -> Read:
+        return "# Weather"
+
+    async def read_day(self, arguments: models.DayVariables, ctx: Context) -> Read:
+        return f"{arguments.city} {arguments.day}"
+"""
+
+
+def protocols(*revisions: str) -> list[Protocol]:
+    return [build(Store().effective(revision)) for revision in revisions]
+
+
+def package(document: dict[str, Any], *revisions: str) -> dict[str, str]:
+    return contract_files(contract_of(document), protocols(*(revisions or [NEWEST])), "weather", "contract.json")
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8", newline="\n")
+
+
+def project(folder: Path, document: Any = WHOLE, server: str = SERVER, revisions: tuple[str, ...] = (NEWEST,)) -> Path:
+    """A project of ours with a contract; `server.py` is the user's."""
+    source = folder / "src" / "weather"
+    source.mkdir(parents=True)
+    save(folder / "contract.json", document)
+    named = ", ".join(f'"{revision}"' for revision in revisions)
+    (folder / "pyproject.toml").write_text(
+        '[project]\nname = "weather"\nversion = "1"\n\n[tool.mcp-bindgen]\nkind = "server"\npackage = "weather"\n'
+        f'revisions = [{named}]\ncontract = "contract.json"\n'
+    )
+    (source / "__init__.py").touch()
+    (source / "server.py").write_text(textwrap.dedent(server).lstrip(), "utf-8")
+    generate_contract(folder)
+    return folder
+
+
+def pyright(folder: Path) -> list[str]:
+    """What pyright's strict mode says of the Python in a folder."""
+    roots = [str(Path(__file__).parents[3] / name) for name in ("generator", "runtime", "generated")]
+    config = {"include": ["."], "typeCheckingMode": "strict", "extraPaths": [*roots, str(folder)]}
+    save(folder / "pyrightconfig.json", config)
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "--project", folder]
+    report = json.loads(execute(*command).stdout)
+    return [
+        f"{found['file']}:{found['range']['start']['line']} {found['message']}"
+        for found in report["generalDiagnostics"]
+    ]
+
+
+# --- what is generated ----------------------------------------------------------------------------------------
+
+
+def test_a_package_reads_as_if_written_by_hand() -> None:
+    assert package({"tools": [FORECAST]})["base.py"].split("\n", 4)[4] == textwrap.dedent(
+        '''\
+        """What the server `weather` offers: a method for each tool, prompt and resource."""
+
+        from abc import abstractmethod
+        from typing import TypeAlias
+
+        from mcp_bindgen import v2025_11_25
+        from mcp_bindgen.runtime import contract
+
+        from . import models
+
+        Context: TypeAlias = v2025_11_25.Context
+        CallToolResult: TypeAlias = v2025_11_25.types.CallToolResult
+
+
+        class WeatherContract(contract.Contract):
+            """What `weather` offers. Subclass it and answer what is abstract; `servers()` gives what to run."""
+
+            catalog = contract.Catalog.beside(__file__)
+            revisions = (v2025_11_25,)
+
+            @contract.tool("get-forecast", models.GetForecastInput, models.GetForecastOutput)
+            @abstractmethod
+            async def get_forecast(
+                self, arguments: models.GetForecastInput, ctx: Context
+            ) -> models.GetForecastOutput | CallToolResult:
+                """The weather of the next days."""
+        '''
+    )
+
+
+def test_three_tools_are_under_eighty_lines_beyond_the_models() -> None:
+    for revisions in ([NEWEST], REVISIONS):
+        files = package(TOOLS, *revisions)
+        assert sum(len(files[name].splitlines()) for name in ("base.py", "__init__.py")) < 80
+
+
+def test_entries_reach_the_wire_verbatim() -> None:
+    document = {**WHOLE, "tools": [{**PING, "_meta": {"z": 1, "a": None}, "x-own": [1.0, 2**53 + 1]}]}
+    written = json.loads(package(document)["contract.json"])
+    assert next(iter(written)) == "generated"
+    assert json.dumps({name: value for name, value in written.items() if name != "generated"}) == json.dumps(document)
+
+
+def test_names_are_there_only_if_they_are_used() -> None:
+    def aliases(document: dict[str, Any]) -> set[str]:
+        tree = ast.parse(package(document)["base.py"])
+        return {
+            node.target.id for node in tree.body if isinstance(node, ast.AnnAssign) if isinstance(node.target, ast.Name)
+        }
+
+    assert aliases({}) == set()
+    assert aliases({"tools": [PING]}) == {"Context", "CallToolResult", "Content"}
+    assert aliases({"prompts": WHOLE["prompts"]}) == {"Context", "Prompted"}
+    assert aliases({"resources": WHOLE["resources"]}) == {"Context", "Read"}
+    assert aliases({"resourceTemplates": WHOLE["resourceTemplates"]}) == {"Context", "Read"}
+
+
+def test_the_types_are_those_of_the_revisions() -> None:
+    old, new = package(WHOLE, "2024-11-05")["base.py"], package(WHOLE, NEWEST)["base.py"]
+    assert "Content: TypeAlias = str | Sequence[v2024_11_05.types.CallToolResultContent] | CallToolResult" in old
+    assert "Content: TypeAlias = str | Sequence[v2025_11_25.types.ContentBlock] | CallToolResult" in new
+
+
+@pytest.mark.parametrize(
+    ("name", "class_name"),
+    [
+        ("weather", "WeatherContract"),
+        ("weather_server", "WeatherServerContract"),
+        ("_3d", "Entry3dContract"),
+        ("größe", "GrößeContract"),
+    ],
+)
+def test_the_class_is_named_after_the_package(name: str, class_name: str) -> None:
+    assert contract_class(name) == class_name
+    assert class_name.isidentifier()
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A package for each revision, one for all of them and one for each kind of entry, each with its server."""
+    folder = tmp_path_factory.mktemp("packages")
+    for revisions in [*([revision] for revision in REVISIONS), REVISIONS]:
+        place = folder / (naming.package(revisions[0]) if len(revisions) == 1 else "every")
+        write(place / "contract", package(WHOLE, *revisions))
+        write(place, {"__init__.py": "", "server.py": SERVER})
+    for member in ("tools", "prompts", "resources", "resourceTemplates", "serverInfo"):
+        write(folder / f"only_{member.lower()}", package({member: WHOLE[member]}))
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+
+
+def test_every_package_type_checks_strictly(packages: Path) -> None:
+    assert pyright(packages) == []
+
+
+def test_every_package_pleases_ruff(packages: Path) -> None:
+    done = execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", packages)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", [*map(naming.package, REVISIONS), "every"])
+def test_every_package_gives_servers(packages: Path, name: str) -> None:
+    server = importlib.import_module(f"{name}.server").Weather()
+    revisions = REVISIONS if name == "every" else [name[1:].replace("_", "-")]
+    assert [one.revision for one in server.servers()] == revisions
+
+
+# --- generate and check ---------------------------------------------------------------------------------------
+
+
+def problems(folder: Path) -> list[str]:
+    return [str(problem).removeprefix(f"{folder}/") for problem in check_contract(folder)]
+
+
+def test_a_project_that_keeps_its_contract(tmp_path: Path) -> None:
+    assert problems(project(tmp_path / "p")) == []
+
+
+def test_all_that_may_be_written_differently(tmp_path: Path) -> None:
+    server = """
+        from typing import TYPE_CHECKING, Any
+        from collections.abc import Awaitable
+        from mcp_bindgen.v2025_11_25 import types
+        from .contract import WeatherContract, models
+        if TYPE_CHECKING:
+            from .nowhere import Anything
+
+        class Base(WeatherContract):
+            def warn(self, arguments, ctx):
+                return "x"
+
+        class Weather(Base):
+            def get_forecast(self, a: models.GetForecastInput | None, b: object) -> types.CallToolResult: ...
+            async def ping(self, *arguments: Any, **more: Any) -> list[types.TextContent]: ...
+            def prompt_hello(self, ctx: "Anything") -> "Anything": ...
+            def prompt_report(self, arguments, ctx, more: int = 0) -> Awaitable[str]: ...
+            async def read_readme(self, ctx) -> bytes: ...
+            async def read_day(self, arguments, ctx) -> str | bytes: ...
+    """
+    assert problems(project(tmp_path / "p", server=server)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("async def ping", "async def pong", 6, "Weather misses ping, for the tool 'ping'"),
+        (
+            "async def get_forecast",
+            "async def get_forecasts",
+            6,
+            "Weather misses get_forecast, for the tool 'get-forecast'; did you mean it by get_forecasts?",
+        ),
+        (
+            "warn(self, arguments: models.WarnInput, ctx: Context)",
+            "warn(self, arguments: models.WarnInput)",
+            10,
+            "Weather.warn cannot be called with (self, arguments, ctx)",
+        ),
+        (
+            "arguments: models.WarnInput, ctx: Context",
+            "arguments: models.PingInput, ctx: Context",
+            10,
+            "Weather.warn takes arguments: PingInput; the contract gives it WarnInput",
+        ),
+        (
+            "ctx: Context) -> models.GetForecastOutput",
+            "ctx: Context) -> str",
+            7,
+            "Weather.get_forecast returns str; the contract promises GetForecastOutput | CallToolResult",
+        ),
+        (
+            'return "hello"',
+            'yield "hello"',
+            16,
+            "Weather.prompt_hello yields; the contract wants it to return one answer",
+        ),
+        (
+            "class Weather(WeatherContract)",
+            "class Weather",
+            0,
+            "no module of the package has a subclass of WeatherContract",
+        ),
+        ("import Content", "import Contents", 3, "weather.server cannot be imported: ImportError: cannot import name"),
+        ("class Weather", "clas Weather", 6, "weather.server cannot be imported: SyntaxError"),
+    ],
+)
+def test_what_breaks_a_contract_is_said_with_its_place(
+    tmp_path: Path, old: str, new: str, line: int, said: str
+) -> None:
+    assert old in SERVER
+    (problem,) = problems(project(tmp_path / "p", server=SERVER.replace(old, new)))
+    place = "src/weather/server.py" if line else "src/weather/__init__.py"
+    assert problem.startswith(f"{place}{f':{line}' if line else ''}: {said}")
+
+
+def test_several_things_are_said_at_once(tmp_path: Path) -> None:
+    server = SERVER.replace("async def ping", "async def pong").replace("-> Content", "-> int")
+    assert len(problems(project(tmp_path / "p", server=server))) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("raise SystemExit(3)", "weather.server cannot be imported: SystemExit: 3"),
+        ("import os; os._exit(3)", "importing it ended Python: exit code 3"),
+        ("import time; time.sleep(60)", "importing it takes longer than 2 s"),
+        ("import threading, time; threading.Thread(target=time.sleep, args=[60]).start(); print('hi')", ""),
+    ],
+)
+def test_what_a_module_does_when_it_is_imported(tmp_path: Path, code: str, said: str) -> None:
+    folder = project(tmp_path / "p", server=f"{SERVER}\n{code}\n")
+    assert [str(problem).partition(": ")[2] for problem in check_contract(folder, patience=2)] == [said][: bool(said)]
+
+
+def test_generated_files_must_be_current(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p")
+    generated = folder / "src" / "weather" / "contract"
+    (generated / "base.py").write_text((generated / "base.py").read_text() + "\n# mine\n")
+    save(folder / "contract.json", {**WHOLE, "instructions": "Others."})
+    assert problems(folder) == [
+        "src/weather/contract/base.py: was edited; put what is yours elsewhere and run: "
+        "mcp-bindgen contract generate --force",
+        "src/weather/contract/contract.json: is not what contract.json gives now; run: mcp-bindgen contract generate",
+    ]
+    report = generate_contract(folder)
+    assert (report.written, report.kept) == (("contract.json",), ("base.py",))
+    assert generate_contract(folder, force=True).moved == (("base.py", "base.py.edited"),)
+    assert problems(folder) == []
+    (generated / "models.py").unlink()
+    assert problems(folder)[0] == "src/weather/contract/models.py: is missing; run: mcp-bindgen contract generate"
+
+
+def test_what_the_contract_no_longer_has_is_gone(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p")
+    save(folder / "contract.json", {**WHOLE, "tools": [FORECAST, {**WARN, "name": "alert"}, PING]})
+    generate_contract(folder)
+    assert problems(folder) == ["src/weather/server.py:6: Weather misses alert, for the tool 'alert'"]
+
+
+def test_generating_twice_changes_nothing(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p")
+    assert generate_contract(folder).written == ()
+    assert {state(path) for path in (folder / "src/weather/contract").iterdir()} == {"untouched"}
+
+
+def test_a_project_without_a_contract_has_nothing_to_generate(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p")
+    text = (folder / "pyproject.toml").read_text().replace('contract = "contract.json"\n', "")
+    (folder / "pyproject.toml").write_text(text)
+    for work in (generate_contract, check_contract):
+        with pytest.raises(BadInput, match="has no contract"):
+            work(folder)

@@ -1,0 +1,425 @@
+"""Contracts that would rather not be Python become servers that run, and clients that call them.
+
+`hostile_contract.py` has the contract. What is called is held against the contract's own schemas by a JSON Schema
+validator, and against a server that gives back the arguments it got.
+"""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import importlib.util
+import inspect
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_type_hints
+
+import pytest
+from mcp import Client, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter
+from pydantic_core import to_json
+
+from mcp_bindgen.contract.document import read_contract
+from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.emit.environment import WIDTH
+from mcp_bindgen.protocol.model import Field, Object, Ref
+from mcp_bindgen.runtime.transports.stdio import stdio
+from mcp_bindgen.scaffold.project import Project
+from tests.support.checked_connections import bounded
+from tests.support.commands import execute, inside, python, save
+from tests.support.hostile_contract import NAMES, PROPERTIES, contract, many, payloads
+from tests.support.raw_client import LISTS, exact, raw
+from tests.support.schema_values import Values
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
+
+INVALID_PARAMS = -32602
+BIG = 500
+MOST = 120.0
+"""Seconds that all about a contract of so many tools may take, on a machine that has other things to do."""
+
+ECHO = """
+from pathlib import Path
+
+from hostile.server import Hostile
+from mcp_bindgen.runtime import run
+from mcp_bindgen.runtime.contract.offers import offers
+from pydantic_core import from_json, to_json
+
+ANSWERS = from_json(Path(__file__).with_name("answers.json").read_bytes())
+
+class Echo(Hostile):
+    pass
+
+def echo(offer):
+    def text(arguments):
+        if offer.output is not None:
+            return offer.writer.validate_json(to_json(ANSWERS[offer.name]))
+        return to_json(arguments).decode()
+
+    async def answer(self, arguments, ctx):
+        return text(arguments)
+
+    async def nothing(self, ctx):
+        return text({})
+
+    return answer if offer.input else nothing
+
+for stub, offer in offers(Echo).items():
+    if offer.kind == "tool":
+        setattr(Echo, stub, echo(offer))
+
+run(*Echo().servers())
+"""
+"""A server whose tools give back the arguments that they got, or the answers beside it where the contract says what."""
+
+
+USE = """
+import sys
+
+import anyio
+from big_client import BigClient, Tool7InputPoints
+
+async def main():
+    async with BigClient.connect(sys.argv[1:]) as client:
+        done = await client.tool_7(name="x", points=[Tool7InputPoints(x=1, y=2)])
+        assert isinstance(done.done, bool)
+        print(len([tool async for tool in client.client.iter_tools()]))
+
+async def bounded():
+    with anyio.fail_after(60):
+        await main()
+
+anyio.run(bounded)
+"""
+"""Uses the client of many tools."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A project that was made of a contract, and a client of it.
+
+    Attributes:
+        document: The contract.
+        model: The contract, typed.
+        project: The project.
+        client: The module of the client.
+        answers: What tools answer whose results are in the contract.
+        marker: The file that code in the contract would make.
+    """
+
+    document: dict[str, Any]
+    model: Contract
+    project: Project
+    client: Path
+    answers: dict[str, Any]
+    marker: Path
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the environment of the server has to say."""
+        return {"PYTHONPATH": str(self.project.folder / "src")}
+
+    @property
+    def command(self) -> list[str]:
+        """What starts the server that gives back arguments."""
+        return [sys.executable, str(self.client.with_name("echo_server.py"))]
+
+    def module(self) -> ModuleType:
+        """The client's module."""
+        spec = importlib.util.spec_from_file_location(self.client.stem, self.client)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[self.client.stem] = module
+        spec.loader.exec_module(module)
+        return module
+
+
+def make(folder: Path, document: dict[str, Any]) -> None:
+    """Scaffolds a server from a contract, and a client, and puts beside them the server that gives back arguments."""
+    path = save(folder / "contract.json", document)
+    done = inside("scaffold", "server", "hostile", "--contract", path, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    done = inside("client", "--from", path, "--out", folder / "hostile_client.py", "--name", "HostileClient")
+    assert done.returncode == 0, done.stderr
+    (folder / "echo_server.py").write_text(ECHO, "utf-8")
+    outputs = {tool["name"]: tool["outputSchema"] for tool in document["tools"] if "outputSchema" in tool}
+    save(folder / "answers.json", {name: Values(outputs[name], name, open=True).valid(1)[0] for name in outputs})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The project of the hostile contract, made once for all processes that run tests."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    folder, marker = shared / "hostile-contract", shared / "hostile-marker"
+    with (shared / "hostile.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "answers.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder, contract(marker))
+    path = folder / "contract.json"
+    document, answers = (json.loads(each.read_text("utf-8")) for each in (path, folder / "answers.json"))
+    project = Project.read(folder / "hostile")
+    return Made(document, read_contract(path), project, folder / "hostile_client.py", answers, marker)
+
+
+@pytest.fixture(autouse=True)
+def no_marker(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nothing in the contract was run, whatever the test did."""
+    yield
+    if "made" in request.fixturenames:
+        assert not request.getfixturevalue("made").marker.exists()
+
+
+def test_the_project_passes_its_tests_and_its_check(made: Made) -> None:
+    folder = made.project.folder
+    done = execute(sys.executable, "-W", "error", "-m", "pytest", "-q", cwd=folder, **made.variables)
+    assert done.returncode == 0, done.stdout[-5000:]
+    done = inside("contract", "check", folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_all_of_it_type_checks_under_pyright_strict(made: Made) -> None:
+    folder = made.project.folder
+    include = [folder.name, made.client.name]
+    settings = {"typeCheckingMode": "strict", "include": include, "extraPaths": [f"{folder.name}/src"]}
+    config = save(folder.with_name("pyrightconfig.json"), settings)
+    done = execute(sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", config)
+    report = json.loads(done.stdout)
+    assert report["summary"]["filesAnalyzed"] > 5
+    assert report["generalDiagnostics"] == []
+
+
+def test_ruff_and_black_find_nothing(made: Made) -> None:
+    for tool in (
+        ["ruff", "check"],
+        ["ruff", "check", "--isolated", made.client],
+        ["black", "--check", "-l", WIDTH, "."],
+    ):
+        done = execute(sys.executable, "-m", *tool, cwd=made.project.folder)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+
+
+def test_the_lists_are_the_contract(made: Made) -> None:
+    with raw([sys.executable, "-m", "hostile"], variables=made.variables) as server:
+        listed = server.lists()
+    assert exact(listed) == exact({member: made.document[member] for member in LISTS.values()})
+
+
+def test_words_stay_words(made: Made) -> None:
+    """Generated modules have just the statements they should have, and the words are in them as values."""
+    base = ast.parse((made.project.generated / "base.py").read_text("utf-8"))
+    (class_,) = [node for node in base.body if isinstance(node, ast.ClassDef)]
+    methods = [node for node in class_.body if isinstance(node, ast.AsyncFunctionDef)]
+    assert len(methods) == sum(len(made.document[member]) for member in LISTS.values())
+    for method in methods:
+        assert [type(node) for node in method.body] in ([ast.Expr], [ast.Expr, ast.Expr]), ast.dump(method)
+        assert isinstance(ast.get_docstring(method), str)
+    for path in [*made.project.generated.glob("*.py"), made.client]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            assert not isinstance(node, ast.Call) or "__import__" not in ast.dump(node.func)
+    doors = [text.replace(str(made.marker), "") for text in payloads(made.marker)]
+    assert any("touch" in text for text in doors)
+
+
+@bounded(120)
+async def test_what_fits_reaches_the_method_from_the_official_client(made: Made) -> None:
+    async with sdk(made) as client:
+        for tool in made.document["tools"]:
+            for arguments in Values(tool["inputSchema"], tool["name"], open=True).valid(4):
+                result = await client.call_tool(tool["name"], arguments)
+                assert isinstance(result, types.CallToolResult)
+                assert not result.is_error, (tool["name"], arguments, result)
+                if "outputSchema" in tool:
+                    assert canonical(result.structured_content) == canonical(made.answers[tool["name"]])
+                else:
+                    (block,) = result.content
+                    assert isinstance(block, types.TextContent)
+                    assert canonical(json.loads(block.text)) == canonical(arguments), tool["name"]
+
+
+@bounded(120)
+async def test_what_does_not_fit_is_invalid_params(made: Made) -> None:
+    refused = 0
+    async with sdk(made) as client:
+        for tool in made.document["tools"]:
+            for arguments in Values(tool["inputSchema"], tool["name"], open=True).invalid(4):
+                with pytest.raises(MCPError) as caught:
+                    await client.call_tool(tool["name"], arguments)
+                assert caught.value.code == INVALID_PARAMS, (tool["name"], arguments)
+                assert caught.value.message.count("\n") <= 20
+                refused += 1
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("no such tool", {})
+        assert caught.value.code == INVALID_PARAMS
+    assert refused > 3 * len(made.document["tools"]) / 2
+
+
+@bounded(120)
+async def test_what_fits_reaches_the_method_from_the_typed_client(made: Made) -> None:
+    module = made.module()
+    async with module.HostileClient.connect(words(made)) as client:
+        for tool in made.model.tools:
+            method = getattr(client, tool.stub)
+            for arguments in Values(tool.raw["inputSchema"], tool.name, open=False).valid(3):
+                result = await method(**given(made.model, method, tool.input, arguments))
+                if tool.output is None:
+                    got = json.loads(result[0].text)
+                    assert canonical(got) == canonical(arguments), tool.name
+                else:
+                    assert canonical(json.loads(to_json(result))) == canonical(made.answers[tool.name]), tool.name
+
+
+@bounded(120)
+async def test_prompts_and_resources_answer_the_typed_client(made: Made) -> None:
+    async with made.module().HostileClient.connect(words(made)) as client:
+        for prompt in made.model.prompts:
+            named = {each["name"]: "abc" for each in prompt.raw.get("arguments", [])}
+            method = getattr(client, prompt.stub)
+            arguments = given(made.model, method, prompt.arguments, named) if prompt.arguments else {}
+            assert (await method(**arguments)).messages, prompt.name
+        for resource in made.model.resources:
+            (contents,) = (await getattr(client, resource.stub)()).contents
+            assert contents.uri == resource.uri
+        for template in made.model.templates:
+            method = getattr(client, template.stub)
+            known = {each["name"]: each["enum"] for each in template.raw.get("variables", [])}
+            for value in known.get("lang", ["abc", "ü/ %\"'"]):
+                arguments = {
+                    name: value if name in known or not known else "q" for name in inspect.signature(method).parameters
+                }
+                (contents,) = (await method(**arguments)).contents
+                assert contents.uri.startswith(template.uri_template.partition("{")[0])
+
+
+@bounded()
+async def test_completion_gives_the_words_of_an_enum(made: Made) -> None:
+    async with sdk(made) as client:
+        asked = types.PromptReference(type="ref/prompt", name="choose")
+        found = (await client.complete(asked, {"name": "word", "value": "ab"})).completion
+        assert found.values == ["abc"]
+        about = types.ResourceTemplateReference(type="ref/resource", uri="find://x{?q,lang}")
+        found = (await client.complete(about, {"name": "lang", "value": "\\"})).completion
+        assert "\\N{BULLET} \\x00 \\u0041 \\777" in found.values
+
+
+def test_five_hundred_tools(tmp_path: Path) -> None:
+    """The whole path stays quick; `-rP` shows the figures."""
+    watch = Watch()
+    path = save(tmp_path / "contract.json", many(BIG))
+    done = inside("scaffold", "server", "big", "--contract", path, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    watch.lap("server generated")
+    done = inside("client", "--from", path, "--out", tmp_path / "big_client.py", "--name", "BigClient")
+    assert done.returncode == 0, done.stderr
+    watch.lap("client generated")
+    with raw([sys.executable, "-m", "big"], variables={"PYTHONPATH": str(tmp_path / "big" / "src")}) as server:
+        watch.lap("server started")
+        assert exact(server.lists()["tools"]) == exact(many(BIG)["tools"])
+        watch.lap("listed")
+        for number in range(BIG):
+            answer = server.call(f"tool-{number}", {"name": "x", "points": [{"x": 1, "y": 2.5}]})
+            assert "done" in answer["result"]["structuredContent"]
+        watch.lap("each called")
+        assert server.call("tool-7", {"points": []})["error"]["code"] == INVALID_PARAMS
+    server_words = ["env", f"PYTHONPATH={tmp_path / 'big' / 'src'}", sys.executable, "-m", "big"]
+    assert python(USE, tmp_path, *server_words).split() == [str(BIG)]
+    watch.lap("typed client imported and used")
+    print(watch)
+    assert watch.total < MOST, watch
+
+
+class Watch:
+    """Takes times."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.perf_counter()
+        self._laps: list[str] = []
+
+    def lap(self, name: str) -> None:
+        """What was done since the last lap."""
+        now = time.perf_counter()
+        self._laps.append(f"{name}: {now - self._last:.2f} s")
+        self._last = now
+
+    @property
+    def total(self) -> float:
+        """Seconds until the last lap."""
+        return self._last - self._began
+
+    def __str__(self) -> str:
+        return ", ".join(self._laps)
+
+
+def test_the_tempting_names_are_all_there() -> None:
+    assert {"self", "class", "_meta", "a-b"} <= {*PROPERTIES}
+    assert {"class", "get.forecast", "get-forecast", "天気"} <= {*NAMES}
+
+
+# --- calling --------------------------------------------------------------------------------------------------
+
+
+def sdk(made: Made) -> Client:
+    """The official client, with a server that gives back arguments."""
+    command, *arguments = made.command
+    return Client(stdio_client(StdioServerParameters(command=command, args=arguments, env=made.variables)))
+
+
+def words(made: Made) -> Any:
+    """The way to that server for our client."""
+    return stdio(*made.command, env=made.variables)
+
+
+def given(model: Contract, method: Any, name: str, wire: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of the wire as those of a typed method."""
+    hints = get_type_hints(method)
+    parameters = list(inspect.signature(method).parameters)
+    kind = model.types.resolve(Ref(name))
+    if not isinstance(kind, Object):
+        return {parameters[0]: typed(hints[parameters[0]], wire)}
+    found: dict[str, Any] = {}
+    for field in kind.fields:
+        if field.wire in wire:
+            parameter = parameter_of(field, parameters)
+            found[parameter] = typed(hints[parameter], wire[field.wire])
+    more = {name: value for name, value in wire.items() if kind.field(name) is None}
+    assert not more or inspect.signature(method).parameters[parameters[-1]].kind is inspect.Parameter.VAR_KEYWORD
+    return {**found, **more}
+
+
+def parameter_of(field: Field, parameters: list[str]) -> str:
+    """The parameter that stands for a field; underscores keep it apart from other names."""
+    return next(name for name in (field.name, f"{field.name}_", f"{field.name}__") if name in parameters)
+
+
+def typed(annotation: Any, value: Any) -> Any:
+    """A JSON value as a value of a type; scalars are that already."""
+    return value if not isinstance(value, dict | list) else TypeAdapter(annotation).validate_json(json.dumps(value))
+
+
+def canonical(value: Any) -> str:
+    """A JSON document as text, whatever the order of members; to JSON Schema 1 and 1.0 are the same."""
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(child) for name, child in value.items()}
+    if isinstance(value, list):
+        return [_plain(child) for child in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,555 @@
+"""Typed clients: what is generated for a contract, that it type-checks, and what a server sees of its calls."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import shlex
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from mcp_bindgen.contract.document import contract_of
+from mcp_bindgen.emit.imports import prune
+from mcp_bindgen.protocol import build, naming
+from mcp_bindgen.runtime import Client, contract
+from mcp_bindgen.runtime.contract.offers import offers
+from mcp_bindgen.runtime.endpoint.server import serve
+from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.scaffold.generated.contract_package import contract_files
+from mcp_bindgen.scaffold.generated.typed_client import client_class, client_files
+from mcp_bindgen.spec import BadInput, Store
+from tests.scaffold.generated.test_contract_package import (
+    FORECAST,
+    NEWEST,
+    PING,
+    REVISIONS,
+    WHOLE,
+    package,
+    protocols,
+    pyright,
+    write,
+)
+from tests.support.commands import execute, inside, save, snapshot
+from tests.support.contract_strategies import inputs
+
+NULLABLE: dict[str, Any] = {
+    "name": "note",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "text": {"type": ["string", "null"], "description": "What to note."},
+            "title": {"type": ["string", "null"]},
+            "self": {"type": "boolean", "default": True},
+            "contract": {"type": "number", "default": 0.5},
+            "tags": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
+            "a-b": {"type": "string"},
+        },
+        "required": ["text", "a-b"],
+    },
+}
+COUNT: dict[str, Any] = {
+    "name": "count",
+    "inputSchema": {"type": "object", "additionalProperties": {"type": ["integer", "null"]}},
+    "outputSchema": {"type": "object", "additionalProperties": {"type": "integer"}},
+}
+FIND: dict[str, Any] = {
+    "name": "find",
+    "inputSchema": {
+        "type": "object",
+        "oneOf": [
+            {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
+            {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        ],
+    },
+    "outputSchema": {
+        "type": "object",
+        "anyOf": [
+            {"type": "object", "properties": {"found": {"const": True}}, "required": ["found"]},
+            {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]},
+        ],
+    },
+}
+DOCUMENT = {**WHOLE, "tools": [*WHOLE["tools"], NULLABLE, COUNT, FIND]}
+
+SERVER = """
+import json
+from .contract import WeatherContract, models
+
+
+class Weather(WeatherContract):
+    async def get_forecast(self, arguments, ctx):
+        return models.GetForecastOutput(days=[str(arguments.city)] * int(arguments.days))
+
+    async def warn(self, arguments, ctx):
+        raise contract.ToolError(arguments.text)
+
+    async def ping(self, arguments, ctx):
+        return json.dumps(ctx.params.arguments)
+
+    async def note(self, arguments, ctx):
+        return json.dumps(ctx.params.arguments)
+
+    async def count(self, arguments, ctx):
+        return models.CountOutput(**{name: len(json.dumps(number)) for name, number in ctx.params.arguments.items()})
+
+    async def find(self, arguments, ctx):
+        return models.FindOutputOption2(why=type(arguments).__name__)
+
+    async def prompt_hello(self, ctx):
+        return "hello"
+
+    async def prompt_report(self, arguments, ctx):
+        return json.dumps(ctx.params.arguments)
+
+    async def read_readme(self, ctx):
+        return "# Weather"
+
+    async def read_day(self, arguments, ctx):
+        return ctx.params.uri
+
+
+from mcp_bindgen.runtime import contract
+"""
+
+
+def client(document: dict[str, Any], revision: str = NEWEST, name: str = "weather") -> str:
+    """The module of a typed client."""
+    protocol = build(Store().effective(revision))
+    return client_files(contract_of(document), protocol, client_class(name), name, "a test")[f"{name}.py"]
+
+
+def signature(text: str, method: str) -> str:
+    """The signature of a method in a module, with what it returns."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == method:
+            assert node.returns is not None
+            return f"({ast.unparse(node.args)}) -> {ast.unparse(node.returns)}"
+    raise AssertionError(f"no method {method}")
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """For each revision a client, and a server that keeps the same contract."""
+    folder = tmp_path_factory.mktemp("clients")
+    for revision in REVISIONS:
+        place = folder / f"c{naming.package(revision)}"
+        write(place / "contract", package(DOCUMENT, revision))
+        write(place, {"__init__.py": "", "server.py": SERVER, "weather.py": client(DOCUMENT, revision)})
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+
+
+@asynccontextmanager
+async def connected(revision: str) -> AsyncGenerator[Any]:
+    """The typed client of a revision, connected to the server of the same contract."""
+    name = f"c{naming.package(revision)}"
+    kind = importlib.import_module(f"{name}.weather").WeatherClient
+    servers = importlib.import_module(f"{name}.server").Weather().servers()
+    ours, theirs = pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: serve(theirs, *servers))
+        async with kind.connect(ours) as weather:
+            assert isinstance(weather, contract.ContractClient)
+            assert isinstance(weather.client, Client)
+            yield weather
+        await theirs.close()
+
+
+# --- what is generated ----------------------------------------------------------------------------------------
+
+
+def test_a_method_has_the_arguments_of_its_tool() -> None:
+    text = client({"tools": [FORECAST, NULLABLE, PING]})
+    assert signature(text, "get_forecast") == (
+        "(self, *, city: str, days: int | None=None, unit: Literal['C', 'F'] | None=None) -> GetForecastOutput"
+    )
+    assert signature(text, "note") == (
+        "(self, *, text: str | None, a_b: str, title: str | None | contract.Absent=contract.ABSENT, "
+        "self__: bool | None=None, contract_: float | None=None, tags: list[NoteInputTags] | None=None) "
+        "-> list[types.ContentBlock]"
+    ).replace("self__", "self_")
+    assert signature(client({"tools": [COUNT]}), "count") == "(self, **more: int | None) -> CountOutput"
+    assert signature(text, "ping") == "(self) -> list[types.ContentBlock]"
+
+
+def test_a_module_has_only_the_models_that_its_methods_name() -> None:
+    tree = ast.parse(client({**WHOLE, "tools": [*WHOLE["tools"], NULLABLE]}))
+    assert {node.name for node in tree.body if isinstance(node, ast.ClassDef)} == {
+        "GetForecastOutput",
+        "NoteInputTags",
+        "WeatherClient",
+    }
+
+
+def test_words_become_docstrings() -> None:
+    tree = ast.parse(client(DOCUMENT))
+    methods = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)}
+    assert ast.get_docstring(methods["get_forecast"]) == (
+        "The weather of the next days.\n\nArgs:\n    city: Where.\n    days: (default of the server: 3)"
+    )
+    assert ast.get_docstring(methods["warn"]) == 'Warns "everybody".'
+    assert ast.get_docstring(methods["ping"]) == "The tool `ping`."
+
+
+def test_results_without_structure_are_content_of_the_revision() -> None:
+    assert signature(client(DOCUMENT, "2024-11-05"), "warn").endswith("-> list[types.CallToolResultContent]")
+    assert signature(client(DOCUMENT, "2024-11-05"), "get_forecast").endswith("-> list[types.CallToolResultContent]")
+    assert signature(client(DOCUMENT, "2025-06-18"), "get_forecast").endswith("-> GetForecastOutput")
+
+
+def test_a_class_must_have_a_name_of_its_own() -> None:
+    protocol = build(Store().effective(NEWEST))
+    for name in ("Client", "GetForecastOutput", "contract"):
+        with pytest.raises(BadInput, match="something else of the name"):
+            client_files(contract_of(DOCUMENT), protocol, name, "weather", "a test")
+
+
+def test_only_what_is_used_is_imported() -> None:
+    code = (
+        "from m import A, B, C, D, E, F, G, H, I, J, K, L, Literal, M, N, TypeAlias\n"
+        'X: TypeAlias = "A | B"\n'
+        'def f(x: "C", y: Literal["D"] = "E", *, z: list["F"] = g("G")) -> "H":\n'
+        '    "I"\n'
+        '    return {"J": "K"}\n'
+        "class Y(Base):\n"
+        '    l: Literal["L"] = "L"\n'
+        '    m: Annotated["M", Field(alias="N")]\n'
+    )
+    assert prune(code).splitlines()[0] == "from m import A, B, C, F, H, Literal, M, TypeAlias"
+
+
+def test_every_client_type_checks_strictly(clients: Path, tmp_path: Path) -> None:
+    for path in [*clients.glob("*/weather.py"), *clients.glob("*/contract/*.py")]:
+        copy = tmp_path / path.relative_to(clients)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    assert pyright(tmp_path) == []
+
+
+def test_every_client_pleases_ruff(clients: Path) -> None:
+    modules = [*clients.glob("*/weather.py"), *clients.glob("*/contract/*.py")]
+    done = execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", *modules)
+    assert done.returncode == 0, done.stdout
+
+
+# --- what a server sees ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_client_and_a_server_of_one_contract(clients: Path, revision: str) -> None:
+    async def talk() -> None:
+        with anyio.fail_after(20):
+            async with connected(revision) as weather:
+                forecast = await weather.get_forecast(city="Bern", days=2)
+                if revision < "2025-06-18":
+                    assert json.loads(forecast[0].text) == {"days": ["Bern", "Bern"]}
+                else:
+                    assert forecast.days == ["Bern", "Bern"]
+                with pytest.raises(contract.ToolError, match="storm"):
+                    await weather.warn(text="storm")
+                assert (await weather.ping())[0].text == "{}"
+                assert (await weather.prompt_hello()).messages[0].content.text == "hello"
+                report = await weather.prompt_report(city="Bern", style="short")
+                assert json.loads(report.messages[0].content.text) == {"city": "Bern", "style": "short"}
+                report = await weather.prompt_report(city="Bern")
+                assert json.loads(report.messages[0].content.text) == {"city": "Bern"}
+                assert (await weather.read_readme()).contents[0].text == "# Weather"
+                assert (await weather.read_day(city="São Paulo", day="1/2")).contents[0].text == (
+                    "weather://S%C3%A3o%20Paulo/1%2F2"
+                )
+
+    anyio.run(talk)
+
+
+def test_what_is_not_given_is_not_sent(clients: Path) -> None:
+    async def talk() -> None:
+        with anyio.fail_after(20):
+            async with connected(NEWEST) as weather:
+                tag = inspect.getmodule(type(weather)).NoteInputTags  # type: ignore[union-attr]
+                sent = [
+                    await weather.note(text=None, a_b="x"),
+                    await weather.note(text="t", a_b="x", title=None, self_=False, contract_=2, tags=[tag(name="n")]),
+                ]
+                assert [json.loads(blocks[0].text) for blocks in sent] == [
+                    {"text": None, "a-b": "x"},
+                    {"text": "t", "a-b": "x", "title": None, "self": False, "contract": 2, "tags": [{"name": "n"}]},
+                ]
+
+    anyio.run(talk)
+
+
+def test_objects_of_several_kinds_and_members_without_names(clients: Path) -> None:
+    async def talk() -> None:
+        with anyio.fail_after(20):
+            async with connected(NEWEST) as weather:
+                module = importlib.import_module(type(weather).__module__)
+                assert (await weather.count(a=1, **{"b c": None})).model_dump() == {"a": 1, "b c": 4}
+                assert (await weather.find(module.FindInputOption2(name="x"))).why == "FindInputOption2"
+
+    anyio.run(talk)
+
+
+# --- the command ----------------------------------------------------------------------------------------------
+
+MAIN = """
+from mcp_bindgen.runtime import run
+from served.server import Weather
+
+run(*Weather().servers())
+"""
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> str:
+    """A command that starts a server with the contract."""
+    place = tmp_path / "served"
+    write(place / "contract", package(DOCUMENT))
+    write(place, {"__init__.py": "", "server.py": SERVER})
+    write(tmp_path, {"main.py": MAIN})
+    return shlex.join([sys.executable, str(tmp_path / "main.py")])
+
+
+def test_a_client_of_a_live_server(tmp_path: Path, live: str) -> None:
+    out = tmp_path / "app" / "weather.py"
+    out.parent.mkdir()
+    done = inside("client", "--from", live, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "WeatherClient: 6 tools, 2 prompts, 1 resource, 1 template, MCP 2025-11-25"
+    assert out.read_text().startswith("# Generated by mcp-bindgen for MCP 2025-11-25. Do not edit: sha256 ")
+    assert out.read_text().splitlines()[2] == "# From: weather 1.0.0"
+    done = inside("client", "--from", live, "--out", out, "--check")
+    assert (done.returncode, done.stdout) == (0, "Nothing changed.\n")
+
+
+def test_a_client_of_a_saved_contract_and_of_the_one_that_was_saved_beside_it(tmp_path: Path) -> None:
+    saved = save(tmp_path / "contract.json", DOCUMENT)
+    assert inside("client", "--from", saved, "--out", tmp_path / "one.py", "--name", "Weather").returncode == 0
+    assert inside("client", "--from", tmp_path / "one.contract.json", "--out", tmp_path / "two.py").returncode == 0
+    assert "class Weather(" in (tmp_path / "one.py").read_text()
+    assert inside(
+        "client", "--from", tmp_path / "two.contract.json", "--out", tmp_path / "one.py", "--check"
+    ).stdout == ("Nothing changed.\n")
+
+
+def test_a_check_says_what_breaks_the_client(tmp_path: Path) -> None:
+    saved = save(tmp_path / "contract.json", DOCUMENT)
+    inside("client", "--from", saved, "--out", tmp_path / "weather.py")
+    before = snapshot(tmp_path)
+    save(saved, {**DOCUMENT, "tools": [*DOCUMENT["tools"], {**PING, "name": "pong"}]})
+    done = inside("client", "--from", saved, "--out", tmp_path / "weather.py", "--check")
+    assert done.returncode == 0
+    assert "pong is new" in done.stdout
+    save(saved, {**DOCUMENT, "tools": DOCUMENT["tools"][1:]})
+    done = inside("client", "--from", saved, "--out", tmp_path / "weather.py", "--check")
+    assert done.returncode == 1
+    assert "get-forecast is gone" in done.stdout
+    assert {name: data for name, data in snapshot(tmp_path).items() if name != "contract.json"} == {
+        name: data for name, data in before.items() if name != "contract.json"
+    }
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda text: text + "\n# mine\n", "was edited"),
+        (lambda text: text.replace("# Generated by mcp-bindgen", "# Mine", 1), "was not generated by us"),
+        (lambda text: "", "was not generated by us"),
+    ],
+)
+def test_a_check_looks_at_the_module_too(tmp_path: Path, edit: Any, said: str) -> None:
+    saved = save(tmp_path / "contract.json", DOCUMENT)
+    out = tmp_path / "weather.py"
+    inside("client", "--from", saved, "--out", out)
+    out.write_text(edit(out.read_text()))
+    done = inside("client", "--from", saved, "--out", out, "--check")
+    assert done.returncode == 1
+    assert said in done.stdout.splitlines()[0]
+    assert done.stdout.splitlines()[-1] == "Nothing changed."
+
+
+def test_edited_modules_are_left_or_moved_aside(tmp_path: Path) -> None:
+    saved = save(tmp_path / "contract.json", DOCUMENT)
+    out = tmp_path / "weather.py"
+    inside("client", "--from", saved, "--out", out)
+    out.write_text(out.read_text() + "\n# mine\n")
+    done = inside("client", "--from", saved, "--out", out)
+    assert done.returncode == 1
+    assert "was edited, and was left" in done.stdout
+    assert out.read_text().endswith("# mine\n")
+    assert inside("client", "--from", saved, "--out", out, "--force").returncode == 0
+    assert "# mine" not in out.read_text()
+    assert (tmp_path / "weather.py.edited").read_text().endswith("# mine\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--out", "weather.txt"], "is not the name of a module"),
+        (["--out", "two-words.py"], "is not the name of a module"),
+        (["--out", "weather.py", "--name", "a b"], "is not the name of a class"),
+        (["--out", "weather.py", "--name", "Client"], "something else of the name"),
+        (["--out", "weather.py", "--revision", "2020-01-01"], "2020-01-01"),
+        (["--out", "weather.py", "--check"], "has no saved contract of ours beside it"),
+        (["--out", "weather.py", "--check", "--force"], "--check writes nothing"),
+        (["--out", "taken.py"], "was not generated by us"),
+        (["--out", "taken.py", "--force"], "was not generated by us"),
+        (["--out", "nowhere.json/weather.py"], "is a file, not a folder"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "contract.json", DOCUMENT)
+    (tmp_path / "nowhere.json").write_text("{}")
+    (tmp_path / "taken.py").write_text("MINE = 1\n")
+    before = snapshot(tmp_path)
+    done = inside("client", "--from", "contract.json", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert snapshot(tmp_path) == before
+
+
+# --- contracts that mean no good ------------------------------------------------------------------------------
+
+EVIL = (
+    '"""\nraise SystemExit("owned")\n"""',
+    "'''\nraise SystemExit('owned')\n'''",
+    '"); raise SystemExit("owned"); ("',
+    "\\",
+    '\\"',
+    "\\N{x} \\u \\x",
+    "{{ 7 * 7 }} {% raw %} ${x} %s {0}",
+    "line\rline\x0bline\x85line\u2028line\x00",
+    "\u202eright to left\u2066",
+    "# type: ignore",
+    "x" * 300 + "\\" * 300,
+    "Optional",
+    "",
+)
+NAMES = (
+    *EVIL,
+    "class",
+    "self",
+    "models",
+    "contract",
+    "get.sum",
+    "get_sum",
+    "get-sum",
+    "größe",
+    "🙂",
+    "None",
+    "_",
+    "a b",
+)
+
+
+def hostile() -> dict[str, Any]:
+    """A contract with something bad wherever there may be any text."""
+    texts = [
+        {"type": "string", "enum": [text, f"{text}2"], "default": text, "description": text, "title": text}
+        for text in EVIL
+    ]
+    schema = {
+        "type": "object",
+        "properties": {name or "empty": texts[number % len(texts)] for number, name in enumerate(NAMES)},
+        "required": ["class", "self"],
+        "description": EVIL[0],
+    }
+    small = {"type": "object", "properties": {"text": texts[0]}}
+    named = list(enumerate(filter(None, NAMES)))
+    words = {number: EVIL[number % len(EVIL)] for number, _ in named}
+    return {
+        "serverInfo": {"name": EVIL[0], "version": EVIL[1], "title": EVIL[2]},
+        "instructions": EVIL[0],
+        "tools": [
+            {
+                "name": name,
+                "title": words[number],
+                "description": words[number],
+                "inputSchema": schema if number < 2 else small,
+            }
+            | ({"outputSchema": schema} if number == 1 else {})
+            for number, name in named
+        ],
+        "prompts": [
+            {
+                "name": name,
+                "description": words[number],
+                "arguments": [{"name": name, "description": words[number], "enum": list(EVIL)}],
+            }
+            for number, name in named
+        ],
+        "resources": [
+            {"uri": f"evil://{number}/{name}", "name": name, "description": words[number]} for number, name in named
+        ],
+        "resourceTemplates": [
+            {"uriTemplate": f"evil://{number}/{{id}}", "name": name, "description": words[number]}
+            for number, name in named
+        ],
+    }
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A package and a client of the hostile contract."""
+    folder = tmp_path_factory.mktemp("evil")
+    contract = contract_of(hostile())
+    write(folder / "evil_server" / "contract", contract_files(contract, protocols(*REVISIONS), "evil_server", EVIL[0]))
+    (newest,) = protocols(NEWEST)
+    write(folder / "evil_client", client_files(contract, newest, "EvilClient", "evil", EVIL[0], EVIL[1]))
+    write(folder / "evil_client", {"__init__.py": ""})
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+
+
+def test_nothing_of_a_contract_becomes_code(evil: Path) -> None:
+    for path in evil.rglob("*.py"):
+        text = path.read_text("utf-8")
+        assert all(char.isprintable() or char == "\n" for char in text), path
+        tree = ast.parse(text)
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert "SystemExit" not in names
+        assert not [node for node in ast.walk(tree) if isinstance(node, ast.Raise | ast.Import | ast.JoinedStr)]
+    base = importlib.import_module("evil_server.contract.base").EvilServerContract
+    client = importlib.import_module("evil_client.evil").EvilClient
+    assert len(base.__abstractmethods__) == 4 * (len(NAMES) - 1)
+    assert base.__abstractmethods__ <= {*dir(client)}
+
+
+def test_every_entry_keeps_its_name(evil: Path) -> None:
+    base = importlib.import_module("evil_server.contract.base").EvilServerContract
+    offered = [(offer.kind, offer.name) for offer in offers(base).values()]
+    assert sorted(name for kind, name in offered if kind == "tool") == sorted(filter(None, NAMES))
+    assert sorted(name for kind, name in offered if kind == "prompt") == sorted(filter(None, NAMES))
+    assert len(offered) == len(set(offered)) == 4 * (len(NAMES) - 1)
+
+
+@pytest.mark.full
+def test_hostile_packages_type_check_strictly(evil: Path) -> None:
+    assert pyright(evil) == []
+
+
+def test_hostile_packages_please_ruff(evil: Path) -> None:
+    done = execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", evil)
+    assert done.returncode == 0, done.stdout
+
+
+@given(taken=inputs(), given_=inputs())
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+def test_any_schema_gives_modules_that_import(taken: dict[str, Any], given_: dict[str, Any]) -> None:
+    document = {"tools": [{"name": "t", "inputSchema": taken, "outputSchema": given_}]}
+    with suppress(BadInput):  # what is refused is said by the tests of contracts
+        texts = [client(document), package(document)["models.py"]]
+        for text in texts:
+            exec(compile(text, "generated", "exec"), {"__name__": "generated", "__file__": __file__})

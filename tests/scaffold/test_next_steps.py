@@ -1,0 +1,90 @@
+"""What `scaffold` says and leaves alone, and what a user does next, by the letter."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import sysconfig
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_bindgen import v2025_11_25
+from mcp_bindgen.runtime.entrypoints.host import Host
+from tests.interop.processes import SDK_SERVER
+from tests.support.commands import COMMAND, Done, execute, inside, snapshot
+from tests.support.skeleton_clients import PATIENCE
+from tests.support.skeletons import VARIANTS, Variant
+
+EVERYTHING = [
+    each for each in VARIANTS if each.name.endswith(("2025-11-25-all-stdio", "2025-11-25-all-stdio-contract"))
+]
+"""A server and a client, each with and without a contract."""
+
+by_name = pytest.mark.parametrize("variant", EVERYTHING, ids=lambda variant: variant.name)
+
+
+def scaffold(variant: Variant, out: Path, *more: str) -> Done:
+    """Runs `mcp-bindgen scaffold` for a variant."""
+    return inside("scaffold", *variant.options(out.parent / "contracts"), "--out", out, *more)
+
+
+@by_name
+def test_a_dry_run_writes_nothing_and_an_occupied_folder_is_refused(variant: Variant, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    dry = scaffold(variant, out, "--dry-run")
+    assert (dry.returncode, dry.stderr, out.exists()) == (0, "", False)
+    real = scaffold(variant, out)
+    assert real.stdout.startswith(dry.stdout)
+    files = snapshot(out)
+    shown = [line.partition("── ")[2] for line in dry.stdout.splitlines() if not line.endswith("/")]
+    assert sorted(shown) == sorted(Path(name).name for name in files)
+    for more in ([], ["--dry-run"]):
+        again = scaffold(variant, out, *more)
+        assert (again.returncode, again.stdout, again.stderr.count("\n")) == (2, "", 1)
+        assert "is not empty" in again.stderr
+        assert snapshot(out) == files
+
+
+@pytest.mark.full
+@pytest.mark.flaky(reruns=1)  # pip asks the package index for what builds the project
+@pytest.mark.parametrize("name", ["server-2025-11-25-all-stdio-contract", "client-2025-11-25-all-stdio"])
+def test_what_to_do_next_can_be_pasted_into_a_shell(name: str, tmp_path: Path) -> None:
+    """In a folder with a space in its name; and then a host reads what the README has for it, from somewhere else."""
+    (variant,) = (each for each in EVERYTHING if each.name == name)
+    out = tmp_path / "my projects"
+    printed = scaffold(variant, out).stdout.splitlines()
+    lines = [line.strip() for line in printed if line.startswith("    ") and "── " not in line]
+    assert len(lines) == 4
+    script = "\n".join(lines).replace("COMMAND-OR-URL", shlex.quote(shlex.join(SDK_SERVER)))
+    path = os.pathsep.join([str(fresh_environment(out / name / ".venv") / "bin"), os.environ["PATH"]])
+    done = execute("bash", "-eu", "-c", script, cwd=tmp_path, PATH=path, PIP_DISABLE_PIP_VERSION_CHECK="1")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert " passed" in done.stdout
+    if variant.kind == "server":
+        assert anyio.run(hosted, variant, out) == [each["name"] for each in variant.document["tools"]]
+
+
+def fresh_environment(folder: Path) -> Path:
+    """A virtual environment of its own that finds what is installed here."""
+    execute(sys.executable, "-m", "venv", "--without-pip", folder)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    installed = sysconfig.get_path("purelib")
+    (packages / "installed.pth").write_text(f"import site; site.addsitedir({installed!r})\n", "utf-8")
+    (folder / "bin" / COMMAND.name).symlink_to(COMMAND)
+    return folder
+
+
+async def hosted(variant: Variant, out: Path) -> list[str]:
+    """The tools that a host finds with the `mcpServers` of a README."""
+    readme = (out / variant.name / "README.md").read_text("utf-8")
+    (block,) = re.findall(r"```json\n(.*?)```", readme, re.DOTALL)
+    file = out.parent / "host.json"
+    file.write_text(block.replace("/path/to", str(out)), "utf-8")
+    with anyio.fail_after(PATIENCE):
+        async with Host.from_config(file, client=v2025_11_25.Client) as host:
+            assert not host.failures
+            return [offer.item.name for offer in await host.tools()]

@@ -1,0 +1,334 @@
+"""New projects: what is asked for, what is refused, and that what is written works."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.protocol import build
+from mcp_bindgen.scaffold.features import choose, features
+from mcp_bindgen.scaffold.files import tree, write_new
+from mcp_bindgen.scaffold.layout import layout
+from mcp_bindgen.scaffold.names import names_of
+from mcp_bindgen.scaffold.plan import plan
+from mcp_bindgen.scaffold.project import Project
+from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.testing import Watched
+from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside
+
+BIN = Path(sys.executable).parent
+SERVER = "tools,prompts,resources,completions,logging,tasks"
+CONTRACT = """
+serverInfo: {name: forecasts, version: "1.0"}
+tools:
+  - name: get-forecast
+    description: Tells the sky over a city.
+    inputSchema:
+      type: object
+      properties: {city: {enum: [Bergen, Oslo]}, days: {type: integer, minimum: 1}}
+      required: [city]
+    outputSchema:
+      type: object
+      properties: {skies: {type: array, items: {type: string}, minItems: 1}}
+      required: [skies]
+  - name: pick
+    inputSchema: {type: object, not: {maxProperties: 30}}
+prompts:
+  - {name: pack, arguments: [{name: city, required: true, enum: [Bergen, Oslo]}]}
+resources:
+  - {name: cities, uri: "weather://cities"}
+resourceTemplates:
+  - {name: note, uriTemplate: "note://{id}"}
+"""
+
+
+def holds(folder: Path, *names: str) -> None:
+    """Holds the projects in a folder against their own tests, and against the type checker's strictest rules."""
+    for name in names:
+        words = ("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+        done = execute(sys.executable, *words, cwd=folder / name)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "passed" in done.stdout
+        assert "skipped" not in done.stdout
+        done = execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", cwd=folder / name)
+        assert done.returncode == 0, done.stdout
+    places = {"include": [*names], "extraPaths": [f"{name}/src" for name in names]}
+    config = {"typeCheckingMode": "strict", "venvPath": str(ROOT), "venv": ".venv", **places}
+    (folder / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
+    done = execute(BIN / "pyright", "--project", folder)
+    assert done.returncode == 0, done.stdout
+
+
+def scaffolded(*arguments: object) -> Done:
+    done = inside("scaffold", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# --- what is written works ----------------------------------------------------------------------------------------
+
+
+def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
+    done = bindgen("scaffold", "server", "weather", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    line = next(line.strip() for line in done.stdout.splitlines() if "mcp-bindgen call" in line)
+    called = execute("sh", "-c", line, cwd=tmp_path, PATH=f"{BIN}:{os.environ['PATH']}")
+    assert (called.returncode, called.stdout) == (0, "Hello, Ada!\n"), called.stderr
+    assert "weather/src/weather" not in done.stdout  # a tree, no list
+    assert Project.read(tmp_path / "weather") == Project(tmp_path / "weather", "server", "weather", ("2025-11-25",))
+
+
+@pytest.mark.full
+def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
+    eras = ("--revision", "2024-11-05", "--revision", "2026-07-28")
+    scaffolded("server", "all-of-it", "--with", SERVER, "--transport", "stdio,http", "--out", tmp_path)
+    scaffolded("server", "both-eras", *eras, "--with", "tools,tool,completion,logging", "--out", tmp_path)
+    scaffolded("client", "asked", "--with", "sampling,elicitation,roots", "--out", tmp_path)
+    scaffolded("client", "both-asked", *eras, "--with", "sampling", "--out", tmp_path)
+    holds(tmp_path, "all-of-it", "both-eras", "asked", "both-asked")
+
+
+def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
+    scaffolded("client", "looker", "--out", tmp_path)
+    done = execute(sys.executable, "-m", "looker", "false", PYTHONPATH=str(tmp_path / "looker" / "src"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.full
+def test_projects_with_a_contract_pass_their_tests(tmp_path: Path) -> None:
+    contract = tmp_path / "weather.yaml"
+    contract.write_text(CONTRACT, "utf-8")
+    for kind in ("server", "client"):
+        scaffolded(kind, f"the-{kind}", "--contract", contract, "--out", tmp_path)
+        folder = tmp_path / f"the-{kind}"
+        assert (folder / "contract.yaml").read_text("utf-8") == CONTRACT
+        assert Project.read(folder).contract == folder / "contract.yaml"
+    holds(tmp_path, "the-server", "the-client")
+
+
+def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path) -> None:
+    scaffolded("server", "weather", "--transport", "http", "--out", tmp_path)
+    folder = tmp_path / "weather"
+    table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+    assert table["project"]["scripts"] == {"weather": "weather.__main__:main"}
+    assert table["project"]["dependencies"] == ["mcp-bindgen[http]>=0.1"]
+    dockerfile = (folder / "Dockerfile").read_text("utf-8")
+    assert '"weather.app:app", "--host", "0.0.0.0"' in dockerfile
+    assert "ENV ALLOWED_HOSTS=localhost,127.0.0.1\n" in dockerfile
+    assert "USER app\n" in dockerfile
+    found = json.loads((folder / "README.md").read_text("utf-8").split("```json")[1].split("```")[0])
+    assert found["mcpServers"]["weather"]["url"] == "http://127.0.0.1:8000/mcp"
+
+
+class Told:
+    """A transport that brings what it is told to."""
+
+    def __init__(self, *messages: bytes) -> None:
+        self.messages = messages
+
+    async def receive(self) -> tuple[bytes, ...]:
+        return self.messages
+
+    async def send(self, messages: Sequence[bytes]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("revision", "message", "said"),
+    [
+        ("2025-11-25", {"id": 1, "result": {"content": []}}, None),
+        ("2025-11-25", {"id": 1, "result": {"content": [{"type": "text"}]}}, "is no CallToolResult"),
+        ("2025-11-25", {"id": 1, "result": {"task": {}}}, "is no CallToolResult or CreateTaskResult"),
+        ("2025-11-25", {"method": "notifications/progress", "params": {}}, "is no ProgressNotification"),
+        ("2026-07-28", {"id": 1, "result": {"content": []}}, "resultType"),
+        ("2026-07-28", {"id": 1, "result": {"content": [], "resultType": "complete"}}, None),
+        ("2025-03-26", [{"id": 1, "result": {"content": []}}, {"id": 2, "result": 1}], "is no JSONRPCMessage"),
+    ],
+)
+def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, said: str | None) -> None:
+    messages = [{"jsonrpc": "2.0", **one} for one in (message if isinstance(message, list) else [message])]
+    watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()), revision)
+    anyio.run(watched.send, [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}'])
+    anyio.run(watched.receive)
+    assert bool(watched.problems) == (said is not None)
+    assert said is None or any(said in problem for problem in watched.problems)
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("class",), "a word of Python's; try class-server"),
+        (("json",), "would stand in the way of the module json; try my-json"),
+        (("mcp-bindgen",), "would stand in the way of the module mcp_bindgen"),
+        (("2fast",), "is no name for a project"),
+        (("a/b",), "is no name for a project"),
+        (("..",), "is no name for a project"),
+        (("x", "--with", "toolz"), "no capability 'toolz'; did you mean tools?"),
+        (("x", "--with", ","), "--with names no capability"),
+        (("x", "--transport", "tcp"), "no transport 'tcp'; known: stdio, http"),
+        (("x", "--revision", "2025-11-26"), "did you mean 2025-11-25?"),
+        ((), "the project needs a name; as in: mcp-bindgen scaffold server weather"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    done = inside("scaffold", "server", *words, "--out", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) -> None:
+    contract = tmp_path / "c.json"
+    schema = {"type": "object", "properties": {"a": True}}
+    contract.write_text(json.dumps({"tools": [{"name": "t", "inputSchema": schema}]}), "utf-8")
+    words = ("scaffold", "server", "x", "--contract", contract, "--out", tmp_path, "--revision")
+    done = inside(*words, "2025-11-25")
+    assert done.returncode == 2
+    assert "c.json#/tools/0/inputSchema/properties/a: MCP 2025-11-25 does not allow it" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["c.json"]
+    assert inside(*words, "2026-07-28").returncode == 0
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "weather").mkdir()
+    scaffolded("server", "weather", "--out", tmp_path)  # an empty one is fine
+    before = files(tmp_path)
+    done = inside("scaffold", "server", "weather", "--out", tmp_path)
+    assert done.returncode == 2
+    assert "is not empty" in done.stderr
+    assert files(tmp_path) == before
+
+
+def test_a_dry_run_shows_what_the_real_one_writes(tmp_path: Path) -> None:
+    contract = tmp_path / "c.yaml"
+    contract.write_text(CONTRACT, "utf-8")
+    words = ("server", "weather", "--contract", contract, "--transport", "http,stdio", "--out", tmp_path)
+    dry = scaffolded(*words, "--dry-run")
+    assert [path.name for path in tmp_path.iterdir()] == ["c.yaml"]
+    wet = scaffolded(*words)
+    assert wet.stdout.startswith(dry.stdout)
+    assert "\n".join(tree(str(tmp_path / "weather"), sorted(files(tmp_path / "weather")))) + "\n" == dry.stdout
+
+
+def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, real = layout(plan(names_of("weather"), "server")), Path.replace
+
+    def failing(path: Path, target: Path) -> Path:
+        if target.name == list(written)[-1].rpartition("/")[2]:
+            assert (tmp_path / "weather" / "src" / "weather" / "server.py").exists()
+            raise OSError(28, "No space left on device")
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises(BadInput):
+        write_new(tmp_path / "weather", written)
+    assert not list(tmp_path.iterdir())
+
+
+# --- capabilities -------------------------------------------------------------------------------------------------
+
+
+def test_features_follow_from_the_protocol() -> None:
+    known = {name: features(build(Store().effective(name)), "server") for name in Store().pins}
+    assert list(known["2025-11-25"]) == ["completions", "logging", "prompts", "resources", "tasks", "tools"]
+    assert [method.name for method in known["2025-11-25"]["logging"].methods] == ["logging/setLevel"]
+    assert known["2026-07-28"]["logging"].methods == ()
+    assert next(iter(known["2024-11-05"])) == "completion"
+    assert [method.stub for method in known["2025-11-25"]["resources"].methods] == [
+        *("list_resources", "list_resource_templates", "read_resource", "subscribe", "unsubscribe")
+    ]
+    client = features(build(Store().effective("2025-06-18")), "client")
+    assert list(client) == ["elicitation", "roots", "sampling"]
+
+
+def test_number_and_case_of_a_capability_do_not_matter() -> None:
+    protocols = [build(Store().effective(name)) for name in ("2024-11-05", "2025-11-25")]
+    chosen = choose(protocols, "server", ("Tool", "completions"))
+    assert {revision: [one.name for one in found] for revision, (found, _) in chosen.items()} == {
+        "2024-11-05": ["tools", "completion"],
+        "2025-11-25": ["tools", "completions"],
+    }
+
+
+# --- asking -------------------------------------------------------------------------------------------------------
+
+
+def test_a_terminal_is_asked(tmp_path: Path) -> None:
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(tmp_path)
+        os.execv(COMMAND, [str(COMMAND), "scaffold", "server"])
+    answers = {b"Name": b"class\nsky\n", b"Revisions": b"\n", b"Offers": b"tools,prompt\n", b"Transports": b"\n"}
+    seen = b""
+    while select.select([terminal], [], [], 30)[0]:
+        try:
+            seen += os.read(terminal, 4096)
+        except OSError:  # it has ended
+            break
+        for question in [question for question in answers if question in seen]:
+            os.write(terminal, answers.pop(question))
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, seen.decode()
+    assert b"a word of Python's" in seen
+    assert "async def get_prompt" in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
+
+
+# --- what a project says of itself --------------------------------------------------------------------------------
+
+
+def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> None:
+    scaffolded("server", "weather", "--out", tmp_path)
+    file = tmp_path / "weather" / "pyproject.toml"
+    mine = file.read_text("utf-8").replace("[tool.ruff]", "# mine\r\n[tool.mine]\r\nx = 1  # x\r\n\r\n[tool.ruff]")
+    file.write_text(mine, "utf-8", newline="")
+    project = Project.read(tmp_path / "weather")
+    written = replace(project, revisions=("2026-07-28",), transports=("stdio", "http")).written(mine)
+    changed = mine.replace('["2025-11-25"]', '["2026-07-28"]').replace('["stdio"]', '["stdio", "http"]')
+    assert written == changed
+    assert project.written(written) == mine
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no [tool.mcp-bindgen]"),
+        ("[tool]\nmcp-bindgen = 1", "has no [tool.mcp-bindgen]"),
+        ("[tool.mcp-bindgen]", "needs 'kind'"),
+        ('[tool.mcp-bindgen]\nkind = "server"\npackage = "a-b"', "needs 'package'"),
+        ('[tool.mcp-bindgen]\nkind = "server"\npackage = "a"\nrevisions = []', "needs 'revisions'"),
+        (
+            '[tool.mcp-bindgen]\nkind = "server"\npackage = "a"\nrevisions = ["x"]\ncontract = "../x"',
+            "needs 'contract'",
+        ),
+        ("[", "is not TOML"),
+    ],
+)
+def test_what_is_no_project_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+    with pytest.raises(BadInput) as caught:
+        Project.read(tmp_path)
+    assert said in str(caught.value)
+    assert caught.value.fix
+    with pytest.raises(BadInput, match="so it is no project of ours"):
+        Project.read(tmp_path / "nothing")

@@ -1,0 +1,248 @@
+"""`upgrade` on real skeletons: the owner's lines stay, tests pass, and what is listed is what pyright sees."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen import scaffold as skeletons
+from mcp_bindgen.protocol import naming
+from mcp_bindgen.scaffold.upgrade.copying import is_generated
+from mcp_bindgen.spec import BadInput, Store
+from tests.support.commands import execute, inside, python, snapshot
+from tests.support.effort import cases
+
+REVISIONS = list(Store().pins)
+OLD, NEW = "2025-11-25", "2026-07-28"
+NEIGHBOURS = [
+    pair for pair in permutations(REVISIONS, 2) if abs(REVISIONS.index(pair[0]) - REVISIONS.index(pair[1])) == 1
+]
+FAR = [pair for pair in permutations(REVISIONS, 2) if pair not in NEIGHBOURS]
+
+CONTRACT = {
+    "serverInfo": {"name": "weather", "version": "1"},
+    "tools": [
+        {
+            "name": "get-forecast",
+            "description": "Tells the weather.",
+            "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        }
+    ],
+    "prompts": [{"name": "greeting", "arguments": [{"name": "who", "required": True}]}],
+    "resources": [{"uri": "file:///readme", "name": "readme"}],
+}
+
+
+def scaffold(kind: str, folder: Path, *options: object) -> Path:
+    """A new project."""
+    done = inside("scaffold", kind, folder.name, "--out", folder.parent, *options)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def contracted(folder: Path, kind: str = "server", *options: object) -> Path:
+    """A new project with a contract."""
+    file = folder.with_suffix(".json")
+    file.write_text(json.dumps(CONTRACT), "utf-8")
+    return scaffold(kind, folder, "--contract", file, *options)
+
+
+def modules(folder: Path) -> list[str]:
+    """The modules of a project, by their dotted names."""
+    paths = [path.relative_to(folder / "src").with_suffix("") for path in sorted((folder / "src").rglob("*.py"))]
+    return [".".join(path.parts).removesuffix(".__init__") for path in paths]
+
+
+def passes_its_tests(folder: Path) -> bool:
+    """Whether the tests of a project pass."""
+    done = execute(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+    assert done.returncode in (0, 1, 2), done.stdout + done.stderr
+    return done.returncode == 0
+
+
+def complaints(folder: Path) -> set[str]:
+    """The lines of a project of which pyright, as the project sets it up, says that they are wrong."""
+    pyright = Path(sys.executable).with_name("pyright")
+    done = execute(pyright, "--outputjson", "--pythonpath", sys.executable, "-p", folder, cwd=folder)
+    found = json.loads(done.stdout)
+    assert found["summary"]["filesAnalyzed"] > 2
+    return {
+        f"{Path(one['file']).relative_to(folder)}:{one['range']['start']['line'] + 1}"
+        for one in found["generalDiagnostics"]
+        if one["severity"] == "error"
+    }
+
+
+def listed(said: str, folder: Path) -> set[str]:
+    """The lines of which an upgrade says that they have to change, for certain."""
+    found: set[str] = set()
+    file = ""
+    for line in said.splitlines():
+        if line.startswith(f"{folder}/"):
+            file = str(Path(line).relative_to(folder))
+        if (place := re.match(r"  (\d+):\d+ +(?!perhaps)", line)) is not None:
+            found.add(f"{file}:{place[1]}")
+    return found
+
+
+def check(folder: Path, new: str) -> None:
+    """Upgrades a project, which stays importable; its tests pass unless something is left to do."""
+    done = inside("upgrade", folder, "--to", new)
+    assert (done.returncode in (0, 1), done.stderr) == (True, ""), done.stderr
+    assert "left  " not in done.stdout
+    assert "unknown  " not in done.stdout
+    python(f"import {', '.join(modules(folder))}", folder / "src")
+    if done.returncode == 0:
+        assert passes_its_tests(folder)
+
+
+@pytest.mark.parametrize(("old", "new"), cases(NEIGHBOURS, quick=[(OLD, NEW)]))
+def test_a_server_speaks_the_revision_beside(old: str, new: str, tmp_path: Path) -> None:
+    check(scaffold("server", tmp_path / "weather", "--revision", old), new)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["server", "client"])
+@pytest.mark.parametrize(("old", "new"), [*NEIGHBOURS, *FAR])
+def test_skeletons_speak_any_other_revision(kind: str, old: str, new: str, tmp_path: Path) -> None:
+    check(scaffold(kind, tmp_path / "plain", "--revision", old), new)
+    check(contracted(tmp_path / "promised", kind, "--revision", old), new)
+
+
+@pytest.mark.parametrize("kind", cases(["server", "client"], quick=["server"]))
+def test_a_contract_survives_any_revision(kind: str, tmp_path: Path) -> None:
+    folder = contracted(tmp_path / "weather", kind, "--revision", "2024-11-05")
+    for new in (OLD, NEW, "2025-06-18"):
+        check(folder, new)
+        assert naming.package(new).encode() in b"".join(snapshot(folder / "src" / "weather" / "contract").values())
+
+
+@pytest.mark.parametrize(("old", "new"), cases([(OLD, NEW), (NEW, "2025-06-18")], quick=[(OLD, NEW)]))
+def test_what_is_listed_is_what_pyright_sees(old: str, new: str, tmp_path: Path) -> None:
+    folder = scaffold("server", tmp_path / "weather", "--revision", old, "--with", "tools,resources,prompts,logging")
+    assert complaints(folder) == set()
+    done = inside("upgrade", folder, "--to", new)
+    assert done.returncode == 1
+    assert complaints(folder) == listed(done.stdout, folder) != set()
+
+
+def test_edited_generated_files_are_left_or_moved_aside(tmp_path: Path) -> None:
+    folder = contracted(tmp_path / "weather", "server", "--revision", OLD)
+    base = folder / "src/weather/contract/base.py"
+    base.write_text(edited := base.read_text("utf-8") + "# mine\n", "utf-8")
+    done = inside("upgrade", folder, "--to", NEW)
+    assert done.returncode == 1
+    assert f"generated  {base}: was edited, and was left" in done.stdout
+    assert base.read_text("utf-8") == edited
+    done = inside("upgrade", folder, "--from", OLD, "--to", NEW, "--force")
+    assert done.returncode == 0, done.stdout
+    assert naming.package(NEW) in base.read_text("utf-8")
+    assert (base.parent / "base.py.edited").read_text("utf-8") == edited
+    assert passes_its_tests(folder)
+
+
+def test_missing_generated_files_are_made(tmp_path: Path) -> None:
+    folder = contracted(tmp_path / "weather", "server", "--revision", OLD)
+    shutil.rmtree(folder / "src/weather/contract")
+    check(folder, NEW)
+
+
+# --- what its owner writes ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that nobody has edited yet."""
+    return contracted(tmp_path_factory.mktemp("origin") / "weather", "server", "--revision", OLD)
+
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+LINES = st.sampled_from(
+    [
+        "# a comment of mine: v2025_11_25, 2025-11-25",
+        "import mcp_bindgen.v2025_11_25.types as more_types",
+        "    from mcp_bindgen import v2025_11_25 as inner",
+        "MINE = 'ä \u2028 \x0c'",
+        "\tdef odd(",
+        ")]} '''",
+        "    pass",
+        "",
+        "text: 2025-11-25",
+        "raise RuntimeError('not yet')",
+    ]
+)
+
+
+def edit(path: Path, data: st.DataObject) -> None:
+    """Puts in, takes out and changes some lines, with line ends of any kind."""
+    lines = path.read_bytes().split(b"\n")
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(lines)))
+        taken = data.draw(st.sampled_from([0, 0, 1, 3]))
+        given = data.draw(st.lists(LINES, max_size=2))
+        end = data.draw(st.sampled_from(["", "\r"]))
+        lines[at : at + taken] = [f"{line}{end}".encode() for line in given]
+    path.write_bytes(b"\n".join(lines))
+
+
+def owned(folder: Path) -> dict[str, bytes]:
+    """The files that its owner writes."""
+    return {
+        name: content
+        for name, content in snapshot(folder).items()
+        if not is_generated(content) and not name.endswith("contract/contract.json")
+    }
+
+
+def same_lines(before: bytes, after: bytes) -> bool:
+    """Whether nothing differs but names of the old revision."""
+    for old, new in ((OLD, NEW), (naming.package(OLD), naming.package(NEW))):
+        parts = map(re.escape, before.split(old.encode()))
+        if re.fullmatch(f"(?:{old}|{new})".encode().join(parts), after):
+            return True
+    return False
+
+
+def survives(origin: Path, folder: Path, data: st.DataObject) -> None:
+    """Every line of the owner's is there after edit, regenerate, edit, upgrade."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(origin, folder)
+    for step in ("generate", "upgrade"):
+        for name in data.draw(st.lists(st.sampled_from(sorted(owned(folder))), max_size=4, unique=True)):
+            edit(folder / name, data)
+        before, whole = owned(folder), snapshot(folder)
+        try:
+            if step == "generate":
+                skeletons.generate_contract(folder)
+                assert owned(folder) == before
+                continue
+        except BadInput:  # the contract, or what the project says of itself, was edited
+            assert snapshot(folder) == whole
+            continue
+        done = inside("upgrade", folder, "--to", NEW)
+        if done.returncode == 2:
+            assert snapshot(folder) == whole
+        after = owned(folder)
+        assert after.keys() == before.keys()
+        assert [name for name in before if not same_lines(before[name], after[name])] == []
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
+@given(st.data())
+def test_every_line_of_the_owner_stays(origin: Path, data: st.DataObject) -> None:
+    survives(origin, origin.parent / "edited", data)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@given(st.data())
+def test_every_line_of_the_owner_stays_for_long(origin: Path, data: st.DataObject) -> None:
+    survives(origin, origin.parent / "edited", data)

@@ -1,0 +1,456 @@
+"""Reading schema files: what is wrong with one is said in one line, and what is right has one canonical form."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import shutil
+from contextlib import suppress
+from datetime import date
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.protocol import build
+from mcp_bindgen.spec import BadInput, Store, external
+from mcp_bindgen.spec.canonical import canonical, digest, dumps
+from mcp_bindgen.spec.document import normalise, read
+from tests.support.commands import ROOT, UPSTREAM, save, shuffled
+from tests.support.small_schemas import Schema, draft, record, ref, small, union
+
+REVISIONS = list(Store().pins)
+TEXT = {"type": "string"}
+
+
+def check(error: BadInput, file: Path, pointer: str | None = None) -> None:
+    """One line that names the file, the place in it and what to do."""
+    place = f"{file}#{pointer}: " if pointer is not None else f"{file}: "
+    assert str(error).startswith(place)
+    assert "\n" not in str(error)
+    assert error.fix
+    assert str(error).endswith(f"; {error.fix}")
+
+
+# --- bad files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        pytest.param(b"", "not JSON", id="empty"),
+        pytest.param(b'{"$defs": ', "line 1 column 11", id="cut-off"),
+        pytest.param(b'{"$defs": {"X": {"default": NaN}}}', "NaN", id="NaN"),
+        pytest.param(b'{"$defs": {"X": {"default": -Infinity}}}', "-Infinity", id="Infinity"),
+        pytest.param(b'{"$defs": {"X": {}, "Y": {}, "X": {}}}', "'X' stands twice", id="duplicate"),
+        pytest.param('{"$defs": {"É": {}}}'.encode("latin-1"), "UTF-8", id="latin-1"),
+        pytest.param('{"$defs": {"X": {}}}'.encode("utf-16"), "UTF-8", id="utf-16"),
+        pytest.param(b"[]", "not an object", id="array"),
+        pytest.param(b"null", "not an object", id="null"),
+        pytest.param(b'{"type": "object"}', "$defs", id="no-definitions"),
+        pytest.param(b'{"$defs": {}}', "$defs", id="no-definition"),
+        pytest.param(b'{"$defs": []}', "$defs", id="definitions-in-an-array"),
+        pytest.param(b'{"$defs":' * 100_000, "deep", id="very-deep"),
+    ],
+)
+def test_a_file_that_is_no_schema(tmp_path: Path, content: bytes, says: str) -> None:
+    file = tmp_path / "schema.json"
+    file.write_bytes(content)
+    with pytest.raises(BadInput) as caught:
+        read(file)
+    check(caught.value, file)
+    assert says in str(caught.value)
+
+
+def test_a_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="No such file") as caught:
+        read(tmp_path / "schema.json")
+    check(caught.value, tmp_path / "schema.json")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="directory") as caught:
+        read(tmp_path)
+    check(caught.value, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("definition", "pointer", "says"),
+    [
+        pytest.param(True, "/$defs/X", "object", id="boolean-definition"),
+        pytest.param(ref("Gone"), "/$defs/X", "'#/$defs/Gone' leads nowhere", id="dangling"),
+        pytest.param(
+            record(a={"items": ref("Gone")}), "/$defs/X/properties/a/items", "leads nowhere", id="dangling-deep"
+        ),
+        pytest.param({"$ref": "other.json#/$defs/X"}, "/$defs/X", "other.json", id="foreign-document"),
+        pytest.param({"$ref": "#/$defs/Y/properties/a"}, "/$defs/X", "leads nowhere", id="not-a-definition"),
+        pytest.param({"$ref": "#"}, "/$defs/X", "leads nowhere", id="whole-document"),
+        pytest.param(ref("X"), "/$defs/X", "X -> X", id="cycle-of-one"),
+        pytest.param({"type": "int"}, "/$defs/X/type", "'int'", id="unknown-type"),
+        pytest.param({"type": ["null", "any"]}, "/$defs/X/type", "'any'", id="unknown-type-in-list"),
+    ],
+)
+def test_a_definition_that_is_wrong(tmp_path: Path, definition: Any, pointer: str, says: str) -> None:
+    file = save(tmp_path / "schema.json", {"$defs": {"X": definition, "Y": record(a=TEXT)}})
+    with pytest.raises(BadInput) as caught:
+        read(file)
+    check(caught.value, file, pointer)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+def test_a_circle_of_references(tmp_path: Path, keyword: str) -> None:
+    file = save(tmp_path / "schema.json", {"$defs": {"A": {keyword: [TEXT, ref("B")]}, "B": ref("A")}})
+    with pytest.raises(BadInput, match="A -> B -> A") as caught:
+        read(file)
+    check(caught.value, file, "/$defs/A")
+
+
+@pytest.mark.parametrize(
+    "below", [record(a=ref("A")), {"type": "array", "items": ref("A")}, {"additionalProperties": union("A", "B")}]
+)
+def test_recursion_below_an_object_or_array_is_fine(below: Schema) -> None:
+    assert normalise({"$defs": {"A": below, "B": TEXT}})["$defs"]["A"] == below
+
+
+CHANGES_THE_MEANING: list[tuple[str, Any]] = [
+    ("patternProperties", {"^x": {}}),
+    ("not", {}),
+    ("if", {}),
+    ("prefixItems", [{}]),
+    ("uniqueItems", True),
+    ("minProperties", 1),
+    ("propertyNames", {}),
+    ("unevaluatedProperties", False),
+    ("dependentRequired", {}),
+    ("$dynamicRef", "#x"),
+    ("$id", "https://example.org"),
+    ("nullable", True),
+    ("requried", []),
+]
+
+
+@pytest.mark.parametrize(("keyword", "value"), CHANGES_THE_MEANING)
+def test_a_keyword_that_would_change_the_meaning(tmp_path: Path, keyword: str, value: Any) -> None:
+    file = save(tmp_path / "schema.json", {"$defs": {"X": record(**{"a/b": {keyword: value}})}})
+    with pytest.raises(BadInput, match=f"'{keyword}'".replace("$", r"\$")) as caught:
+        read(file)
+    check(caught.value, file, f"/$defs/X/properties/a~1b/{keyword}")
+
+
+WRONG_KIND: list[tuple[Schema, str]] = [
+    ({"$ref": 3}, "/$ref"),
+    ({"type": 3}, "/type"),
+    ({"type": []}, "/type"),
+    ({"type": [{}]}, "/type"),
+    ({"enum": "a"}, "/enum"),
+    ({"enum": []}, "/enum"),
+    ({"properties": []}, "/properties"),
+    ({"type": "object", "properties": {"a": 5}}, "/properties/a"),
+    ({"required": "a"}, "/required"),
+    ({"type": "object", "required": [5]}, "/required"),
+    ({"additionalProperties": "no"}, "/additionalProperties"),
+    ({"items": [{}]}, "/items"),
+    ({"anyOf": {}}, "/anyOf"),
+    ({"anyOf": []}, "/anyOf"),
+    ({"anyOf": [5]}, "/anyOf/0"),
+    ({"allOf": []}, "/allOf"),
+    ({"type": "integer", "minimum": "3"}, "/minimum"),
+    ({"type": "integer", "exclusiveMinimum": True}, "/exclusiveMinimum"),
+    ({"type": "string", "minLength": 1.5}, "/minLength"),
+    ({"type": "string", "pattern": 5}, "/pattern"),
+    ({"type": "string", "format": 5}, "/format"),
+    ({"type": "string", "description": 5}, "/description"),
+]
+
+
+@pytest.mark.parametrize(("definition", "pointer"), WRONG_KIND, ids=repr)
+def test_a_keyword_of_the_wrong_kind(tmp_path: Path, definition: Schema, pointer: str) -> None:
+    file = save(tmp_path / "schema.json", {"$defs": {"X": definition}})
+    with pytest.raises(BadInput) as caught:
+        read(file)
+    check(caught.value, file, f"/$defs/X{pointer}")
+
+
+@pytest.mark.parametrize("beside", [record(a=TEXT), {"minLength": 3}, {"const": "a"}, {"format": "uri"}], ids=repr)
+def test_what_stands_beside_a_reference_is_not_lost(beside: Schema) -> None:
+    with pytest.raises(BadInput, match=r"beside '\$ref'"):
+        normalise({"$defs": {"X": {**ref("Y"), **beside}, "Y": {}}})
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param('{"$defs": {"X": ' + '{"items": ' * 700 + "{}" + "}" * 702, id="700-arrays"),
+        pytest.param(
+            json.dumps({"$defs": {**{f"A{n}": ref(f"A{n + 1}") for n in range(3000)}, "A3000": TEXT}}),
+            id="3000-aliases",
+        ),
+        pytest.param('{"$defs": {"X": {"enum": [{"a": 1}, {"b": 1}]}}}', id="enum-of-objects"),
+        pytest.param('{"$defs": {"X": {"enum": ["\\ud800"]}}}', id="half-a-character"),
+    ],
+)
+def test_strange_files_are_accepted_or_refused_but_never_a_crash(tmp_path: Path, document: str) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text(document, "utf-8")
+    with suppress(BadInput):
+        external(file, "draft", {})
+
+
+# --- good files -----------------------------------------------------------------------------------------------
+
+
+def test_prose_and_extension_keywords_are_accepted_everywhere() -> None:
+    extra = {
+        "x-note": {"not": 1},
+        "title": "T",
+        "description": "D",
+        "$comment": "C",
+        "examples": [1],
+        "deprecated": True,
+    }
+    document = {"$defs": {"X": {**record(a={**TEXT, **extra}), **extra}}}
+    assert normalise(document)["$defs"] == document["$defs"]
+
+
+@pytest.mark.parametrize("key", ["$defs", "definitions"])
+def test_members_may_be_named_like_keywords(key: str) -> None:
+    names = ["$ref", "not", "if", "type", "required", "description", "title", "$comment", "properties"]
+    document = normalise({key: {"X": record("$ref title", **dict.fromkeys(names, TEXT))}})
+    assert canonical(document)["$defs"]["X"]["properties"] == dict.fromkeys(sorted(names), TEXT)
+
+
+def as_draft_07(node: Any) -> Any:
+    return json.loads(json.dumps(node).replace("#/$defs/", "#/definitions/").replace('"$defs"', '"definitions"'))
+
+
+def test_both_dialects_have_one_canonical_form(tmp_path: Path) -> None:
+    new = read(save(tmp_path / "new.json", draft()))[0]
+    old = read(save(tmp_path / "old.json", as_draft_07(draft())))[0]
+    assert canonical(old) == canonical(new)
+    assert digest(old) == digest(new)
+
+
+def test_draft_07_ignores_what_stands_beside_a_reference() -> None:
+    beside = {"description": "kept", "type": "object", "minLength": 3, "properties": {"a": TEXT}}
+    document = normalise({"definitions": {"X": {"$ref": "#/definitions/Y", **beside}, "Y": TEXT}})
+    assert document["$defs"]["X"] == {"$ref": "#/$defs/Y", "description": "kept"}
+
+
+# --- the canonical form ---------------------------------------------------------------------------------------
+
+SAMPLE: Schema = {
+    "Y": TEXT,
+    "X": {
+        "title": "X",
+        "description": "Prose.",
+        "required": ["b", "a"],
+        "type": "object",
+        "properties": {
+            "b": {"enum": ["z", 1, "a", None, True], "examples": ["z"]},
+            "a": {"anyOf": [ref("Y"), {"type": "integer", "minimum": 0, "$comment": "Prose."}]},
+            "description": {
+                "description": "A member of that name.",
+                "default": {"p": [2, 1], "q": 1},
+                "type": "object",
+            },
+            "title": {"markdownDescription": "Prose.", "type": "boolean"},
+        },
+    },
+}
+
+
+def test_canonical_has_no_prose_and_one_order() -> None:
+    expected = {
+        "X": {
+            "type": "object",
+            "properties": {
+                "a": {"anyOf": [ref("Y"), {"type": "integer", "minimum": 0}]},
+                "b": {"enum": [None, True, 1, "a", "z"]},
+                "description": {"type": "object", "default": {"p": [2, 1], "q": 1}},
+                "title": {"type": "boolean"},
+            },
+            "required": ["a", "b"],
+        },
+        "Y": TEXT,
+    }
+    assert dumps(canonical(normalise({"$defs": SAMPLE}))["$defs"]) == dumps(expected)
+
+
+@pytest.mark.parametrize("definitions", [SAMPLE, draft()["$defs"]], ids=["sample", "draft"])
+def test_canonical_is_idempotent(definitions: Schema) -> None:
+    once = canonical(normalise({"$defs": definitions}))
+    assert dumps(canonical(once)) == dumps(once)
+    assert digest(once) == digest(normalise({"$defs": definitions}))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("definitions", [SAMPLE, draft()["$defs"]], ids=["sample", "draft"])
+def test_the_order_of_members_does_not_count(definitions: Schema, seed: int) -> None:
+    other = shuffled(definitions, seed)
+    for node in other.values():
+        random.Random(seed).shuffle(node.get("required", []))
+    assert digest(normalise({"$defs": other})) == digest(normalise({"$defs": definitions}))
+
+
+def test_an_empty_list_of_required_members_is_none() -> None:
+    assert digest(normalise(small(X={"required": []}))) == digest(normalise(small(X={})))
+
+
+CHANGES: list[tuple[str, Any]] = [
+    ("additionalProperties", False),
+    ("required", ["b"]),
+    ("properties/title/type", "string"),
+    ("properties/title", True),
+    ("properties/new", TEXT),
+    ("properties/b/enum", ["z", 1, "a", None]),
+    ("properties/a/anyOf", [{"type": "integer", "minimum": 0}, ref("Y")]),
+    ("properties/a/minLength", 1),
+    ("properties/description/default/q", 2),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), CHANGES)
+def test_a_change_of_structure_is_another_digest(place: str, value: Any) -> None:
+    *parents, last = place.split("/")
+    changed = copy.deepcopy(SAMPLE)
+    reduce(getitem, parents, changed["X"])[last] = value
+    assert digest(normalise({"$defs": changed})) != digest(normalise({"$defs": SAMPLE}))
+
+
+# --- the schema folder ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A folder with one revision, made from `upstream.json` beside it."""
+    (tmp_path / "schema").mkdir()
+    for name in ("semantics.toml", "docs.toml"):
+        shutil.copy(ROOT / "schema" / name, tmp_path / "schema")
+    made = Store(tmp_path / "schema")
+    made.add("2030-01-31", save(tmp_path / "upstream.json", draft()), commit="abc", status="draft")
+    return made
+
+
+def test_what_was_imported_verifies(store: Store, tmp_path: Path) -> None:
+    assert store.verify("2030-01-31", tmp_path / "upstream.json") == (True, [])
+    assert store.is_pinned("2030-01-31")
+    pin = store.pin("2030-01-31")
+    assert (pin.era, pin.status, pin.date, pin.commit) == ("stateless", "draft", "2030-01-31", "abc")
+
+
+def test_what_was_imported_is_the_file_that_it_came_from(store: Store, tmp_path: Path) -> None:
+    ours = build(store.effective("2030-01-31"))
+    theirs = build(external(tmp_path / "upstream.json", "2030-01-31", store.semantics))
+    assert ours.digest == theirs.digest
+    assert list(ours.definitions) == list(theirs.definitions)
+    assert [method.name for method in ours.methods] == [method.name for method in theirs.methods]
+
+
+def test_the_committed_file_has_no_prose(store: Store) -> None:
+    text = (store.root / "2030-01-31" / "schema.json").read_text("utf-8")
+    assert "What stands on the cover." in json.dumps(draft())
+    assert "description" not in text
+
+
+def test_other_prose_is_another_file_of_the_same_structure(store: Store, tmp_path: Path) -> None:
+    other = draft()
+    other["$defs"]["Item"]["description"] = "Other words."
+    assert store.verify("2030-01-31", save(tmp_path / "other.json", other)) == (False, [])
+
+
+def test_verify_says_where_the_structure_differs(store: Store, tmp_path: Path) -> None:
+    other = draft()
+    other["$defs"]["New"] = TEXT
+    del other["$defs"]["Anything"]
+    other["$defs"]["Book"]["properties"]["pages"]["type"] = "number"
+    other["$defs"]["Sealed"]["additionalProperties"] = 0 == 0
+    same, lines = store.verify("2030-01-31", save(tmp_path / "other.json", other))
+    assert not same
+    assert lines == [
+        "/$defs/Anything: gone",
+        '/$defs/Book/properties/pages/type: "integer" -> "number"',
+        "/$defs/Sealed/additionalProperties: false -> true",
+        "/$defs/New: new",
+    ]
+
+
+def test_a_change_of_the_committed_file_is_noticed(store: Store) -> None:
+    file = store.root / "2030-01-31" / "schema.json"
+    file.write_text(file.read_text("utf-8").replace('"integer"', '"number"', 1), "utf-8")
+    assert not store.is_pinned("2030-01-31")
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("2025-11-52", "2025-11-25"), ("2026-7-28", "2026-07-28")])
+def test_an_unknown_revision_suggests_the_nearest(wrong: str, near: str) -> None:
+    with pytest.raises(BadInput, match=rf"'{wrong}'; did you mean {near}\?"):
+        Store().effective(wrong)
+
+
+def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_path: Path) -> None:
+    table, ledger = store.root / "revisions.toml", store.root / "2030-01-31" / "patches.toml"
+    before = "# Reviewed by hand.\n" + table.read_text("utf-8").replace('"abc"', '"abc"  # the fix of May')
+    table.write_text(before, "utf-8")
+    ledger.write_text("# None yet.\n", "utf-8")
+    upstream = tmp_path / "upstream.json"
+    store.add("2031-01-31", upstream, commit="def", status="released", changed=date(2031, 2, 1))
+    assert table.read_text("utf-8").startswith(before)
+    assert list(store.pins) == ["2030-01-31", "2031-01-31"]
+    assert store.pin("2031-01-31").date == "2031-02-01"
+
+    store.add("2031-01-31", upstream, commit="123", status="released")
+    assert table.read_text("utf-8").startswith(before)
+    assert (store.pin("2030-01-31").commit, store.pin("2031-01-31").commit) == ("abc", "123")
+
+    store.add("2030-01-31", upstream, commit="456", status="released")
+    assert table.read_text("utf-8").startswith("# Reviewed by hand.\n")
+    assert (store.pin("2030-01-31").commit, store.pin("2031-01-31").commit) == ("456", "123")
+    assert ledger.read_text("utf-8") == "# None yet.\n"
+
+
+@pytest.mark.parametrize("changed", [None, date(2030, 1, 1)])
+@pytest.mark.parametrize("name", ["draft", "2030-13-01", "../2030-01-01"])
+def test_a_revision_is_named_by_a_date(store: Store, tmp_path: Path, name: str, changed: date | None) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(BadInput, match="is not a date"):
+        store.add(name, tmp_path / "upstream.json", commit="abc", status="draft", changed=changed)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_bad_file_is_not_imported(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(BadInput):
+        store.add("2031-01-31", save(tmp_path / "bad.json", []), commit="abc", status="draft")
+    assert not (store.root / "2031-01-31").exists()
+    assert list(store.pins) == ["2030-01-31"]
+
+
+@pytest.mark.parametrize(
+    "text", ["[2030", '[2030-01-31]\nera = "stateful"', "x = 1"], ids=["cut-off", "short", "no-table"]
+)
+def test_a_damaged_table_of_revisions(store: Store, text: str) -> None:
+    (store.root / "revisions.toml").write_text(text, "utf-8")
+    with pytest.raises(BadInput, match=r"revisions\.toml: "):
+        store.effective("2030-01-31")
+
+
+def test_nothing_is_imported_into_a_damaged_table(store: Store, tmp_path: Path) -> None:
+    (store.root / "revisions.toml").write_text("[2030", "utf-8")
+    with pytest.raises(BadInput, match=r"revisions\.toml: "):
+        store.add("2031-01-31", tmp_path / "upstream.json", commit="abc", status="draft")
+    assert not (store.root / "2031-01-31").exists()
+
+
+@pytest.mark.skipif(not UPSTREAM.is_dir(), reason="the upstream files are not on this machine")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_each_committed_structure_is_the_upstream_one(revision: str) -> None:
+    assert Store().verify(revision, UPSTREAM / revision / "schema.json") == (True, [])
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_each_committed_structure_is_as_pinned_and_canonical(revision: str) -> None:
+    assert Store().is_pinned(revision)
+    text = (ROOT / "schema" / revision / "schema.json").read_text("utf-8")
+    assert text == dumps(canonical(json.loads(text)))

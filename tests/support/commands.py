@@ -1,0 +1,91 @@
+"""The real command and other programs, run to their end, and what they leave in a folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from mcp_bindgen.cli.app import run
+from mcp_bindgen.spec.json import is_array, is_object
+
+ROOT = Path(__file__).parents[2]
+UPSTREAM = Path(__file__).parents[3] / "shared" / "upstream"
+COMMAND = Path(sys.executable).with_name("mcp-bindgen")
+
+Done = subprocess.CompletedProcess[str]
+
+
+PATIENCE = 300.0
+"""Seconds that a program may take before it counts as hanging."""
+
+
+def execute(*command: object, cwd: Path | None = None, stdin: str = "", **variables: str) -> Done:
+    """Runs a program to its end, which must come in time; what the caller's shell says about colour does not count."""
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        input=stdin,
+        env=plain | variables,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+    )
+
+
+def bindgen(*arguments: object, cwd: Path | None = None, **variables: str) -> Done:
+    """Runs the installed `mcp-bindgen`."""
+    return execute(COMMAND, *arguments, cwd=cwd, **variables)
+
+
+def inside(*arguments: object) -> Done:
+    """Runs `mcp-bindgen` in this process: quicker, and a crash shows where."""
+    out, err = io.StringIO(), io.StringIO()
+    words = list(map(str, arguments))
+    code: object = 0
+    with mock.patch.object(sys, "argv", ["mcp-bindgen", *words]), redirect_stdout(out), redirect_stderr(err):
+        try:
+            run()
+        except SystemExit as stop:
+            code = stop.code
+    assert isinstance(code, int)
+    return Done(words, code, out.getvalue(), err.getvalue())
+
+
+def python(code: str, path: Path, *arguments: object, stdin: str = "") -> str:
+    """What a fresh interpreter prints that imports from `path`; it must not fail."""
+    done = execute(sys.executable, "-W", "error", "-c", code, *arguments, stdin=stdin, PYTHONPATH=str(path))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Relative name -> content of all files below `folder`, except for what Python caches."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def save(path: Path, document: object) -> Path:
+    """Writes `document` as JSON."""
+    path.write_text(json.dumps(document), "utf-8")
+    return path
+
+
+def shuffled(node: Any, seed: int) -> Any:
+    """A copy of a JSON document whose objects have their members in another order."""
+    if is_object(node):
+        members = [(name, shuffled(child, seed)) for name, child in node.items()]
+        random.Random(seed).shuffle(members)
+        return dict(members)
+    return [shuffled(child, seed) for child in node] if is_array(node) else node

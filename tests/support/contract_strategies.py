@@ -1,0 +1,141 @@
+"""Contracts for tests: random JSON Schemas, and documents that one of them may accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.support.json_instances import FLOATS, INTEGERS, JSON, SCALARS, TEXT
+
+Schema = dict[str, Any]
+
+_PLAIN = ["a", "b", "A b", "1", "$", "ü", "", "\0", "quote'\""]
+MEMBERS = [*_PLAIN, "a-b", "a_b", "self", "class", "_meta", "meta", "json", "model_dump"]
+"""Names of properties, some of which become one in Python."""
+
+_NAMES = st.sampled_from(MEMBERS)
+_REFERENCES = ["#", "#/$defs/One", "#/$defs/Two", "#/properties/a", "#/$defs/One/properties/b"]
+_KINDS = ["string", "integer", "number", "boolean", "null", "array", "object"]
+
+
+def tool(schema: Any, name: str = "t", **members: Any) -> Schema:
+    """A contract of one tool."""
+    return {"tools": [{"name": name, "inputSchema": schema, **members}]}
+
+
+def taking(schema: Any, **members: Any) -> Schema:
+    """A contract of one tool with one argument, `a`."""
+    return tool({"type": "object", "properties": {"a": schema}, **members})
+
+
+def _leaves() -> st.SearchStrategy[Any]:
+    scalars = st.sampled_from(_KINDS).map(lambda kind: {"type": kind})
+    kinds = st.lists(st.sampled_from(_KINDS), min_size=1, max_size=3, unique=True).map(lambda names: {"type": names})
+    values = st.lists(SCALARS, min_size=1, max_size=3).map(lambda values: {"enum": values})
+    narrow = st.sampled_from(
+        [
+            {"type": "integer", "minimum": 0},
+            {"type": "string", "maxLength": 2, "format": "uri"},
+            {"type": "string", "pattern": "^a", "default": "b"},
+            {"type": "number", "multipleOf": 0.5, "default": 1},
+            {"not": {"type": "string"}},
+            {"if": {"type": "string"}, "then": {"maxLength": 1}, "else": {"type": "number"}},
+        ]
+    )
+    return st.one_of(scalars, kinds, values, SCALARS.map(lambda value: {"const": value}), narrow, st.booleans())
+
+
+def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    several = st.lists(inner, min_size=1, max_size=3)
+    members = st.dictionaries(_NAMES, inner, max_size=4)
+    # `#/properties/a` may then lead straight back, so references stand below a member or an item
+    below = inner | st.sampled_from(_REFERENCES).map(lambda place: {"$ref": place})
+    records = st.fixed_dictionaries(
+        {"type": st.just("object"), "properties": st.dictionaries(_NAMES, below, max_size=4)},
+        optional={
+            "required": st.lists(_NAMES, max_size=2, unique=True),
+            "additionalProperties": inner | st.just(False),
+            "patternProperties": inner.map(lambda schema: {"^a": schema}),
+            "nullable": st.just(True),
+            "anyOf": st.just([{"required": ["a"]}, {"required": ["b"]}]),
+        },
+    )
+    return st.one_of(
+        records,
+        members.map(lambda members: {"properties": members}),
+        below.map(lambda schema: {"type": "array", "items": schema}),
+        below.map(lambda schema: {"type": "object", "additionalProperties": schema}),
+        several.map(lambda schemas: {"type": "array", "prefixItems": schemas}),
+        st.tuples(several, inner).map(lambda both: {"type": "array", "prefixItems": both[0], "items": both[1]}),
+        several.map(lambda schemas: {"anyOf": schemas}),
+        several.map(lambda schemas: {"oneOf": schemas}),
+        several.map(lambda schemas: {"allOf": schemas}),
+        st.tuples(records, records).map(lambda both: {"type": "object", "allOf": list(both)}),
+        st.tuples(records, several).map(lambda both: {**both[0], "anyOf": both[1]}),
+        several.map(lambda schemas: {"type": ["object", "null"], "oneOf": schemas}),
+    )
+
+
+SCHEMAS = st.recursive(_leaves(), _larger, max_leaves=8)
+"""Schemas of any type that may refer to `$defs` `One` and `Two`, to the root and to its member `a`."""
+
+
+@st.composite
+def inputs(draw: st.DrawFn) -> Schema:
+    """Schemas for the input of a tool."""
+    schema: Schema = {"type": "object", "properties": draw(st.dictionaries(_NAMES, SCHEMAS, max_size=4))}
+    schema["properties"].setdefault("a", draw(SCHEMAS))
+    if draw(st.booleans()):
+        schema["required"] = draw(st.lists(_NAMES, max_size=2, unique=True))
+    if draw(st.booleans()):
+        schema["additionalProperties"] = draw(SCHEMAS | st.just(False))
+    one = {"type": "object", "properties": {"b": draw(SCHEMAS), "next": {"$ref": "#/$defs/One"}}}
+    return {**schema, "$defs": {"One": one, "Two": draw(SCHEMAS)}}
+
+
+@st.composite
+def values(draw: st.DrawFn, schema: Any, root: Schema, depth: int = 5) -> Any:
+    """Documents that `schema` is likely to accept; whether it does is for a validator to say."""
+    if not isinstance(schema, dict) or depth == 0:
+        return draw(JSON)
+    if "$ref" in schema:
+        node: Any = root
+        for token in schema["$ref"].split("/")[1:]:
+            node = node.get(token, True) if isinstance(node, dict) else True
+        return draw(values(node, root, depth - 1))
+    if "const" in schema or "enum" in schema:
+        value: Any = draw(st.sampled_from(schema.get("enum") or [schema.get("const")]))
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53
+        return float(value) if whole and draw(st.booleans()) else value
+    inner = schema.get("anyOf") or schema.get("oneOf")
+    found = draw(values(draw(st.sampled_from(inner)), root, depth - 1)) if inner else None
+    for member in schema.get("allOf", ()):
+        more = draw(values(member, root, depth - 1))
+        found = {**found, **more} if isinstance(found, dict) and isinstance(more, dict) else more
+    kinds = schema.get("type")
+    if kinds is None and "properties" not in schema:
+        return draw(JSON) if found is None else found
+    kind = draw(st.sampled_from(kinds)) if isinstance(kinds, list) else kinds or "object"
+    if schema.get("nullable") and draw(st.integers(0, 5)) == 0:
+        return None
+    if kind == "object":
+        named = schema.get("properties", {})
+        wanted = [name for name in named if name in schema.get("required", ()) or draw(st.booleans())]
+        own = {name: draw(values(named[name], root, depth - 1)) for name in wanted}
+        extra = schema.get("additionalProperties", True)
+        for name in [*schema.get("required", ()), *draw(st.lists(_NAMES | TEXT, max_size=2))] if extra else ():
+            own.setdefault(name, draw(values(extra, root, depth - 1)))
+        return {**found, **own} if isinstance(found, dict) else own
+    if kind == "array":
+        first = [draw(values(item, root, depth - 1)) for item in schema.get("prefixItems", ())]
+        rest = [draw(values(schema.get("items", True), root, depth - 1)) for _ in range(draw(st.integers(0, 2)))]
+        return first + rest if schema.get("items") is not False else first
+    plain = {
+        "string": TEXT | st.just("a"),
+        "integer": INTEGERS | st.just(1.0),
+        "number": INTEGERS | FLOATS,
+        "boolean": st.booleans(),
+        "null": st.none(),
+    }
+    return draw(plain[kind])

@@ -1,0 +1,34 @@
+"""How much a run of the suite tries: `make test` a quick selection, `make test-all` everything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+
+def examples(quick: int, full: int) -> int:
+    """Choose a number of examples.
+
+    Args:
+        quick: How many `make test` tries.
+        full: How many `make test-all` tries: its Hypothesis profile is `full` (`tests/conftest.py`).
+    """
+    return full if settings.get_current_profile_name() == "full" else quick
+
+
+def cases(every: Iterable[Any], *, quick: Collection[Any]) -> list[Any]:
+    """Mark the parameters of a test that only `make test-all` runs.
+
+    Args:
+        every: All parameters, each a tuple where the test takes several arguments.
+        quick: Those that `make test` runs too.
+    """
+    return [case if case in quick else _full(case) for case in every]
+
+
+def _full(case: Any) -> Any:
+    values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=pytest.mark.full)
