@@ -9,9 +9,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from mcp_bindgen.protocol import build
+from mcp_bindgen.protocol.model import Method
+from mcp_bindgen.spec import Store
 
 ROOT = Path(__file__).parents[1]
 NAMESPACE = "mcp_bindgen"
@@ -34,6 +39,20 @@ MAY_IMPORT = {
     "spec": set[str](),
 }
 """Part of the generator -> the parts, or single modules, of ours that it may import."""
+
+LAYERS = {
+    "core": {"core"},
+    "eras": {"eras", "core", "tasks"},
+    "endpoint": {"endpoint", "eras", "core", "tasks"},
+    "transports": {"transports", "endpoint", "eras", "core", "tasks"},
+    "http": {"http", "endpoint", "eras", "core", "tasks"},
+    "entrypoints": {"entrypoints", "http", "transports", "endpoint", "eras", "core", "tasks"},
+    "contract": {"contract", "entrypoints", "endpoint", "eras", "core", "tasks"},
+}
+"""Folder of the runtime -> what it may import of it. `tasks` imports nothing, `abi` is for generated code."""
+
+NAMES_METHODS = ("eras", "contract")
+"""The folders of the runtime that may name methods: the lifecycle, and features that are about tools by nature."""
 
 REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")
 PLACES = re.compile(r"(?<![\w./])/(?:work|root|tmp|Users|home/\w+|var/folders)/|\b[A-Z]:\\Users\b")
@@ -136,6 +155,12 @@ def files() -> list[Path]:
     return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
 
 
+@cache
+def protocol_methods(package: str) -> tuple[Method, ...]:
+    """The methods of a revision."""
+    return build(Store().effective(package.removeprefix("v").replace("_", "-"))).methods
+
+
 def test_there_are_modules_to_look_at() -> None:
     assert len(REVISIONS) == 5
     assert {name_of(path) for path in MODULES} >= {"cli.app", "protocol.passes", "runtime", "v2025_11_25.types"}
@@ -143,7 +168,7 @@ def test_there_are_modules_to_look_at() -> None:
 
 def test_imports_are_resolved() -> None:
     assert imports(GENERATOR / "protocol" / "passes" / "link_results.py") >= {"spec.BadInput", "protocol.model.Ref"}
-    assert imports(GENERATED / "v2025_11_25" / "client.py") >= {"v2025_11_25.types", "runtime.core.errors"}
+    assert imports(GENERATED / "v2025_11_25" / "client.py") >= {"v2025_11_25.types", "runtime.abi"}
 
 
 def test_every_part_of_the_generator_has_its_place() -> None:
@@ -187,10 +212,59 @@ def test_the_runtime_imports_only_itself(path: Path) -> None:
     assert [name for name in imports(path) if not within(name, {"runtime"})] == []
 
 
+def test_the_runtime_has_its_layers() -> None:
+    assert {path.name for path in RUNTIME.glob("runtime/*.py")} == {"__init__.py", "abi.py", "tasks.py"}
+    assert {path.name for path in (RUNTIME / "runtime").iterdir() if any(path.glob("*.py"))} == set(LAYERS)
+    for layer in LAYERS:
+        said = ast.get_docstring(ast.parse((RUNTIME / "runtime" / layer / "__init__.py").read_text("utf-8")))
+        assert said is not None
+        assert "Imports" in said, layer
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if RUNTIME in path.parents], ids=name_of)
+def test_layers_import_downwards(path: Path) -> None:
+    layer = name_of(path).split(".")[1:2]
+    if layer and layer[0] in LAYERS:
+        assert [
+            name for name in imports(path) if not within(name, {f"runtime.{one}" for one in LAYERS[layer[0]]})
+        ] == []
+    if layer == ["tasks"]:
+        assert imports(path) == set()
+
+
+@pytest.mark.parametrize("path", HANDWRITTEN, ids=name_of)
+def test_private_modules_are_for_their_folder(path: Path) -> None:
+    own = name_of(path).split(".")[: -1 if path.name != "__init__.py" else None]
+    private = {name_of(one) for one in HANDWRITTEN if one.stem.startswith("_") and one.stem != "__init__"}
+    foreign = {name for name in private if name.split(".")[:-1] != own}
+    assert not imports(path) & foreign
+
+
+def texts(path: Path) -> Iterator[str]:
+    """The strings of a module that are no docstrings."""
+    tree = ast.parse(path.read_text("utf-8"))
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if RUNTIME in path.parents], ids=name_of)
+def test_the_runtime_names_no_revision_and_no_method(path: Path) -> None:
+    found = set(texts(path))
+    assert not [text for text in found if re.search(r"\b20\d\d-\d\d-\d\d\b", text)]
+    if name_of(path).split(".")[1:2] not in [[name] for name in NAMES_METHODS]:
+        methods = [method for revision in REVISIONS for method in protocol_methods(revision)]
+        named = {name for method in methods for name in (method.name, method.stub, f"on_{method.stub}")}
+        assert not found & {name for name in named if "/" in name or "_" in name or name in ("initialize", "ping")}
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_bindings_import_only_the_runtime_and_themselves(revision: str) -> None:
     for path in (GENERATED / revision).glob("*.py"):
-        assert [name for name in imports(path) if not within(name, {"runtime", revision})] == [], path.name
+        assert [
+            name for name in imports(path) if not within(name, {"runtime.abi", revision}) and name != "runtime"
+        ] == [], path.name
 
 
 @pytest.mark.parametrize("root", [GENERATOR, RUNTIME, GENERATED], ids=lambda root: root.parent.name)

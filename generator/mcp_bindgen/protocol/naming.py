@@ -16,8 +16,8 @@ _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
 _MODULES = frozenset({"methods", "types"})
 _FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self"}
 _ARGUMENTS = frozenset({"self"}) | _MODULES
-_SIDES = frozenset({"bindings", "extra_capabilities", "info", "instructions", "options", "revision"})
-_CALLERS = frozenset({"call", "check", "link", "metadata", "notify", "pages", "request", "terms"})
+_SIDES = frozenset({"dispatcher", "extra_capabilities", "info", "instructions", "options", "revision"})
+_CALLERS = frozenset({"call", "check", "link", "metadata", "notify", "pages", "request", "negotiated"})
 _CLIENTS = frozenset(
     {
         "answer",
@@ -33,7 +33,7 @@ _CLIENTS = frozenset(
         "with_options",
     }
 )
-_SERVERS = frozenset({"broadcast", "connections", "lifespan", "state_seal"})
+_SERVERS = frozenset({"broadcast", "connections", "context", "lifespan", "state_seal"})
 _CONTEXTS = frozenset(
     {
         "ask",

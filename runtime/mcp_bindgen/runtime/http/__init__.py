@@ -1,4 +1,4 @@
-"""Streamable HTTP, both sides of it (MCP, "Transports": Streamable HTTP)."""
+"""Streamable HTTP and HTTP+SSE, both sides (MCP, "Transports"). Imports `endpoint`, `eras` and `core`."""
 
 from typing import TYPE_CHECKING
 
