@@ -17,11 +17,12 @@ def merge_inline_objects(draft: Draft) -> Draft:
     """
     names: dict[str, str] = {}
     merged: dict[str, Definition] = {}
-    for member, name in draft.semantics["shared"].items():
-        form, places = _most_frequent(draft, member)
+    shared: Mapping[str, str] = draft.semantics["shared"]
+    for member, name in shared.items():
+        places = _most_frequent(draft, member)
         known = draft.definitions.get(name)
-        if len(places) > 1 and (known is None or known.type == form):
-            names.update((place, name) for place in places)
+        if len(places) > 1 and (known is None or known.type == draft.definitions[places[0]].type):
+            names |= dict.fromkeys(places, name)
             merged[name] = known or replace(draft.definitions[places[0]], name=name)
     kept = {name: definition for name, definition in draft.definitions.items() if name not in names}
     definitions = {
@@ -31,13 +32,12 @@ def merge_inline_objects(draft: Draft) -> Draft:
     return replace(draft, definitions=dict(sorted(definitions.items())))
 
 
-def _most_frequent(draft: Draft, member: str) -> tuple[Type | None, list[str]]:
-    """Find the form that most inline objects below `member` have, and their names."""
+def _most_frequent(draft: Draft, member: str) -> list[str]:
+    """List the inline objects below `member` that have the form which most of them have."""
     forms: defaultdict[Type, list[str]] = defaultdict(list)
     for name in sorted(_below(draft, member)):
         forms[draft.definitions[name].type].append(name)
-    form = max(forms, key=lambda form: len(forms[form]), default=None)
-    return form, [] if form is None else forms[form]
+    return max(forms.values(), key=len, default=list[str]())
 
 
 def _below(draft: Draft, member: str) -> Iterator[str]:
