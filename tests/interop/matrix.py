@@ -25,7 +25,7 @@ INTRODUCTION = """\
 # Interoperability
 
 What was tried with implementations of MCP that are not ours. `python -m tests.interop.matrix` has all these
-conversations and writes this page; `make test` has them too, and fails when this page says something else.
+conversations and writes this page; `make test-all` has them too, and fails when this page says something else.
 
 A number is how many features a conversation tried with success; a feature may be many checks. *n/a* counts what the
 revision has and the peer has not, as the peer itself shows; the reasons are below. What our side sends is held against

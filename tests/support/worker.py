@@ -84,9 +84,9 @@ class Tools:
             {
                 "tasks": len(asyncio.all_tasks()),
                 "sessions": len(sessions._registry._open),
-                "streams": sessions._room.free,
+                "streams": sessions._budget.free,
                 "requests": served._busy,
-                "listeners": sum(len(audience(server)) for server in served._servers),
+                "listeners": sum(len(audience(server)) for server in served.servers),
                 "memory": tracemalloc.get_traced_memory()[0],
             }
         )

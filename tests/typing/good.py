@@ -142,12 +142,11 @@ async def use_stateless(client: StatelessClient, meta: Mapping[str, Json]) -> st
     return again.result_type
 
 
-async def dispatch(server: Server) -> None:
-    """Calls a handler by the name of its method."""
-    if methods.PING.name in dispatcher.SERVER.offered(server):
-        await dispatcher.SERVER.dispatch(server, "ping", b"{}", None)
+def facts(server: Server) -> bool:
+    """Look at the facts of a revision, and at what a server handles in it."""
     assert_type(errors.PARSE_ERROR, Literal[-32700])
-    assert_type(REVISION, Literal["2025-11-25"])
+    assert_type(REVISION.name, str)
+    return methods.PING.name in dispatcher.SERVER.offered(server)
 
 
 def older() -> oldest.Annotated:

@@ -15,7 +15,7 @@ from mcp_bindgen.contract.candidates import candidates
 from mcp_bindgen.emit.environment import docstring, quoted
 from mcp_bindgen.protocol.examples import Unfit, example
 from mcp_bindgen.protocol.model import Ref
-from mcp_bindgen.runtime.contract.uri_template import UriTemplate
+from mcp_bindgen.runtime.contract import UriTemplate
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .expressions import expression

@@ -1,116 +1,59 @@
-"""The handwritten part that carries generated bindings. It knows no revision."""
+"""The runtime that carries generated bindings: the names for users. Nothing in the runtime imports this module."""
 
 from typing import TYPE_CHECKING
 
-from .core.lazy import lazy
+from .core.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .core.errors import (
-        CapabilityMissing,
-        ConnectionClosed,
-        InvalidParams,
-        MethodNotFound,
-        ProtocolError,
-        RequestTimeout,
-        UnexpectedAnswer,
-        UnsupportedRevision,
-    )
-    from .core.link import Link
-    from .core.methods import Method, Notification, Request
-    from .core.model import Model
-    from .core.options import Options
-    from .core.revision import Dispatcher, Revision
-    from .core.routing import Returns, handles
-    from .core.scalars import Boolean, Integer, Json, Nullable, Number
-    from .core.transport import Transport
-    from .endpoint.context import Context
-    from .endpoint.result_cache import ResultCache
-    from .endpoint.server import Server, serve
-    from .entrypoints.client import Client
-    from .entrypoints.connect import NoConnection, connect
-    from .entrypoints.host import BadConfig, Host, NotRouted, Offer
-    from .entrypoints.run import run
-    from .eras.stateless.request_state import StateSeal
+    from .core.errors import CapabilityMissing as CapabilityMissing, ConnectionClosed as ConnectionClosed
+    from .core.errors import InvalidParams as InvalidParams, MethodNotFound as MethodNotFound
+    from .core.errors import ProtocolError as ProtocolError, RequestTimeout as RequestTimeout
+    from .core.errors import UnexpectedAnswer as UnexpectedAnswer, UnsupportedRevision as UnsupportedRevision
+    from .core.link import Link as Link
+    from .core.methods import Method as Method, Notification as Notification, Request as Request
+    from .core.model import Model as Model
+    from .core.options import Options as Options
+    from .core.revision import Dispatcher as Dispatcher, Revision as Revision
+    from .core.routing import Returns as Returns, handles as handles
+    from .core.scalars import Boolean as Boolean, Integer as Integer, Json as Json, Nullable as Nullable
+    from .core.scalars import Number as Number
+    from .core.transport import Transport as Transport
+    from .endpoint.context import Context as Context
+    from .endpoint.result_cache import ResultCache as ResultCache
+    from .endpoint.server import Server as Server, serve as serve
+    from .entrypoints.client import Client as Client
+    from .entrypoints.connect import NoConnection as NoConnection, connect as connect
+    from .entrypoints.host import BadConfig as BadConfig, Host as Host, NotRouted as NotRouted, Offer as Offer
+    from .entrypoints.run import run as run
+    from .eras.stateless.request_state import StateSeal as StateSeal
 
-__all__ = [
-    "BadConfig",
-    "Boolean",
-    "CapabilityMissing",
-    "Client",
-    "ConnectionClosed",
-    "Context",
-    "Dispatcher",
-    "Host",
-    "Integer",
-    "InvalidParams",
-    "Json",
-    "Link",
-    "Method",
-    "MethodNotFound",
-    "Model",
-    "NoConnection",
-    "NotRouted",
-    "Notification",
-    "Nullable",
-    "Number",
-    "Offer",
-    "Options",
-    "ProtocolError",
-    "Request",
-    "RequestTimeout",
-    "ResultCache",
-    "Returns",
-    "Revision",
-    "Server",
-    "StateSeal",
-    "Transport",
-    "UnexpectedAnswer",
-    "UnsupportedRevision",
-    "connect",
-    "handles",
-    "run",
-    "serve",
-]
+_MODULES = {
+    "core.errors": [
+        "CapabilityMissing",
+        "ConnectionClosed",
+        "InvalidParams",
+        "MethodNotFound",
+        "ProtocolError",
+        "RequestTimeout",
+        "UnexpectedAnswer",
+        "UnsupportedRevision",
+    ],
+    "core.link": ["Link"],
+    "core.methods": ["Method", "Notification", "Request"],
+    "core.model": ["Model"],
+    "core.options": ["Options"],
+    "core.revision": ["Dispatcher", "Revision"],
+    "core.routing": ["Returns", "handles"],
+    "core.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
+    "core.transport": ["Transport"],
+    "endpoint.context": ["Context"],
+    "endpoint.result_cache": ["ResultCache"],
+    "endpoint.server": ["Server", "serve"],
+    "entrypoints.client": ["Client"],
+    "entrypoints.connect": ["NoConnection", "connect"],
+    "entrypoints.host": ["BadConfig", "Host", "NotRouted", "Offer"],
+    "entrypoints.run": ["run"],
+    "eras.stateless.request_state": ["StateSeal"],
+}
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "BadConfig": "entrypoints.host",
-        "Boolean": "core.scalars",
-        "CapabilityMissing": "core.errors",
-        "Client": "entrypoints.client",
-        "ConnectionClosed": "core.errors",
-        "Context": "endpoint.context",
-        "Dispatcher": "core.revision",
-        "Host": "entrypoints.host",
-        "Integer": "core.scalars",
-        "InvalidParams": "core.errors",
-        "Json": "core.scalars",
-        "Link": "core.link",
-        "Method": "core.methods",
-        "MethodNotFound": "core.errors",
-        "Model": "core.model",
-        "NoConnection": "entrypoints.connect",
-        "NotRouted": "entrypoints.host",
-        "Notification": "core.methods",
-        "Nullable": "core.scalars",
-        "Number": "core.scalars",
-        "Offer": "entrypoints.host",
-        "Options": "core.options",
-        "ProtocolError": "core.errors",
-        "Request": "core.methods",
-        "RequestTimeout": "core.errors",
-        "ResultCache": "endpoint.result_cache",
-        "Revision": "core.revision",
-        "Returns": "core.routing",
-        "Server": "endpoint.server",
-        "StateSeal": "eras.stateless.request_state",
-        "Transport": "core.transport",
-        "UnexpectedAnswer": "core.errors",
-        "UnsupportedRevision": "core.errors",
-        "connect": "entrypoints.connect",
-        "handles": "core.routing",
-        "run": "entrypoints.run",
-        "serve": "endpoint.server",
-    },
-)
+__getattr__ = lazy_modules(__name__, _MODULES)

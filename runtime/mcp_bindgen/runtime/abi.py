@@ -2,46 +2,31 @@
 
 from typing import TYPE_CHECKING
 
-from .core.lazy import lazy
+from .core.lazy import lazy as lazy
+from .core.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .core.errors import MethodNotFound
-    from .core.methods import HeaderParams, Notification, Request, by_name
-    from .core.model import Model
-    from .core.revision import Dispatcher, Revision
-    from .core.routing import Returns, Route
-    from .core.scalars import Boolean, Constant, Integer, Json, Nullable, Number
-    from .endpoint.context import Context
-    from .endpoint.server import Server
-    from .entrypoints.client import Client
-    from .eras.handshake import HANDSHAKE
-    from .eras.stateless.era import STATELESS
-
-__all__ = [
-    "HANDSHAKE",
-    "STATELESS",
-    "Boolean",
-    "Client",
-    "Constant",
-    "Context",
-    "Dispatcher",
-    "HeaderParams",
-    "Integer",
-    "Json",
-    "MethodNotFound",
-    "Model",
-    "Notification",
-    "Nullable",
-    "Number",
-    "Request",
-    "Returns",
-    "Revision",
-    "Route",
-    "Server",
-    "by_name",
-    "lazy",
-    "require",
-]
+    from .core.errors import MethodNotFound as MethodNotFound
+    from .core.methods import HeaderParams as HeaderParams
+    from .core.methods import Notification as Notification
+    from .core.methods import Request as Request
+    from .core.methods import by_name as by_name
+    from .core.model import Model as Model
+    from .core.revision import Dispatcher as Dispatcher
+    from .core.revision import Revision as Revision
+    from .core.routing import Returns as Returns
+    from .core.routing import Route as Route
+    from .core.scalars import Boolean as Boolean
+    from .core.scalars import Constant as Constant
+    from .core.scalars import Integer as Integer
+    from .core.scalars import Json as Json
+    from .core.scalars import Nullable as Nullable
+    from .core.scalars import Number as Number
+    from .endpoint.context import Context as Context
+    from .endpoint.server import Server as Server
+    from .entrypoints.client import Client as Client
+    from .eras.handshake import HANDSHAKE as HANDSHAKE
+    from .eras.stateless.era import STATELESS as STATELESS
 
 GENERATION = 1
 """Grows whenever generated code of before could not be run any longer."""
@@ -66,30 +51,18 @@ def require(generation: int, package: str, command: str) -> None:
         )
 
 
-__getattr__ = lazy(
-    __name__.rpartition(".")[0],
-    {
-        "HANDSHAKE": "eras.handshake",
-        "STATELESS": "eras.stateless.era",
-        "Boolean": "core.scalars",
-        "Client": "entrypoints.client",
-        "Constant": "core.scalars",
-        "Context": "endpoint.context",
-        "Dispatcher": "core.revision",
-        "HeaderParams": "core.methods",
-        "Integer": "core.scalars",
-        "Json": "core.scalars",
-        "MethodNotFound": "core.errors",
-        "Model": "core.model",
-        "Notification": "core.methods",
-        "Nullable": "core.scalars",
-        "Number": "core.scalars",
-        "Request": "core.methods",
-        "Returns": "core.routing",
-        "Revision": "core.revision",
-        "Route": "core.routing",
-        "Server": "endpoint.server",
-        "by_name": "core.methods",
-    },
-    module=__name__,
-)
+_MODULES = {
+    "core.errors": ["MethodNotFound"],
+    "core.methods": ["HeaderParams", "Notification", "Request", "by_name"],
+    "core.model": ["Model"],
+    "core.revision": ["Dispatcher", "Revision"],
+    "core.routing": ["Returns", "Route"],
+    "core.scalars": ["Boolean", "Constant", "Integer", "Json", "Nullable", "Number"],
+    "endpoint.context": ["Context"],
+    "endpoint.server": ["Server"],
+    "entrypoints.client": ["Client"],
+    "eras.handshake": ["HANDSHAKE"],
+    "eras.stateless.era": ["STATELESS"],
+}
+
+__getattr__ = lazy_modules(__name__.rpartition(".")[0], _MODULES, module=__name__)

@@ -27,7 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Context as AnyContext
 from mcp_bindgen.runtime import Integer, Nullable, ProtocolError, contract, serve
-from mcp_bindgen.runtime.contract import validation as checks
+from mcp_bindgen.runtime.contract import _validation, errors
 from mcp_bindgen.runtime.core.scalars import Constant
 from mcp_bindgen.runtime.endpoint.server import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
@@ -389,7 +389,7 @@ async def test_content_that_an_old_revision_does_not_know_is_not_sent(caplog: py
     assert not caplog.records
     async with connected(v2024_11_05.Client(), *audio.servers()) as connection_to_old:
         assert (await refused(connection_to_old.client.call_tool("say", {"what": "?"}))).code == INTERNAL
-    assert "BrokenPromise: 2024-11-05" in caplog.text
+    assert "InvalidResult: mcp_bindgen.v2024_11_05.types" in caplog.text
 
 
 def wrong_forecasts(ctx: Context) -> list[Any]:
@@ -418,7 +418,7 @@ async def test_structured_content_must_be_what_the_contract_says(
     async with connected(client_of(revision), *weather.servers()) as connection:
         error = await refused(connection.client.call_tool("get-forecast", {"city": "Oslo"}))
     assert (error.code, error.message, error.data) == (INTERNAL, "Internal error", None)
-    assert "BrokenPromise: the tool 'get-forecast'" in caplog.text
+    assert "InvalidResult: the tool 'get-forecast'" in caplog.text
 
 
 @every
@@ -456,12 +456,12 @@ async def test_a_tool_asks_the_client_in_every_era(revision: str) -> None:
 
 
 def problems(schema: Any, value: Any) -> list[dict[str, str]]:
-    return checks.Check(schema, "the schema").problems(value, "params")
+    return _validation.Validator(schema, "the schema").problems(value, "params")
 
 
 def test_only_so_many_problems_are_told() -> None:
     found = problems({"items": {"type": "string"}}, list(range(100)))
-    assert len(found) == checks.MOST + 1
+    assert len(found) == _validation.MOST + 1
     assert found[-1] == {"path": "params", "problem": "there is more"}
     assert len(problems({"items": {"type": "string"}}, list(range(10)))) == 10
 
@@ -699,21 +699,24 @@ async def test_one_connection_serves_both_eras() -> None:
 
 
 def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
-    show = "import sys; print([name for name in ('jsonschema_rs', 'pydantic', 'anyio') if name in sys.modules])"
+    heavy = ("jsonschema_rs", "uritemplate", "pydantic", "anyio")
+    show = f"import sys; print([name for name in {heavy} if name in sys.modules])"
     assert python(f"from mcp_bindgen.runtime import contract; {show}", tmp_path) == "[]\n"
     client = "from mcp_bindgen.runtime.contract import ContractClient, arguments, structured, Model"
-    assert "jsonschema_rs" not in python(f"{client}; {show}", tmp_path)
+    assert python(f"{client}; {show}", tmp_path) == "['pydantic', 'anyio']\n"
 
 
 def test_no_export_is_named_like_a_module() -> None:
     modules = {path.stem for path in Path(contract.__file__).parent.glob("*.py")}
-    assert modules & set(contract.__all__) == set()
+    assert modules & set(vars(contract)["__all__"]) == set()
 
 
-def test_a_missing_validator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'mcp-bindgen\[contract\]'"):
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"jsonschema_rs: pip install 'mcp-bindgen\[contract\]'"):
         Keeping().servers()
+    with pytest.raises(ImportError, match=r"uritemplate: pip install 'mcp-bindgen\[contract\]'"):
+        contract.UriTemplate("note://{id}")
 
 
 def test_a_catalog_can_be_in_an_archive(tmp_path: Path) -> None:

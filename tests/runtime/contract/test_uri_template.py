@@ -1,4 +1,4 @@
-"""URI templates: what they expand to, checked with another implementation, and what they find in URIs."""
+"""URI templates: what they expand to, and what they find in URIs."""
 
 from __future__ import annotations
 
@@ -51,6 +51,25 @@ def test_expansion_is_that_of_the_reference(operator: str, body: str) -> None:
     assert UriTemplate(template).expand(VALUES) == uritemplate.expand(template, VALUES)
 
 
+@pytest.mark.parametrize(
+    ("template", "uri"),
+    [
+        ("{var}{hello}{half}", "valueHello%20World%2150%25"),
+        ("{+base}index", "http://example.com/home/index"),
+        ("{+hello}{+half}", "Hello%20World!50%25"),
+        ("{base}index", "http%3A%2F%2Fexample.com%2Fhome%2Findex"),
+        ("{#path:6}here", "#/foo/bhere"),
+        ("X{.x,y}{.undef}", "X.1024.768"),
+        ("www{.dom*}", "www.example.com"),
+        ("{/var:1,var}{/list*,path:4}", "/v/value/red/green/blue/%2Ffoo"),
+        ("{;x,y,empty}{;list*}", ";x=1024;y=768;empty;list=red;list=green;list=blue"),
+        ("{?x,y,empty,undef}{&keys*}", "?x=1024&y=768&empty=&comma=%2C&dot=.&semi=%3B"),
+    ],
+)
+def test_expansion_is_that_of_the_standard(template: str, uri: str) -> None:
+    assert UriTemplate(template).expand(VALUES) == uri
+
+
 @given(st.sampled_from(OPERATORS), st.sampled_from(["{%sa}", "{%sa,b}", "x{%sb:2}", "{%sa*}y"]), TEXTS, TEXTS)
 def test_expansion_of_any_text_is_that_of_the_reference(operator: str, form: str, a: str, b: str) -> None:
     template = form % operator
@@ -62,6 +81,15 @@ def test_expansion_of_any_text_is_that_of_the_reference(operator: str, form: str
 @pytest.mark.parametrize("modifier", ["", "*"])
 def test_what_is_undefined_leaves_nothing(operator: str, nothing: Any, modifier: str) -> None:
     assert UriTemplate(f"a{{{operator}x{modifier}}}").expand({"x": nothing}) == "a"
+
+
+def test_what_is_encoded_in_part_is_encoded_in_whole() -> None:
+    assert UriTemplate("grün/{+a}{#a}").expand({"a": "a b%20ü"}) == "gr%C3%BCn/a%20b%20%C3%BC#a%20b%20%C3%BC"
+
+
+def test_members_keep_their_order() -> None:
+    values = {"a": {"y": "1", "x": "2"}, "b": {"d": "1", "c": "2"}}
+    assert UriTemplate("{?a*}{&b}").expand(values) == "?y=1&x=2&b=d,1,c,2"
 
 
 def test_numbers_are_texts() -> None:
@@ -198,9 +226,9 @@ def test_the_more_a_template_says_the_more_specific_it_is() -> None:
     ],
 )
 def test_hostile_uris_take_no_time(template: str, uri: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     UriTemplate(template).match(uri)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_endless_uris_are_not_looked_at() -> None:

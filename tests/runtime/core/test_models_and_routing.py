@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import copy
 import inspect
@@ -581,6 +582,18 @@ def test_names_of_a_package(package: str) -> None:
     with pytest.raises(AttributeError, match=rf"module 'mcp_bindgen\.{package}' has no attribute 'Nothing'"):
         _ = module.Nothing
     assert not hasattr(module, "__wrapped__")
+
+
+@pytest.mark.parametrize("package", ["runtime", "runtime.contract", "runtime.http"])
+def test_type_checkers_and_python_see_the_same_names(package: str) -> None:
+    module = import_module(f"mcp_bindgen.{package}")
+    (block,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    assert sorted(alias.name for node in imports for alias in node.names) == module.__all__
+    for node in imports:
+        beside = import_module(f".{node.module}", module.__name__)
+        assert all(alias.name == alias.asname for alias in node.names)
+        assert all(getattr(beside, alias.name) is getattr(module, alias.name) for alias in node.names)
 
 
 def test_every_revision_says_its_name() -> None:

@@ -1247,7 +1247,7 @@ async def test_when_the_server_goes_calls_fail() -> None:
         assert {str(failure) for failure in failures} == {"the other side closed the connection"}
         await ask()
         with pytest.raises(ConnectionClosed):
-            await caller.notify(methods.INITIALIZED, None)
+            await caller.notify(methods.INITIALIZED, mcp.NotificationParams())
 
 
 @asynccontextmanager

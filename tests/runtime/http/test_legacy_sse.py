@@ -26,8 +26,10 @@ from starlette.routing import Mount
 
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.http.client.legacy_sse import SseClientTransport, sse
+from mcp_bindgen.runtime.http.server import _call as asgi
 from mcp_bindgen.runtime.http.server import legacy_sse as runtime_sse
-from mcp_bindgen.runtime.http.server.legacy_sse import SseServerTransport, serve_sse, sse_app
+from mcp_bindgen.runtime.http.server.legacy_sse import SseApp, SseServerTransport, sse_app
+from mcp_bindgen.runtime.http.server.serve import serve_sse
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
 from tests.support.processes import PARSERS
@@ -105,6 +107,14 @@ class Tools(Server):
                 await ctx.log("info", "x" * 100_000)
         return await self._leave(ctx)
 
+    async def _spread(self, ctx: Context, times: int) -> str:
+        begun = time.monotonic()
+        longest = 0.0
+        for _ in range(times):
+            await self.broadcast(lambda client: client.log("info", "x" * 100_000))
+            longest, begun = max(longest, time.monotonic() - begun), time.monotonic()
+        return str(longest)
+
     async def _leave(self, ctx: Context) -> str:
         await ctx.session.close()
         return "gone"
@@ -123,7 +133,7 @@ class Model(Client):
 
 
 @contextmanager
-def running(app: Starlette, parser: Any = "auto") -> Iterator[str]:
+def running(app: Starlette | SseApp, parser: Any = "auto") -> Iterator[str]:
     """Runs an application in a thread and gives the address it listens on."""
     config = uvicorn.Config(app, "127.0.0.1", 0, http=parser, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
@@ -382,7 +392,7 @@ def test_a_client_that_vanishes_ends_its_session(url: str, tools: Tools, how: st
     connection = socket.create_connection((host, int(port)), PATIENCE)
     connection.sendall(f"GET /sse HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
     received = b""
-    while b"\r\n\r\n" not in received.partition(b"data: ")[2]:
+    while b"\n\n" not in received.partition(b"data: ")[2]:
         received += connection.recv(4096)
     endpoint = received.partition(b"data: ")[2].split()[0].decode()
     tools.started.clear()
@@ -443,6 +453,40 @@ def test_a_closed_session_does_not_wait_for_ever_to_be_read(monkeypatch: pytest.
             assert await client.call("echo", 2, text="x") == 404
 
     with running(sse_app(Tools(), max_sessions=1)) as url:
+        go(lambda: body(url))
+
+
+def test_a_client_that_does_not_read_delays_no_broadcast() -> None:
+    """Its queue fills, and then its session ends; everybody else is told everything."""
+    tools = Tools()
+
+    async def body(url: str) -> None:
+        async with raw(url), raw(url) as reader:
+            assert len(tools.connections) == 2
+            assert await reader.call("spread", 1, times=200) == 202
+            messages: list[Any] = [{}]
+            while messages[-1].get("id") != 1:
+                messages.append(json.loads((await reader.event())[1]))
+            assert sum(message.get("method") == "notifications/message" for message in messages) == 200
+            assert float(messages[-1]["result"]["content"][0]["text"]) < 2.5
+            assert len(tools.connections) == 1
+
+    with running(sse_app(tools)) as url:
+        go(lambda: body(url))
+
+
+def test_a_client_that_never_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime_sse, "_PATIENCE", 0.3)
+    tools = Tools()
+
+    async def body(url: str) -> None:
+        async with raw(url) as client:
+            assert await client.call("big", 1, size=20_000_000) == 202
+            while tools.connections:
+                await anyio.sleep(0.01)
+            assert await client.call("echo", 2, text="x") == 404
+
+    with running(sse_app(tools, keep_alive=0.1)) as url:
         go(lambda: body(url))
 
 
@@ -526,7 +570,7 @@ def test_a_message_that_is_too_large_is_refused_and_the_session_lives_on(url: st
 
 @pytest.mark.parametrize("how", ["stall", "close"])
 def test_a_message_that_does_not_arrive(url: str, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    monkeypatch.setattr(runtime_sse, "_PATIENCE", 0.1 if how == "stall" else PATIENCE)
+    monkeypatch.setattr(asgi, "PATIENCE", 0.1 if how == "stall" else PATIENCE)
     host, port = url.removeprefix("http://").split(":")
 
     async def body() -> None:
@@ -574,7 +618,7 @@ def test_an_application_can_be_mounted() -> None:
     app = sse_app(tools, path="/open", messages="/tell")
     outer = Starlette(
         routes=[Mount("/a b", Starlette(routes=[Mount("/mcp", app)]))],
-        lifespan=app.router.lifespan_context,
+        lifespan=app.lifespan,
     )
 
     async def body(url: str) -> None:
@@ -808,7 +852,7 @@ def test_a_server_that_dies_ends_what_is_pending(caplog: pytest.LogCaptureFixtur
 
 def test_the_server_end_by_itself() -> None:
     async def body() -> None:
-        transport = SseServerTransport("/messages")
+        transport = SseServerTransport()
         await transport.send([b'{\n"a":\r\n1}', b"2"])
         await transport.close()
         await transport.close()
@@ -816,10 +860,9 @@ def test_the_server_end_by_itself() -> None:
         with pytest.raises(ConnectionClosed):
             await transport.send([b"3"])
         assert not await transport.arrive(b"4")
-        written = b"".join([part async for part in transport.events])
-        await transport.end()
+        written = b"".join([asgi.event(event.data) for event in await transport.stream.read(0)])
+        assert await transport.stream.read(2) == ()
         assert written.decode().splitlines() == [
-            *("event: endpoint", "data: /messages", ""),
             *("event: message", "data: {", 'data: "a":', "data: 1}", ""),
             *("event: message", "data: 2", ""),
         ]

@@ -21,7 +21,7 @@ from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.emit.imports import prune
 from mcp_bindgen.protocol import build, naming
 from mcp_bindgen.runtime import Client, contract
-from mcp_bindgen.runtime.contract.offers import offers
+from mcp_bindgen.runtime.contract.handlers import specs
 from mcp_bindgen.runtime.endpoint.server import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.scaffold.generated.contract_package import contract_files
@@ -529,7 +529,7 @@ def test_nothing_of_a_contract_becomes_code(evil: Path) -> None:
 
 def test_every_entry_keeps_its_name(evil: Path) -> None:
     base = importlib.import_module("evil_server.contract.base").EvilServerContract
-    offered = [(offer.kind, offer.name) for offer in offers(base).values()]
+    offered = [(spec.kind, spec.name) for spec in specs(base).values()]
     assert sorted(name for kind, name in offered if kind == "tool") == sorted(filter(None, NAMES))
     assert sorted(name for kind, name in offered if kind == "prompt") == sorted(filter(None, NAMES))
     assert len(offered) == len(set(offered)) == 4 * (len(NAMES) - 1)

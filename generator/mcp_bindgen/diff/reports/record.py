@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, cast
 
 from pydantic.alias_generators import to_camel
 
@@ -22,7 +22,4 @@ def as_json(value: Any, or_null: Collection[str] = ()) -> Any:
         return {to_camel(name): as_json(one) if one or name not in or_null else None for name, one in given.items()}
     if isinstance(value, IntEnum):
         return value.name.lower().replace("_", "-")
-    if isinstance(value, tuple):
-        several: tuple[object, ...] = value
-        return [as_json(one) for one in several]
-    return value
+    return [as_json(one) for one in cast(tuple[object, ...], value)] if isinstance(value, tuple) else value

@@ -119,8 +119,8 @@ def _check(kind: type, base: type) -> Iterator[Finding]:
 
 def _offer(method: Any) -> str:
     """Describe what an abstract method is for."""
-    offer = getattr(method, "__mcp_offer__", None)
-    return f", for the {offer.kind} {offer.name!r}" if offer is not None else ""
+    spec = getattr(method, "__mcp_handler__", None)
+    return f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
 
 
 def _near(name: str, kind: type, base: type) -> str:

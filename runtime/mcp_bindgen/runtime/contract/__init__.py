@@ -1,70 +1,37 @@
-"""What generated contract code needs: servers and clients for the tools, prompts and resources of a contract."""
+"""Servers and typed clients of contracts: what generated contract code stands on.
+
+A contract lists the tools, prompts and resources of one server. Imports everything else of the runtime;
+nothing else of the runtime imports it. Modules with an underscore are for this folder alone.
+"""
 
 from typing import TYPE_CHECKING
 
-from ..core.lazy import lazy
+from ..core.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .base import Completion, Contract
-    from .call_arguments import ABSENT, Absent, arguments, texts, whole
-    from .catalog import Catalog
-    from .client import ContractClient, structured, succeeded
-    from .errors import BrokenPromise, InvalidArguments, ResourceNotFound, ToolError, UnexpectedResult
-    from .model import Model
-    from .offers import prompt, resource, template, tool
-    from .uri_template import UriTemplate, Variable
+    from .base import Contract as Contract
+    from .call_arguments import ABSENT as ABSENT, Absent as Absent, arguments as arguments, texts as texts
+    from .call_arguments import whole as whole
+    from .catalog import Catalog as Catalog
+    from .client import ContractClient as ContractClient, structured as structured, succeeded as succeeded
+    from .completions import Completion as Completion
+    from .errors import InvalidArguments as InvalidArguments, InvalidResult as InvalidResult
+    from .errors import ResourceNotFound as ResourceNotFound, ToolError as ToolError
+    from .errors import UnexpectedResult as UnexpectedResult
+    from .handlers import prompt as prompt, resource as resource, template as template, tool as tool
+    from .model import Model as Model
+    from .uri_template import UriTemplate as UriTemplate, Variable as Variable
 
-__all__ = [
-    "ABSENT",
-    "Absent",
-    "BrokenPromise",
-    "Catalog",
-    "Completion",
-    "Contract",
-    "ContractClient",
-    "InvalidArguments",
-    "Model",
-    "ResourceNotFound",
-    "ToolError",
-    "UnexpectedResult",
-    "UriTemplate",
-    "Variable",
-    "arguments",
-    "prompt",
-    "resource",
-    "structured",
-    "succeeded",
-    "template",
-    "texts",
-    "tool",
-    "whole",
-]
+_MODULES = {
+    "base": ["Contract"],
+    "call_arguments": ["ABSENT", "Absent", "arguments", "texts", "whole"],
+    "catalog": ["Catalog"],
+    "client": ["ContractClient", "structured", "succeeded"],
+    "completions": ["Completion"],
+    "errors": ["InvalidArguments", "InvalidResult", "ResourceNotFound", "ToolError", "UnexpectedResult"],
+    "handlers": ["prompt", "resource", "template", "tool"],
+    "model": ["Model"],
+    "uri_template": ["UriTemplate", "Variable"],
+}
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "ABSENT": "call_arguments",
-        "Absent": "call_arguments",
-        "BrokenPromise": "errors",
-        "Catalog": "catalog",
-        "Completion": "base",
-        "Contract": "base",
-        "ContractClient": "client",
-        "InvalidArguments": "errors",
-        "Model": "model",
-        "ResourceNotFound": "errors",
-        "ToolError": "errors",
-        "UnexpectedResult": "errors",
-        "UriTemplate": "uri_template",
-        "Variable": "uri_template",
-        "arguments": "call_arguments",
-        "prompt": "offers",
-        "resource": "offers",
-        "structured": "client",
-        "succeeded": "client",
-        "template": "offers",
-        "texts": "call_arguments",
-        "tool": "offers",
-        "whole": "call_arguments",
-    },
-)
+__getattr__ = lazy_modules(__name__, _MODULES)

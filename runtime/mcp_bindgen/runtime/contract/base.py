@@ -1,41 +1,28 @@
-"""The base of generated contracts: what a server offers, as methods to write."""
+"""The base of generated contracts: a class with a method for each entry, and the servers that answer with it."""
 
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, TypeAlias
 
-if TYPE_CHECKING:
-    from ..endpoint.context import Context
-    from ..endpoint.server import Server
-    from .catalog import Catalog
+from ..endpoint.context import Context
+from ..endpoint.server import Server
+from ._features import ArgumentErrors, Feature, Prompts, Resources, Tools
+from .catalog import Catalog
+from .completions import Completion, Completions, from_enum
+from .handlers import BoundContract
 
+Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
-@dataclass(frozen=True)
-class Completion:
-    """What somebody types, for which a server may know how it goes on.
-
-    Attributes:
-        of: Whether it is an argument of a prompt or a variable of a resource template.
-        name: The prompt's name, or the URI template.
-        argument: The name of the argument or variable.
-        value: What is typed so far.
-        known: The others, as far as they are known: name -> value.
-    """
-
-    of: Literal["prompt", "template"]
-    name: str
-    argument: str
-    value: str
-    known: Mapping[str, str]
+_FEATURES: tuple[type[Feature], ...] = (Tools, Prompts, Resources, Completions)
 
 
 class Contract(ABC):
-    """What a server promises: a method for each tool, prompt and resource, in every revision.
+    """What a server offers: a method for each tool, prompt and resource, in every revision.
 
     A generated class says which; subclass that one, write its methods, and `run(*Yours().servers())`.
 
@@ -52,31 +39,67 @@ class Contract(ABC):
     revisions: ClassVar[tuple[ModuleType, ...]]
     info: Mapping[str, Any] | None = None
     instructions: str | None = None
-    argument_errors: Literal["protocol", "result"] = "protocol"
+    argument_errors: ArgumentErrors = "protocol"
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
-        """Start-up and shut-down, once for all revisions: override it, and `yield` while the servers serve."""
+        """Start and stop what the servers share: override it, and `yield` while they serve."""
         yield
 
     async def complete(self, asked: Completion, ctx: Context) -> Sequence[str]:
-        """How something that is typed may go on, the best first. Override it where the contract has no `enum` for it.
+        """Return the values that complete what is typed, the best first: those of an `enum`, unless overridden.
 
         Args:
             asked: What is typed.
             ctx: The request.
         """
-        from .completions import from_enum
-
         return from_enum(self.catalog, asked)
 
     def servers(self) -> list[Server]:
-        """A server for each revision; they share this object, and its lifespan.
+        """Return a server for each revision; they share this object and its lifespan.
 
         Raises:
             ValueError: The methods of this class and the contract's document do not belong together.
-            ImportError: There are tools, and `mcp-bindgen[contract]` is not installed.
+            ImportError: There are tools or templates, and `mcp-bindgen[contract]` is not installed.
         """
-        from .servers import servers
+        complete = None if type(self).complete is Contract.complete else self.complete
+        contract = BoundContract(self, self.catalog, complete)
+        features = tuple(feature for feature in _FEATURES if feature.is_in(contract))
+        document = self.catalog.document
+        info = self.info or document.get("serverInfo") or {"name": type(self).__name__, "version": "0"}
+        shared = {
+            "contract": contract,
+            "revisions": self.revisions,
+            "argument_errors": self.argument_errors,
+            "lifespan": _shared(self.lifespan),
+            "instructions": document.get("instructions") if self.instructions is None else self.instructions,
+        }
+        servers: list[Server] = []
+        for package in self.revisions:
+            server: Server = _server_class(type(self), package, features)()
+            vars(server).update(shared, package=package, info=package.types.Implementation.model_validate(info))
+            servers.append(server)
+        return servers
 
-        return servers(self)
+
+@cache
+def _server_class(contract: type, package: ModuleType, features: tuple[type[Feature], ...]) -> type[Any]:
+    """Return the class of a server: its capabilities follow from the features among its bases."""
+    return type(contract.__name__, (*features, package.Server), {"__doc__": contract.__doc__})
+
+
+def _shared(lifespan: Lifespan) -> Lifespan:
+    """Return a lifespan for several servers: the first to start enters it."""
+    entered = False
+
+    @asynccontextmanager
+    async def enter() -> AsyncGenerator[None]:
+        nonlocal entered
+        first, entered = not entered, True
+        try:
+            async with lifespan() if first else nullcontext():
+                yield
+        finally:
+            entered = not first and entered
+
+    return enter

@@ -1,4 +1,4 @@
-"""Arguments as typed clients send them: what was not given is not there."""
+"""Arguments as typed clients send them: those that were not given are left out."""
 
 from __future__ import annotations
 
@@ -26,27 +26,22 @@ ABSENT: Final = Absent.ABSENT
 
 
 def arguments(values: Mapping[str, Any], nullable: Collection[str] = ()) -> dict[str, Json]:
-    """The arguments of a tool in wire form.
+    """Return the arguments of a tool in wire form.
 
     Args:
         values: Wire name -> value; models and lists of them are fine.
         nullable: The names for which `None` means `null`, and only `ABSENT` that nothing was given.
     """
-    return whole(
-        {
-            name: value
-            for name, value in values.items()
-            if value is not ABSENT and (value is not None or name in nullable)
-        }
-    )
+    absent = {name for name, value in values.items() if value is ABSENT or (value is None and name not in nullable)}
+    return whole({name: value for name, value in values.items() if name not in absent})
 
 
 def whole(values: Mapping[str, Any] | BaseModel) -> dict[str, Json]:
-    """The arguments of a tool that takes them as one value, in wire form."""
+    """Return the arguments of a tool that takes them as one value, in wire form."""
     wire: dict[str, Json] = from_json(to_json(values))
     return wire
 
 
 def texts(values: Mapping[str, str | None]) -> dict[str, str]:
-    """The arguments of a prompt: wire name -> text, without those that are `None`."""
+    """Return the arguments of a prompt, wire name -> text, without those that are `None`."""
     return {name: value for name, value in values.items() if value is not None}

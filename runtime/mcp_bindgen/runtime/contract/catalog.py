@@ -1,4 +1,4 @@
-"""What a contract promises, in the JSON forms of the protocol's lists."""
+"""The document of a contract: entries in the JSON forms of the protocol's lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile, is_zipfile
 
-from ..core.json_types import is_array, is_object
+from ..core.json_types import is_object
 
 Entry = dict[str, Any]
 
@@ -30,13 +30,13 @@ class Catalog:
 
     @classmethod
     def beside(cls, module_file: str, name: str = FILE) -> Catalog:
-        """The document in the folder of a module, whose `__file__` is given."""
+        """Return the catalog of the document in the folder of a module, whose `__file__` is given."""
         path = Path(module_file).with_name(name)
         return cls(lambda: _text(path), str(path))
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Catalog:
-        """The catalog of a document that is there already."""
+        """Return the catalog of a document that is there already."""
         return cls(lambda: json.dumps(document))
 
     @cached_property
@@ -53,18 +53,6 @@ class Catalog:
         if not is_object(document):
             raise ValueError(f"{self._place} is not a JSON object")
         return document
-
-    @property
-    def info(self) -> Mapping[str, Any] | None:
-        """How the server introduces itself, an `Implementation` in wire form."""
-        info = self.document.get("serverInfo")
-        return info if is_object(info) else None
-
-    @property
-    def instructions(self) -> str | None:
-        """How a model should use the server."""
-        text = self.document.get("instructions")
-        return text if isinstance(text, str) else None
 
     @property
     def tools(self) -> dict[str, Entry]:
@@ -86,21 +74,12 @@ class Catalog:
         """URI template -> entry of `resources/templates/list`."""
         return self._entries("resourceTemplates", "uriTemplate")
 
-    def has(self, *members: str) -> bool:
-        """Whether one of the lists is there, even if it is empty."""
-        return any(member in self.document for member in members)
-
-    def entries(self, member: str) -> list[Any]:
-        """The entries of one of the lists, in their order; it may be missing."""
-        found = self.document.get(member)
-        return list(found) if is_array(found) else []
-
     def _entries(self, member: str, key: str) -> dict[str, Entry]:
-        return {entry[key]: entry for entry in self.entries(member) if is_object(entry)}
+        return {entry[key]: entry for entry in self.document.get(member, ())}
 
 
 def _text(path: Path) -> str:
-    """The text of a file, which may be inside of a zip archive that modules are imported from."""
+    """Return the text of a file, which may be inside of a zip archive that modules are imported from."""
     for archive in path.parents:
         if archive.is_file() and is_zipfile(archive):
             return ZipFile(archive).read(path.relative_to(archive).as_posix()).decode("utf-8")

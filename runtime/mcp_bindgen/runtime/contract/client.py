@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
-
-from ..core.validation import problems
 from ..entrypoints.client import Client
+from ._types import structured_content, typed
 from .call_arguments import ABSENT
 from .errors import ToolError, UnexpectedResult
-from .results import structured_content, text
 
 if TYPE_CHECKING:
     from ..entrypoints.target import Target
@@ -25,7 +20,7 @@ T = TypeVar("T")
 
 
 class ContractClient(Generic[C]):
-    """A client of one server, with a method for each of its tools, prompts and resource templates.
+    """The base of typed clients of one server, with a method for each of its tools, prompts and resource templates.
 
     A generated class says which revision's client is behind it: `class Weather(ContractClient[v2025_11_25.Client])`.
 
@@ -36,7 +31,7 @@ class ContractClient(Generic[C]):
         client: The client, for everything else.
     """
 
-    _client_class: ClassVar[type[Client]]
+    _client_class: ClassVar[type[Any]]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -51,25 +46,25 @@ class ContractClient(Generic[C]):
     @classmethod
     @asynccontextmanager
     async def connect(cls, target: Target, *, headers: Mapping[str, str] | None = None) -> AsyncGenerator[Self]:
-        """A new client, connected for as long as the `async with` block lasts.
+        """Connect a new client for as long as the `async with` block lasts.
 
         Args:
             target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
             headers: HTTP headers to send with each request.
         """
-        client: Any = cls._client_class()
-        async with client.connected(target, headers=headers) as connected:
-            yield cls(connected)
+        async with cls._client_class.connect(target, headers=headers) as client:
+            yield cls(client)
 
 
 def succeeded(result: R) -> R:
-    """The result of a tool.
+    """Return the result of a tool, unless it failed.
 
     Raises:
         ToolError: The tool says that it failed.
     """
     if getattr(result, "is_error", None):
-        raise ToolError(text(result) or "the tool failed without a word", result)
+        text = "\n".join(block.text for block in getattr(result, "content", ()) if block.type == "text")
+        raise ToolError(text or "the tool failed without a word", result)
     return result
 
 
@@ -82,7 +77,7 @@ def structured(result: object, kind: Any) -> Any: ...
 
 
 def structured(result: object, kind: Any) -> Any:
-    """The structured content of a tool's result.
+    """Return the structured content of a tool's result in its type.
 
     Args:
         result: The result.
@@ -95,14 +90,6 @@ def structured(result: object, kind: Any) -> Any:
     content = structured_content(succeeded(result))
     if content is ABSENT:
         raise UnexpectedResult("the tool gave no structured content")
-    data = to_json(content)
-    try:
-        return _reader(kind).validate_json(data)
-    except ValidationError as error:
-        first = problems(error, "structuredContent", data)[0]
-        raise UnexpectedResult(f"{first['path']}: {first['problem']}") from None
-
-
-@cache
-def _reader(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    return typed(
+        kind, content, "structuredContent", lambda found: UnexpectedResult("{path}: {problem}".format(**found[0]))
+    )

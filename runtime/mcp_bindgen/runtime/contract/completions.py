@@ -2,56 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..core.errors import INVALID_PARAMS, ProtocolError
 from ..core.json_types import is_array, is_object
-from .base import Completion, Contract
-from .catalog import Catalog
-from .feature import Feature
-from .promises import Promises
+from ._features import Feature
+from .catalog import Catalog, Entry
+from .handlers import BoundContract
 
-COMPLETE = "completion/complete"
+_MOST = 100  # values in a result
 
-_MOST = 100
-_ARGUMENTS = ("arguments", "variables")
+
+@dataclass(frozen=True)
+class Completion:
+    """A value to complete.
+
+    Attributes:
+        of: Whether it is an argument of a prompt or a variable of a resource template.
+        name: The prompt's name, or the URI template.
+        argument: The name of the argument or variable.
+        value: What is typed so far.
+        known: The other arguments or variables, as far as they are known: name -> value.
+    """
+
+    of: Literal["prompt", "template"]
+    name: str
+    argument: str
+    value: str
+    known: Mapping[str, str]
 
 
 class Completions(Feature):
     """Answers `completion/complete`."""
 
     @classmethod
-    def is_in(cls, promises: Promises) -> bool:
-        """Whether the contract has something to choose from, or its server knows more."""
-        if type(promises.contract).complete is not Contract.complete:
-            return bool(promises.of("prompt") or promises.of("template"))
-        entries = [*promises.catalog.prompts.values(), *promises.catalog.templates.values()]
+    def is_in(cls, contract: BoundContract) -> bool:
+        """Return whether a contract has values to choose from, or a method of its own that completes."""
+        if contract.complete is not None:
+            return bool(contract.handlers["prompt"] or contract.handlers["template"])
+        entries = [*contract.catalog.prompts.values(), *contract.catalog.templates.values()]
         return any("enum" in argument for entry in entries for argument in _arguments(entry))
 
     async def complete(self, params: Any, ctx: Any) -> Any:
-        """Answers `completion/complete`.
-
-        Raises:
-            ProtocolError: It is about something that the contract does not have.
-        """
+        """Complete a value; raise `ProtocolError` if the contract has no such prompt, template or argument."""
         of: Literal["prompt", "template"] = "prompt" if params.ref.type == "ref/prompt" else "template"
         name = params.ref.name if of == "prompt" else params.ref.uri
-        argument = params.argument
-        entry = self.find(of, name).entry
-        names: set[Any] = {one.get("name") for one in _arguments(entry)}
-        if names and argument.name not in names:
+        names: list[Any] = [argument.get("name") for argument in _arguments(self.find(of, name).entry)]
+        if names and params.argument.name not in names:
             raise ProtocolError(INVALID_PARAMS, f"The {of} {name} has no such argument")
-        context = getattr(params, "context", None)
-        others = context.arguments if context is not None else None
-        asked = Completion(of, name, argument.name, argument.value, others or {})
-        values = list(await self.promises.complete(asked, ctx))
+        known: Any = getattr(getattr(params, "context", None), "arguments", None) or {}
+        asked = Completion(of, name, params.argument.name, params.argument.value, known)
+        own = self.contract.complete
+        values = from_enum(self.contract.catalog, asked) if own is None else list(await own(asked, ctx))
         shown = {"values": values[:_MOST], "total": len(values), "hasMore": len(values) > _MOST}
-        return self.typed(COMPLETE, {"completion": shown})
+        return self.result("completion/complete", {"completion": shown})
 
 
 def from_enum(catalog: Catalog, asked: Completion) -> list[str]:
-    """The values of an `enum` in the contract that begin with what is typed, in whatever case; in their order there."""
+    """Return the values of an `enum` in the contract that begin with what is typed, whatever its case."""
     entries = catalog.prompts if asked.of == "prompt" else catalog.templates
     typed = asked.value.casefold()
     return [
@@ -63,8 +73,8 @@ def from_enum(catalog: Catalog, asked: Completion) -> list[str]:
     ]
 
 
-def _arguments(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The arguments of a prompt, or the variables of a template, as far as the contract describes them."""
-    for member in _ARGUMENTS:
+def _arguments(entry: Entry) -> Iterator[Entry]:
+    """Yield the arguments of a prompt, or the variables of a template, as far as the contract describes them."""
+    for member in ("arguments", "variables"):
         described = entry.get(member)
-        yield from (one for one in (described if is_array(described) else []) if is_object(one))
+        yield from filter(is_object, described if is_array(described) else ())

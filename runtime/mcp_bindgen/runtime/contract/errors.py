@@ -1,8 +1,9 @@
-"""What can go wrong between a contract, the code that keeps it, and who relies on it."""
+"""The errors of contracts: for handlers to raise, for servers to answer with, for typed clients to catch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from ..core.errors import INVALID_PARAMS, ProtocolError
@@ -11,9 +12,9 @@ _SHOWN = 3
 
 
 class ToolError(Exception):
-    """A tool failed, and its words are for the model: the result has `isError`.
+    """A tool failed, and the model should read why: the result has `isError`.
 
-    Raise it in a tool; a typed client raises it when a tool did.
+    Raise it in the handler of a tool; typed clients raise it when a tool failed.
 
     Attributes:
         text: What to tell the model.
@@ -27,9 +28,9 @@ class ToolError(Exception):
 
 
 class ResourceNotFound(Exception):
-    """There is no such resource. Raise it where a template matches a URI behind which there is nothing.
+    """There is no such resource: raise it in the handler of a template that matches a URI of nothing.
 
-    It becomes the error that the revision of the request has for this.
+    The client sees the error that its revision has for this.
     """
 
 
@@ -47,9 +48,19 @@ class InvalidArguments(ProtocolError):
         super().__init__(INVALID_PARAMS, f"Invalid arguments of {name}: {'; '.join(said + more)}", list(problems))
 
 
-class BrokenPromise(Exception):
-    """The server's own code gave something that the contract, or the revision, does not allow; a client sees -32603."""
+class InvalidResult(Exception):
+    """A handler returned what the contract, or the revision, does not allow; the client sees -32603."""
 
 
 class UnexpectedResult(Exception):
-    """A tool succeeded, but its structured result is missing or is not of the promised type."""
+    """A tool succeeded, but its structured result is missing or of another type."""
+
+
+class NotInstalled(ImportError):
+    """A package of the extra `mcp-bindgen[contract]` is needed and missing."""
+
+
+def require(package: str, purpose: str) -> None:
+    """Check that a package of the extra is installed, without importing it; raise `NotInstalled` if it is not."""
+    if find_spec(package) is None:
+        raise NotInstalled(f"{purpose} needs {package}: pip install 'mcp-bindgen[contract]'")

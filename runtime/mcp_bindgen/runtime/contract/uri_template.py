@@ -1,27 +1,33 @@
-"""URI templates, levels 1 to 4, in both directions (RFC 6570)."""
+"""URI templates in both directions (RFC 6570): `uritemplate` parses and expands them, matching is ours."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from itertools import chain
+from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
+from .errors import require
+
 Value: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
-"""What a variable may stand for; `None`, and what is empty and no text, is undefined (RFC 6570, 2.3)."""
+"""The value of a variable in an expansion; `None` and empty lists and objects are undefined (RFC 6570, 2.3)."""
 
 Found: TypeAlias = str | list[str] | dict[str, str]
-"""What a variable is found to stand for."""
+"""The value of a variable in a URI."""
 
-_RESERVED = ":/?#[]@!$&'()*+,;="
+_NAME = r"(?:\w|%[0-9A-Fa-f]{2})(?:[.-]?(?:\w|%[0-9A-Fa-f]{2}))*"  # servers use hyphens as well
+_VARIABLE = rf"{_NAME}(?:\*|:[1-9]\d{{0,3}})?"
+_EXPRESSION = rf"\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}}"
+_TEMPLATE = re.compile(rf"(?:[^{{}}\x00-\x20\x7f]|{_EXPRESSION})*", re.ASCII)
+_BRACES = re.compile(r"\{[^{}]*\}")
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
-_BRACES = re.compile(r"\{([^{}]*)\}")
-_NAME = re.compile(r"(?:\w|%[0-9A-Fa-f]{2})(?:[.-]?(?:\w|%[0-9A-Fa-f]{2}))*", re.ASCII)  # servers use hyphens as well
-_PREFIX = re.compile(r"[1-9]\d{0,3}", re.ASCII)
-_CONTROLS = re.compile(r"[\x00-\x20\x7f]")
-_LONGEST = 1 << 16  # characters of a URI that is looked at
+_SAFE = ":/?#[]@!$&'()*+,;=-._~"
+_OUTSIDE = {"+": "", "#": "", "?": "#", "&": "#"}  # sign -> characters that no expression has
+_LONGEST = 1 << 16  # characters of a URI that is matched
 
 
 @dataclass(frozen=True)
@@ -30,9 +36,9 @@ class Variable:
 
     Attributes:
         name: Its name.
-        explode: Whether it stands for several values, each of them on its own (`*`).
+        explode: Whether it stands for several values, each written on its own (`*`).
         length: How many characters of its value are used, at most (`:3`).
-        optional: Whether a URI of the template may well do without it.
+        optional: Whether URIs commonly leave it out.
         named: Whether its name is in the URI.
     """
 
@@ -43,286 +49,172 @@ class Variable:
     named: bool = False
 
 
-@dataclass(frozen=True)
-class Operator:
-    """How an expression is written (RFC 6570, appendix A).
-
-    Attributes:
-        first: What comes before its first variable.
-        separator: What is between two of them.
-        named: Whether each has its name before it.
-        empty: What follows the name of one that is empty.
-        reserved: Whether reserved characters stay as they are.
-        span: Matches what an expression with a single value may be, and one with several.
-    """
-
-    first: str
-    separator: str
-    named: bool = False
-    empty: str = ""
-    reserved: bool = False
-    span: tuple[str, str] = ("[^/?#]*", "[^/?#]*")
-
-
-OPERATORS = {
-    "": Operator("", ","),
-    "+": Operator("", ",", reserved=True, span=(".*", ".*")),
-    "#": Operator("#", ",", reserved=True, span=(".*", ".*")),
-    ".": Operator(".", "."),
-    "/": Operator("/", "/", span=("[^/?#]*", "[^?#]*")),
-    ";": Operator(";", ";", named=True),
-    "?": Operator("?", "&", named=True, empty="=", span=("[^#]*", "[^#]*")),
-    "&": Operator("&", "&", named=True, empty="=", span=("[^#]*", "[^#]*")),
-}
-
-
-@dataclass(frozen=True)
-class Expression:
-    """What stands in braces.
-
-    Attributes:
-        operator: How it is written.
-        variables: Its variables.
-    """
-
-    operator: Operator
-    variables: list[Variable]
-
-    @cached_property
-    def span(self) -> re.Pattern[str]:
-        """Matches what may follow `operator.first`."""
-        several = len(self.variables) > 1 or self.variables[0].explode
-        return re.compile(self.operator.span[several], re.DOTALL)
-
-    def expand(self, values: Mapping[str, Value]) -> str:
-        """The text for some values; empty if none of them is defined (RFC 6570, 3.2.1)."""
-        pieces = [piece for variable in self.variables for piece in self._pieces(variable, values.get(variable.name))]
-        return self.operator.first + self.operator.separator.join(pieces) if pieces else ""
-
-    def _pieces(self, variable: Variable, value: Value) -> Iterator[str]:
-        if value is None:
-            return
-        if isinstance(value, Mapping):
-            pairs = [(self._encoded(name), self._encoded(one)) for name, one in value.items()]
-            if variable.explode:
-                yield from (
-                    self._after(name, text) if self.operator.named else f"{name}={text}" for name, text in pairs
-                )
-                return
-            texts = [text for pair in pairs for text in pair]
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            texts = [self._encoded(one) for one in value]
-            if variable.explode:
-                yield from (self._after(variable.name, text) if self.operator.named else text for text in texts)
-                return
-        else:
-            texts = [self._encoded(_text(value)[: variable.length])]
-        if texts:
-            joined = ",".join(texts)
-            yield self._after(variable.name, joined) if self.operator.named else joined
-
-    def _after(self, name: str, text: str) -> str:
-        return f"{name}={text}" if text else f"{name}{self.operator.empty}"
-
-    def _encoded(self, text: str) -> str:
-        return _lenient(text) if self.operator.reserved else quote(text, safe="-._~")
-
-    def read(self, text: str) -> dict[str, Found] | None:
-        """The variables in `text`; `None` if it is not what the expression gives."""
-        if not text:
-            return {}
-        parts = text[len(self.operator.first) :]
-        if self.operator.named:
-            return self._read_named(parts.split(self.operator.separator))
-        if len(self.variables) == 1 and not self.variables[0].explode:
-            return {self.variables[0].name: unquote(parts, errors="strict")}
-        return self._read_places([unquote(part, errors="strict") for part in parts.split(self.operator.separator)])
-
-    def _read_places(self, values: list[str]) -> dict[str, Found] | None:
-        found: dict[str, Found] = {}
-        for position, variable in enumerate(self.variables):
-            if variable.explode:
-                behind = len(self.variables) - position - 1
-                count = max(len(values) - behind, 0)
-                if count:
-                    found[variable.name] = values[:count]
-                values = values[count:]
-            elif values:
-                found[variable.name] = values.pop(0)
-        return None if values else found
-
-    def _read_named(self, parts: list[str]) -> dict[str, Found] | None:
-        known = {variable.name: variable for variable in self.variables}
-        others = [variable.name for variable in self.variables if variable.explode]
-        found: dict[str, Found] = {}
-        for part in parts:
-            name, _, text = part.partition("=")
-            value = unquote(text, errors="strict")
-            if name in known and known[name].explode:
-                several = found.setdefault(name, [])
-                if not isinstance(several, list):
-                    return None
-                several.append(value)
-            elif name in known and name not in found:
-                found[name] = value
-            elif name not in known and others:
-                pairs = found.setdefault(others[0], {})
-                if not isinstance(pairs, dict):
-                    return None
-                pairs[unquote(name, errors="strict")] = value
-            else:
-                return None
-        return found
-
-
 class UriTemplate:
     """A URI template.
 
-    Args:
-        text: The template.
-
     Attributes:
         text: The template.
-        parts: Its literal texts, as they are in URIs, and its expressions.
 
     Raises:
-        ValueError: It is not one.
+        ValueError: The text is no template.
+        ImportError: `mcp-bindgen[contract]` is not installed.
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.parts = tuple(_parts(text))
+        require("uritemplate", "a URI template")
+        from uritemplate import URITemplate
 
-    def __repr__(self) -> str:
-        return f"UriTemplate({self.text!r})"
+        unread = _TEMPLATE.sub("", text, count=1)
+        if unread:
+            raise ValueError(f"{text!r} is not a URI template: it cannot be read from {unread!r} on")
+        self.text = text
+        self._template = URITemplate(text)
+        self._literals = [_encoded(literal) for literal in _BRACES.split(text)]  # one more than there are expressions
+        self._expressions = [_Expression(parsed) for parsed in self._template.variables]
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """Its variables, each of them once, in their order."""
+        """Its variables in their order, each of them once."""
         found: dict[str, Variable] = {}
-        for part in self.parts:
-            for variable in part.variables if isinstance(part, Expression) else ():
-                found.setdefault(variable.name, variable)
+        for variable in chain.from_iterable(expression.variables for expression in self._expressions):
+            found.setdefault(variable.name, variable)
         return tuple(found.values())
 
     @cached_property
     def specificity(self) -> tuple[int, int]:
-        """Grows with what a template says of its URIs: first their literal text, then how few variables there are."""
-        literal = sum(len(part) for part in self.parts if isinstance(part, str))
-        return literal, -sum(len(part.variables) for part in self.parts if isinstance(part, Expression))
+        """A key that sorts specific templates behind general ones: more literal text first, then fewer variables."""
+        return len("".join(self._literals)), -sum(len(expression.variables) for expression in self._expressions)
 
     def expand(self, values: Mapping[str, Value]) -> str:
-        """The URI for some values; variables without one are left out."""
-        return "".join(part if isinstance(part, str) else part.expand(values) for part in self.parts)
+        """Return the URI for some values; variables without one are left out."""
+        return _encoded(self._template.expand({name: _plain(value) for name, value in values.items()}))
 
     def match(self, uri: str) -> dict[str, Found] | None:
-        """The values of the variables in a URI, decoded; `None` if the URI is not one of this template.
+        """Return the decoded values of the variables in a URI, or `None` if the URI does not match.
 
-        A variable is a text; one with `*` a list, or a dict where names in the URI are not its own. Those that are not
-        in the URI are left out. A URI may have its query in any order. What a value contains is up to who wrote the
-        URI: `..` and encoded slashes too.
+        A variable is a text; one with `*` is a list, or an object where the URI has other names than its own. Variables
+        that are not in the URI are left out. A query may have any order. Check values before they are used as paths:
+        `..` and encoded slashes arrive as they were sent.
 
-        The work grows with the length of the URI, not faster.
+        Time grows linearly with the length of the URI.
         """
         try:
-            return self._match(_lenient(uri)) if len(uri) <= _LONGEST else None
-        except UnicodeError:  # no UTF-8 behind the percent signs
+            return self._match(_encoded(uri)) if len(uri) <= _LONGEST else None
+        except ValueError:  # of ours, or no UTF-8 behind the percent signs
             return None
 
-    def _match(self, uri: str) -> dict[str, Found] | None:
-        pieces = _split(uri, self.parts)
+    def _match(self, uri: str) -> dict[str, Found]:
+        """Return the variables in a URI; raise `ValueError` if the URI does not match.
+
+        The way forward notes where an expression begins for each place that it may end at; the way back reads what is
+        between. So time is linear, where backtracking takes forever on hostile URIs. The last expressions are as short
+        as they can be, but not empty.
+        """
+        first, *others = self._literals
+        ends = _behind(uri, first, {0})
+        steps: list[tuple[_Expression, dict[int, int], str]] = []
+        for expression, literal in zip(self._expressions, others, strict=True):
+            begins = expression.begins(uri, ends)
+            ends = _behind(uri, literal, begins)
+            steps.append((expression, begins, literal))
+        end = len(uri)
+        if end not in ends:
+            raise ValueError(uri)
         found: dict[str, Found] = {}
-        for expression, text in pieces or ():
-            read = expression.read(text)
-            if read is None or any(found.setdefault(name, value) != value for name, value in read.items()):
-                return None
-        return None if pieces is None else found
+        for expression, begins, literal in reversed(steps):
+            end -= len(literal)
+            for name, value in expression.read(uri[begins[end] : end]).items():
+                if found.setdefault(name, value) != value:
+                    raise ValueError(name)
+            end = begins[end]
+        return found
 
 
-def _split(uri: str, parts: Sequence[str | Expression]) -> list[tuple[Expression, str]] | None:
-    """Each expression and the text that it has in a URI; `None` if the parts do not lead to its end.
+class _Expression:
+    """What stands in braces: an operator and variables."""
 
-    The way forth notes where each part may begin, the way back chooses: the last expressions are as short as they can
-    be, but not empty.
-    """
-    begins: list[set[int]] = [{0}]
-    for part in parts:
-        begins.append(_ends(uri, part, begins[-1]))
-    end = len(uri)
-    if end not in begins.pop():
-        return None
-    found: list[tuple[Expression, str]] = []
-    for part, starts in zip(reversed(parts), reversed(begins), strict=True):
-        if isinstance(part, str):
-            end -= len(part)
-        else:
-            begin = _begin(uri, part, starts, end)
-            found.append((part, uri[begin:end]))
-            end = begin
-    return found[::-1]
+    def __init__(self, parsed: Any) -> None:
+        sign = parsed.operator.value
+        self.prefix: str = parsed.operator.variable_prefix()
+        self.separator: str = parsed.operator.expansion_separator()
+        self.named = sign in tuple(";?&")
+        self.variables = [
+            Variable(name, options["explode"], options["prefix"], sign not in ("", "+"), self.named)
+            for name, options in parsed.variables
+        ]
+        self.whole = not self.named and len(self.variables) == 1 and not self.variables[0].explode
+        self.outside = _OUTSIDE.get(sign, "?#" if sign == "/" and not self.whole else "/?#")
+
+    def begins(self, uri: str, starts: Collection[int]) -> dict[int, int]:
+        """Return end -> begin for the places that the expression may end at, if it begins at one of `starts`."""
+        begins = {start: start for start in starts}
+        begin = None
+        for end, char in enumerate(uri, 1):
+            if end - 1 in starts and (char == self.prefix or (not self.prefix and char not in self.outside)):
+                begin = end - 1
+            elif char in self.outside:
+                begin = None
+            if begin is not None:
+                begins[end] = begin
+        return begins
+
+    def read(self, text: str) -> dict[str, Found]:
+        """Return the variables in the text of the expression; raise `ValueError` if they cannot be told."""
+        if not text:
+            return {}
+        body = text[len(self.prefix) :]
+        parts = [body] if self.whole else body.split(self.separator)
+        return self._read_named(parts) if self.named else self._read_places([_decoded(part) for part in parts])
+
+    def _read_places(self, values: list[str]) -> dict[str, Found]:
+        found: dict[str, Found] = {}
+        for behind, variable in zip(reversed(range(len(self.variables))), self.variables, strict=True):
+            count = max(len(values) - behind, 0) if variable.explode else 1
+            mine, values = values[:count], values[count:]
+            if mine:
+                found[variable.name] = mine if variable.explode else mine[0]
+        if values:
+            raise ValueError(values)
+        return found
+
+    def _read_named(self, parts: list[str]) -> dict[str, Found]:
+        given: dict[str, list[str]] = {}
+        for part in parts:
+            name, _, value = part.partition("=")
+            given.setdefault(name, []).append(_decoded(value))
+        found: dict[str, Found] = {}
+        for variable in self.variables:
+            values = given.pop(variable.name, [])
+            if variable.explode and values:
+                found[variable.name] = values
+            elif values:
+                [found[variable.name]] = values  # raises `ValueError` if there are several
+        if given:
+            free = [variable.name for variable in self.variables if variable.explode and variable.name not in found]
+            others, *_ = free  # raises `ValueError` if there is none
+            found[others] = {_decoded(name): values[-1] for name, values in given.items()}
+        return found
 
 
-def _ends(uri: str, part: str | Expression, starts: set[int]) -> set[int]:
-    """Where a part may end that begins at one of `starts`."""
-    if isinstance(part, str):
-        return {start + len(part) for start in starts if uri.startswith(part, start)}
-    ends = set(starts)
-    first = part.operator.first
-    last = -1
-    for start in sorted(starts):
-        if uri.startswith(first, start) and start + len(first) > last:
-            last = _end(uri, part, start)
-            ends.update(range(start + len(first), last + 1))
-    return ends
+def _behind(uri: str, literal: str, starts: Iterable[int]) -> set[int]:
+    """Return where a literal ends that begins at one of `starts`."""
+    return {start + len(literal) for start in starts if uri.startswith(literal, start)}
 
 
-def _end(uri: str, part: Expression, start: int) -> int:
-    """How far an expression may go that begins at `start`."""
-    found = part.span.match(uri, start + len(part.operator.first))
-    return found.end() if found else start
+def _plain(value: Value) -> Any:
+    """Return a value as `uritemplate` takes it: objects as pairs, because it would sort them; `None` if undefined."""
+    if isinstance(value, Mapping):
+        return list(value.items()) or None
+    if isinstance(value, int | float):
+        return json.dumps(value)
+    return value if value is None or isinstance(value, str) else list(value) or None
 
 
-def _begin(uri: str, part: Expression, starts: set[int], end: int) -> int:
-    """The last of `starts` from which an expression goes to `end` without being empty; else `end`."""
-    first = part.operator.first
-    for start in sorted((start for start in starts if start < end and uri.startswith(first, start)), reverse=True):
-        whole = part.span.fullmatch(uri, start + len(first), end)
-        return start if whole else end  # what is wrong behind `start` is wrong behind those before it too
-    return end
-
-
-def _text(value: str | int | float) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _lenient(text: str) -> str:
-    """Percent-encodes what no URI may contain, and nothing twice."""
+def _encoded(text: str) -> str:
+    """Percent-encode what no URI may contain, and nothing twice."""
     pieces = _TRIPLET.split(text)
-    return "".join(
-        piece.upper() if position % 2 else quote(piece, safe=_RESERVED + "-._~")
-        for position, piece in enumerate(pieces)
-    )
+    return "".join(piece.upper() if index % 2 else quote(piece, safe=_SAFE) for index, piece in enumerate(pieces))
 
 
-def _parts(text: str) -> Iterator[str | Expression]:
-    for position, piece in enumerate(_BRACES.split(text)):
-        if position % 2:
-            yield _expression(piece, text)
-        elif "{" in piece or "}" in piece or _CONTROLS.search(piece):
-            raise ValueError(f"{text!r} is not a URI template: {piece!r} has a brace, a space or a control character")
-        elif piece:
-            yield _lenient(piece)
-
-
-def _expression(body: str, text: str) -> Expression:
-    sign = body[:1] if body[:1] in OPERATORS else ""
-    operator = OPERATORS[sign]
-    return Expression(operator, [_variable(one, sign, text) for one in body[len(sign) :].split(",")])
-
-
-def _variable(body: str, sign: str, text: str) -> Variable:
-    name, colon, length = body.removesuffix("*").partition(":")
-    explode = body.endswith("*")
-    if not _NAME.fullmatch(name) or (colon and (explode or not _PREFIX.fullmatch(length))):
-        raise ValueError(f"{text!r} is not a URI template: {body!r} is not a variable")
-    return Variable(name, explode, int(length) if colon else None, sign not in ("", "+"), OPERATORS[sign].named)
+def _decoded(text: str) -> str:
+    return unquote(text, errors="strict")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 
@@ -26,3 +26,15 @@ def lazy(package: str, exports: Mapping[str, str], *, module: str | None = None)
         return value
 
     return get
+
+
+def lazy_modules(
+    package: str, modules: Mapping[str, Sequence[str]], *, module: str | None = None
+) -> Callable[[str], object]:
+    """Make the `__getattr__` of a module, given the names of each submodule, and set its `__all__` to all of them.
+
+    For type checkers, the module imports the same names under `if TYPE_CHECKING`, each `as` itself: a re-export.
+    """
+    exports = {name: submodule for submodule, names in modules.items() for name in names}
+    vars(sys.modules[module or package])["__all__"] = sorted(exports)
+    return lazy(package, exports, module=module)

@@ -299,6 +299,11 @@ class Peer:
             self.dispatcher = self.dispatchers[revision]
         self._happened(Happening.AGREED)
 
+    @property
+    def is_introducing(self) -> bool:
+        """Whether the handshake is being answered."""
+        return self.introducing in self.handling
+
     def best(self, era: Era, wanted: object) -> Dispatcher:
         """Return the revision of an era that is wanted, if it is served, else the newest."""
         ours = list(dict(self._by_era)[era].values())

@@ -24,8 +24,12 @@ class Connection(Protocol):
     state: State
     dispatcher: Dispatcher
     supported: Sequence[str]
-    handling: Mapping[RequestId, Any]
     introducing: RequestId | None
+
+    @property
+    def is_introducing(self) -> bool:
+        """Whether the handshake is being answered."""
+        ...
 
     def negotiated(self, revision: str | None = None) -> None:
         """Note that both sides know the revision."""

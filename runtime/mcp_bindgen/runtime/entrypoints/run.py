@@ -38,7 +38,7 @@ def run(*servers: Server) -> None:
 
             _run_quickly(partial(serve_http, *servers, address=chosen.http))
         elif chosen.sse is not None:
-            from ..http.server.legacy_sse import serve_sse
+            from ..http.server.serve import serve_sse
 
             _run_quickly(partial(serve_sse, *servers, address=chosen.sse))
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..core import jsonrpc
@@ -54,7 +55,7 @@ class Handshake:
                 raise invalid("the connection is not initialized")
             return dispatcher
         if envelope.method == INITIALIZE and connection.role == "server":
-            if connection.state is not State.NEW or connection.introducing in connection.handling or in_batch:
+            if connection.state is not State.NEW or connection.is_introducing or in_batch:
                 raise invalid("initialize comes once, first and alone")
             connection.introducing = envelope.id
             wanted = envelope.params.get("protocolVersion") if is_object(envelope.params) else None
@@ -157,7 +158,7 @@ class Handshake:
             "capabilities": session.negotiated.declared["client"],
             "clientInfo": introduction(client, dispatcher.revision).model_dump(),
         }
-        answer = await session.request(
+        answer: dict[str, Any] = await session.request(
             untyped(method), jsonrpc.typed_params(method, wire), client.options, begins_session=True
         )
         if not isinstance(answer.get("protocolVersion"), str):
@@ -177,13 +178,16 @@ class Handshake:
         agreed.peer_info = client.server_info = answer.server_info
         client.instructions = answer.instructions
         session.peer.negotiated()
-        headers = {VERSION_HEADER: revision.name}
-        session.headers = lambda method, params: headers
+        session.headers = partial(_headers, revision.name)
         await session.notify(revision.methods[INITIALIZED], None, opens_stream=True)
 
     def answers_by_default(self, method: Method) -> bool:
         """Tell whether a client takes a message that it has no handler for."""
         return method.kind == "notification" or method.name == PING
+
+
+def _headers(revision: str, method: Method, params: Any) -> Mapping[str, str]:
+    return {VERSION_HEADER: revision}
 
 
 def _initialize(server: Any, session: Any, params: Any) -> Any:

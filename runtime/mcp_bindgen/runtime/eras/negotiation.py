@@ -180,7 +180,7 @@ class Negotiation(Generic[C]):
         """Takes the best of the revisions that the server speaks."""
         best = next((revision for revision in self._clients.stateless if revision in spoken), None)
         if best is not None:
-            client = self._speak(best)
+            client: C = self._speak(best)
             if self._answer is not None and best == self._clients.stateless[0]:
                 stateless.accept(client, self._session, self._answer)
             else:
@@ -199,7 +199,7 @@ class Negotiation(Generic[C]):
         if offered in self._offered or self._session.closed.is_set():
             return None
         self._offered.append(offered)
-        client = self._speak(offered)
+        client: C = self._speak(offered)
         try:
             answer = await HANDSHAKE.offer(client, self._session)
             chosen = answer["protocolVersion"]

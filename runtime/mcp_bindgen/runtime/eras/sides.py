@@ -23,6 +23,10 @@ def bound(dispatcher: Dispatcher, route: Route, target: object) -> Callable[...,
     Raises:
         MethodNotFound: `target` does not handle the method.
     """
-    handler = dispatcher.handler(route, target)
-    handler = handler if inspect.iscoroutinefunction(handler) else in_thread(handler)
-    return handler if route.method.params is not None else lambda params, context: handler(context)
+    own = dispatcher.handler(route, target)
+    handler: Callable[..., Awaitable[Any]] = own if inspect.iscoroutinefunction(own) else in_thread(own)
+
+    def without_params(params: Any, context: Any) -> Awaitable[Any]:
+        return handler(context)
+
+    return handler if route.method.params is not None else without_params

@@ -2,23 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from ..core.lazy import lazy
+from ..core.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .client.transport import http
-    from .server.app import HttpApp
-    from .server.event_store.base import EventStore, MemoryEventStore
-    from .server.event_store.sqlite import SqliteEventStore
+    from .client.transport import http as http
+    from .server.app import HttpApp as HttpApp
+    from .server.event_store.base import EventStore as EventStore
+    from .server.event_store.memory import MemoryEventStore as MemoryEventStore
+    from .server.event_store.sqlite import SqliteEventStore as SqliteEventStore
 
-__all__ = ["EventStore", "HttpApp", "MemoryEventStore", "SqliteEventStore", "http"]
+_MODULES = {
+    "client.transport": ["http"],
+    "server.app": ["HttpApp"],
+    "server.event_store.base": ["EventStore"],
+    "server.event_store.memory": ["MemoryEventStore"],
+    "server.event_store.sqlite": ["SqliteEventStore"],
+}
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "EventStore": "server.event_store.base",
-        "HttpApp": "server.app",
-        "MemoryEventStore": "server.event_store.base",
-        "SqliteEventStore": "server.event_store.sqlite",
-        "http": "client.transport",
-    },
-)
+__getattr__ = lazy_modules(__name__, _MODULES)

@@ -22,7 +22,7 @@ from starlette.routing import Mount, Route
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
 from mcp_bindgen.runtime.eras.stateless.subscriptions import audience
-from mcp_bindgen.runtime.http.server import call as asgi
+from mcp_bindgen.runtime.http.server import _call as asgi
 from mcp_bindgen.runtime.http.server import exchange
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.v2026_07_28 import types as mcp

@@ -21,11 +21,11 @@ from mcp_bindgen.runtime.http.server.event_store.base import (
     PAGE,
     Event,
     EventStore,
-    Kept,
     Limits,
-    MemoryEventStore,
-    Unfinished,
+    OpenStream,
+    StoredSession,
 )
+from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
 from tests.support.commands import execute
 
@@ -125,9 +125,9 @@ def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
         await store.write("s", "b", events(1), b"[3]")
         await store.write("s", "b", events(2), None)
         await store.write("s", "c", [], b"[4]")
-        streams = {"0": Unfinished(2, b"[]"), "a": Unfinished(1, b"[1,2]"), "c": Unfinished(0, b"[4]")}
-        assert await store.load("s") == Kept(b"second", 1, streams)
-        assert await store.load("s") == Kept(b"second", 2, streams)
+        streams = {"0": OpenStream(2, b"[]"), "a": OpenStream(1, b"[1,2]"), "c": OpenStream(0, b"[4]")}
+        assert await store.load("s") == StoredSession(b"second", 1, streams)
+        assert await store.load("s") == StoredSession(b"second", 2, streams)
 
     run(body())
 
@@ -246,12 +246,12 @@ class Model:
         self.last: dict[tuple[str, str], int] = {}
         self.ended: set[tuple[str, str]] = set()
 
-    def write(self, session: str, stream: str, added: list[Event], owed: bytes | None) -> None:
+    def write(self, session: str, stream: str, added: list[Event], pending: bytes | None) -> None:
         if session not in self.sessions:
             return
         place = session, stream
         self.last[place] = added[-1].number if added else self.last.get(place, 0)
-        (self.ended.discard if owed is not None else self.ended.add)(place)
+        (self.ended.discard if pending is not None else self.ended.add)(place)
         self.held += [(session, stream, event) for event in added]
         self._shrink([item for item in self.held if item[0] == session], self.limits.events, self.limits.size)
         self._shrink(list(self.held), self.limits.all_events, self.limits.all_size)
@@ -297,10 +297,10 @@ def test_stores_hold_what_the_model_holds(steps: list[Any], limits: Limits) -> N
                     case verb, session, stream, *more:
                         first = model.last.get((session, stream), 0) + 1
                         added = [Event(first + i, bytes(size)) for i, size in enumerate(more[0] if more else [])]
-                        owed = b"" if verb == "write" else None
-                        model.write(session, stream, added, owed)
+                        pending = b"" if verb == "write" else None
+                        model.write(session, stream, added, pending)
                         for store in stores:
-                            await store.write(session, stream, added, owed)
+                            await store.write(session, stream, added, pending)
                 for session in "st":
                     for stream in "ab":
                         for store in stores:
@@ -322,7 +322,7 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
         await store.write("s", "a", events(1, 2), b"[1]")
 
     async def read(store: SqliteEventStore) -> None:
-        assert await store.load("s") == Kept(b"record", 1, {"a": Unfinished(2, b"[1]")})
+        assert await store.load("s") == StoredSession(b"record", 1, {"a": OpenStream(2, b"[1]")})
         assert await numbers(store, "s", "a") == [1, 2]
         await store.write("s", "a", events(3, 4), b"[1]")
         assert await numbers(store, "s", "a") == [2, 3, 4]

@@ -21,12 +21,13 @@ from starlette.types import Receive, Scope, Send
 from mcp_bindgen import v2025_03_26, v2025_11_25
 from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.runtime.endpoint.server import Service
-from mcp_bindgen.runtime.http.server.call import Call
-from mcp_bindgen.runtime.http.server.event_store.base import Event, EventStore, Limits, MemoryEventStore
+from mcp_bindgen.runtime.http.server._call import Call, HttpError
+from mcp_bindgen.runtime.http.server._origin_policy import OriginPolicy
+from mcp_bindgen.runtime.http.server._sessions import HttpSessions
+from mcp_bindgen.runtime.http.server._streams import Stream
+from mcp_bindgen.runtime.http.server.event_store.base import Event, EventStore, Limits
+from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
-from mcp_bindgen.runtime.http.server.origin_policy import Guard
-from mcp_bindgen.runtime.http.server.sessions import HttpSessions
-from mcp_bindgen.runtime.http.server.streams import Stream
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, request
 from tests.support.commands import ROOT
@@ -241,13 +242,16 @@ class Endpoint:
         headers = dict(scope["headers"])
         principal = headers.get(b"x-user")
         call = Call(scope, receive, send, headers, None if principal is None else principal.decode())
-        match scope["method"]:
-            case "POST":
-                await self.sessions.post(call, await call.body(10_000_000))
-            case "GET":
-                await self.sessions.get(call)
-            case _:
-                await self.sessions.delete(call)
+        try:
+            match scope["method"]:
+                case "POST":
+                    await self.sessions.post(call, await call.body(10_000_000))
+                case "GET":
+                    await self.sessions.get(call)
+                case _:
+                    await self.sessions.delete(call)
+        except HttpError as error:
+            await call.refuse(error)
 
     def ask(self, method: str, content: Any = None, **headers: str | None) -> Exchange:
         """Begins a request; headers are named with underscores, and left out where they are `None`."""
@@ -551,14 +555,21 @@ def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> None:
         run(body)
 
 
-def test_guard() -> None:
-    guard = Guard(["api.example", "[::1]:9"], ["https://app.example"])
-    assert guard.refusal([(b"host", b"API.example:80"), (b"origin", b"https://app.example")]) is None
-    assert guard.refusal([(b"host", b"[::1]:9")]) is None
-    assert guard.refusal([]) == (421, "this host is not served here")
-    assert guard.refusal([(b"host", b"api.example"), (b"host", b"evil.example")]) is not None
-    assert guard.refusal([(b"host", b"api.example"), (b"origin", b"http://app.example")]) is not None
-    assert Guard(["*"]).refusal([(b"origin", b"http://localhost:5")]) is None
+def test_hosts_and_origins() -> None:
+    policy = OriginPolicy(["api.example", "[::1]:9"], ["https://app.example"])
+    policy.check([(b"host", b"API.example:80"), (b"origin", b"https://app.example")])
+    policy.check([(b"host", b"[::1]:9")])
+    OriginPolicy(["*"]).check([(b"origin", b"http://localhost:5")])
+    host, origin = (421, "this host is not served here"), (403, "this origin is not allowed")
+    refused: list[tuple[tuple[int, str], list[tuple[bytes, bytes]]]] = [
+        (host, []),
+        (host, [(b"host", b"api.example"), (b"host", b"evil.example")]),
+        (origin, [(b"host", b"api.example"), (b"origin", b"http://app.example")]),
+    ]
+    for why, headers in refused:
+        with pytest.raises(HttpError) as caught:
+            policy.check(headers)
+        assert (caught.value.status, caught.value.reason) == why
 
 
 # --- which way a message takes --------------------------------------------------------------------------------
@@ -1036,10 +1047,10 @@ class Slow(MemoryEventStore):
         self.open.set()
         self.readable.set()
 
-    async def write(self, session: str, stream: str, events: Sequence[Event], owed: bytes | None) -> None:
+    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
         await asyncio.sleep(self.dice.random() * 0.003)
         await self.open.wait()
-        await super().write(session, stream, events, owed)
+        await super().write(session, stream, events, pending)
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
         await asyncio.sleep(self.dice.random() * 0.02)
@@ -1154,7 +1165,7 @@ def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
         try:
             async with served(store=store) as endpoint:
                 await asyncio.gather(*(one(endpoint, random.Random(seed)) for seed in range(10)))
-                assert endpoint.sessions._room.free == 10_000
+                assert endpoint.sessions._budget.free == 10_000
         finally:
             if isinstance(store, SqliteEventStore):
                 store.close()
@@ -1164,7 +1175,7 @@ def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
 
 def test_a_store_that_fails_ends_the_session(caplog: pytest.LogCaptureFixture) -> None:
     class Full(MemoryEventStore):
-        async def write(self, session: str, stream: str, events: Sequence[Event], owed: bytes | None) -> None:
+        async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
             raise OSError("disk full")
 
     async def body() -> None:
@@ -1261,9 +1272,9 @@ SERVE = """
 import logging, os, socket, sys
 from pathlib import Path
 import uvicorn
-from mcp_bindgen.runtime.http.server.sessions import HttpSessions
+from mcp_bindgen.runtime.http.server._sessions import HttpSessions
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
-from mcp_bindgen.runtime.http.server.streams import Stream
+from mcp_bindgen.runtime.http.server._streams import Stream
 from mcp_bindgen.runtime.endpoint.server import Service
 from tests.runtime.http.server.test_sessions import Endpoint, Tools
 

@@ -19,8 +19,9 @@ from ...core.revision import Connection, Dispatcher, Handler
 from ...core.routing import Route
 from ...core.transitions import State
 from ..lifecycle import DISCOVER, INITIALIZE, LISTEN
-from . import client, server
+from .client import introduce
 from .request_meta import ParamsWithMeta, may_state_version, peek_version, stated_version
+from .server import handler
 
 UNSUPPORTED = "UNSUPPORTED_PROTOCOL_VERSION"
 
@@ -91,9 +92,9 @@ class Stateless:
 
     # --- the two sides ----------------------------------------------------------------------------------------
 
-    def handler(self, server_: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    def handler(self, server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
-        return server.handler(server_, dispatcher, route, supported)
+        return handler(server, dispatcher, route, supported)
 
     def snapshot(self, session: Any) -> dict[str, Any] | None:
         """Return nothing: no session is remembered."""
@@ -102,9 +103,9 @@ class Stateless:
     def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
         """Do nothing: no session is remembered."""
 
-    async def introduce(self, client_: Any, session: Any) -> None:
+    async def introduce(self, client: Any, session: Any) -> None:
         """Ask the server what it offers; raises `UnsupportedRevision` where it does not speak the client's revision."""
-        await client.introduce(client_, session)
+        await introduce(client, session)
 
     def answers_by_default(self, method: Method) -> bool:
         """Tell whether a client takes a message that it has no handler for."""

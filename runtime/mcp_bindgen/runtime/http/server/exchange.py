@@ -26,8 +26,8 @@ from ...endpoint.server import Service
 from ...eras.stateless.request_meta import separated, stated_version
 from ...tasks import resume, within
 from ..headers import HeaderMismatch, decode
-from .call import Call, event
-from .header_validation import ArgumentSchemas
+from ._call import Call, event
+from ._header_validation import ArgumentSchemas
 
 VERSION = b"mcp-protocol-version"
 

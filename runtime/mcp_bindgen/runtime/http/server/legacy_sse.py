@@ -1,197 +1,171 @@
-"""The server's side of HTTP with server-sent events (MCP 2024-11-05, "Transports": HTTP with SSE).
+"""Serve HTTP with server-sent events (MCP 2024-11-05, "Transports": HTTP with SSE).
 
 A client opens a stream with GET and learns from its first event where to POST its messages; answers come as events.
 """
 
 from __future__ import annotations
 
-import logging
 import secrets
-from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from urllib.parse import quote
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, quote
 
 import anyio
-from sse_starlette import EventSourceResponse, ServerSentEvent
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...core.errors import ConnectionClosed
-from ...core.transport import MAX_MESSAGE, Oversized
-from ...endpoint.server import Server, lifespans, serve
-from .origin_policy import LOOPBACK, Guard
+from ...core.transport import MAX_MESSAGE
+from ...endpoint.server import Server, Service
+from ..event_stream import encode
+from ._asgi_app import AsgiApp, no_principal
+from ._call import TEXT, Call, HttpError
+from ._origin_policy import OriginPolicy
+from ._streams import STANDING, Stream, finish, pour
 
-_EVENTS = 8  # that wait for a client which is slow to read
-_AHEAD = 256 * 1024  # bytes that are taken from such a client, or else neither side might get on
-_POSTS = 64  # of a session that wait for their turn
-_PATIENCE = 30.0  # seconds without a byte of a message that was begun
-_GRACE = 5  # seconds for what a closed session still has to say
-
-logging.getLogger("sse_starlette").setLevel(logging.INFO)  # its DEBUG shows whatever is sent, session ids included
+_POSTS = 64  # messages of a session that wait for their turn
+_PATIENCE = 30.0  # seconds for a client to read what it is sent
+_GRACE = 5.0  # seconds for what a closed session still has to say
+_HURRY = 0.5  # seconds for a client with a full queue before it is given up, lest a broadcast waits for it
 
 
 class SseServerTransport:
-    """The server's end of one stream. Nothing piles up in it: whoever sends, on either side, waits for the other.
-
-    Args:
-        endpoint: Where the client shall POST to.
+    """The server's end of one stream: a bounded queue of messages out, and none in: a POST waits until it is taken.
 
     Attributes:
-        events: What to write to the stream.
+        independent: Who answers one request does not wait for another one.
+        stream: What is sent to the client.
         turn: Held by the POST that is being taken, so that messages keep their order and only one is in memory.
     """
 
-    def __init__(self, endpoint: str) -> None:
+    independent = True
+
+    def __init__(self) -> None:
         self._arriving, self._incoming = anyio.create_memory_object_stream[bytes](0)
-        self._outgoing, self.events = anyio.create_memory_object_stream[bytes](_EVENTS)
-        self._outgoing.send_nowait(_event(b"endpoint", endpoint.encode()))
-        self._writing = anyio.Lock(fast_acquire=True)
-        self._ahead = _AHEAD
+        self.stream = Stream("", STANDING)
         self.turn = anyio.Lock(fast_acquire=True)
 
-    async def receive(self) -> Sequence[bytes | Oversized]:
-        """The next message; few are taken while the client leaves unread what it was sent."""
-        if self._ahead <= 0:
-            async with self._writing:
-                pass
+    async def receive(self) -> Sequence[bytes]:
+        """Return the next message; stop reading while the peer leaves responses unread (backpressure)."""
+        await self.stream.room()
         try:
-            message = await self._incoming.receive()
+            return [await self._incoming.receive()]
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             return ()
-        if self._writing.locked():
-            self._ahead -= len(message) + _AHEAD // 16
-        return [message]
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Sends messages, each as an event."""
-        try:
-            async with self._writing:
-                await self._outgoing.send(b"".join([_event(b"message", message) for message in messages]))
-                self._ahead = _AHEAD
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            raise ConnectionClosed("the client is gone") from None
+        """Queue messages; wait while the queue is full. Raises `ConnectionClosed`.
+
+        What belongs to no request, such as a broadcast, does not wait for long: who leaves a full queue unread is
+        given up.
+        """
+        for message in messages:
+            if self.stream.is_full and _is_unasked(message):
+                with anyio.move_on_after(_HURRY):
+                    await self.stream.room()
+                if self.stream.is_full:
+                    self.stream.hang_up()
+                    await self.close()
+            if not await self.stream.put(message):
+                raise ConnectionClosed("the client is gone")
 
     async def close(self) -> None:
-        """Ends the session; what was sent before still reaches the client."""
+        """End the session; what was sent before still reaches the client."""
+        self._arriving.close()
         self._incoming.close()
-        self._outgoing.close()
+        self.stream.end()
 
     async def arrive(self, message: bytes) -> bool:
-        """Hands a message to the session, as soon as it takes one; says whether there still was a session."""
+        """Hand a message to the session, as soon as it takes one; returns whether there still was a session."""
         try:
             await self._arriving.send(message)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return False
         return True
 
-    async def end(self) -> None:
-        """The stream is over: nobody waits for it any longer."""
-        await self.close()
-        self._arriving.close()
-        self.events.close()
 
-
-def _event(kind: bytes, data: bytes) -> bytes:
-    return b"event: %b\r\ndata: %b\r\n\r\n" % (kind, b"\r\ndata: ".join(data.splitlines()))
+def _is_unasked(message: Any) -> bool:
+    """Tell whether a message neither answers a request of the client nor belongs to one."""
+    return getattr(message, "method", None) is not None and message.related is None
 
 
 @dataclass(eq=False)
-class _Sessions:
-    """The open streams. As an ASGI application it opens one more; `post` takes the messages of all."""
+class SseApp(AsgiApp):
+    """An ASGI application that serves HTTP with server-sent events; `sse_app` makes one, and explains its options."""
 
-    servers: Sequence[Server]
-    messages: str
-    limit: int
-    keep_alive: float
-    most: int
-    open: dict[str, SseServerTransport] = field(default_factory=dict[str, SseServerTransport])
+    path: str = "/sse"
+    messages: str = "/messages"
+    limit: int = MAX_MESSAGE
+    keep_alive: float = 15.0
+    max_sessions: int = 1000
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if len(self.open) >= self.most:
-            await PlainTextResponse("too many sessions", 503)(scope, receive, send)
-            return
+    def __post_init__(self) -> None:
+        self._service = Service(self.servers)
+        self._open: dict[str, SseServerTransport] = {}
+
+    def leave(self) -> None:
+        """End all sessions, once their clients have read what was sent; call it when the process is about to stop."""
+        for transport in self._open.values():
+            transport.stream.leave(None)
+
+    async def handle(self, call: Call) -> None:
+        """Open a stream, or take a message. Raises `HttpError`."""
+        method, path = call.scope["method"], call.path
+        if path == self.path and method in ("GET", "HEAD"):
+            if len(self._open) >= self.max_sessions:
+                raise HttpError(503, "too many sessions")
+            if method == "GET":
+                await self._serve(call)
+            else:
+                await call.open_stream()
+                await finish(call)
+        elif path == self.messages and method == "POST":
+            await self._post(call)
+        elif path in (self.path, self.messages):
+            allowed = b"POST" if path == self.messages else b"GET, HEAD"
+            raise HttpError(405, f"use {allowed.decode()}", (b"allow", allowed))
+        else:
+            raise HttpError(404, "nothing is served here")
+
+    async def _serve(self, call: Call) -> None:
+        """Open a stream and serve the session on it."""
         id_ = secrets.token_urlsafe(32)
-        prefix = quote(scope.get("root_path", "").rstrip("/"))
-        transport = self.open[id_] = SseServerTransport(f"{prefix}{self.messages}?session_id={id_}")
+        transport = self._open[id_] = SseServerTransport()
+        stream = transport.stream
+        prefix = quote(call.scope.get("root_path", "").rstrip("/"))
+        endpoint = f"{prefix}{self.messages}?session_id={id_}"
 
-        leaving = anyio.Event()
+        async def run() -> None:
+            await self._service.run(self._service.session(transport))
+            await transport.close()
+            await anyio.sleep(_GRACE)
+            tasks.cancel_scope.cancel()
 
-        async def leave() -> None:
-            await leaving.wait()
+        try:
+            with stream.reading():
+                await call.open_stream()
+                await call.write(encode(endpoint.encode(), event="endpoint"))
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(run)
+                    await pour(call, stream, 0, keep_alive=self.keep_alive, patience=_PATIENCE)
+                    tasks.cancel_scope.cancel()
+            await finish(call)
+        finally:
+            del self._open[id_]
             await transport.close()
 
-        async def work() -> None:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(leave)
-                await serve(transport, *self.servers)
-                await anyio.sleep(_GRACE)
-                stream.cancel()
-
-        response = EventSourceResponse(
-            transport.events,
-            ping=self.keep_alive,
-            ping_message_factory=lambda: ServerSentEvent(comment="keep-alive"),
-            data_sender_callable=work,
-            shutdown_event=leaving,
-            shutdown_grace_period=_GRACE / 2,
-        )
-        try:
-            with anyio.CancelScope() as stream:
-                await response(scope, receive, send)
-        finally:
-            del self.open[id_]
-            await transport.end()
-
-    async def post(self, request: Request) -> Response:
-        """Takes one message."""
-        transport = self.open.get(request.query_params.get("session_id", ""))
-        request.scope["query_string"] = b""  # access logs are written later, and show it
+    async def _post(self, call: Call) -> None:
+        """Take one message."""
+        query = parse_qs(call.scope["query_string"])
+        call.scope["query_string"] = b""  # access logs are written later, and show it
+        transport = self._open.get(query.get(b"session_id", [b""])[0].decode("latin-1"))
         if transport is None:
-            return PlainTextResponse("no such session", 404)
+            raise HttpError(404, "no such session")
         if transport.turn.statistics().tasks_waiting >= _POSTS:
-            return PlainTextResponse("too many messages at once", 503)
+            raise HttpError(503, "too many messages at once")
         async with transport.turn:
-            try:
-                body = await _body(request, self.limit)
-            except (TimeoutError, ClientDisconnect):
-                return PlainTextResponse("the message did not arrive", 408)
-            if body is None:
-                return PlainTextResponse(f"a message has at most {self.limit} bytes", 413)
-            there = await transport.arrive(body)
-        return PlainTextResponse("accepted", 202) if there else PlainTextResponse("the session is over", 404)
-
-
-async def _body(request: Request, limit: int) -> bytes | None:
-    """The body of a request; `None` when it is too large."""
-    if int(request.headers.get("content-length", 0)) > limit:
-        return None
-    parts: list[bytes] = []
-    with anyio.fail_after(_PATIENCE) as patience:
-        async for part in request.stream():
-            patience.deadline = anyio.current_time() + _PATIENCE
-            limit -= len(part)
-            if limit < 0:
-                return None
-            parts.append(part)
-    return b"".join(parts)
-
-
-class _Guarded:
-    """Lets through what its guard does."""
-
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self._app = app
-        self._guard = guard
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._guard.refusal(scope["headers"]) if scope["type"] == "http" else None
-        app = self._app if refusal is None else PlainTextResponse(refusal[1], refusal[0])
-        await app(scope, receive, send)
+            if not await transport.arrive(await call.body(self.limit)):
+                raise HttpError(404, "the session is over")
+        await call.respond(202, b"accepted", TEXT)
 
 
 def sse_app(
@@ -203,11 +177,11 @@ def sse_app(
     max_sessions: int = 1000,
     path: str = "/sse",
     messages: str = "/messages",
-) -> Starlette:
-    """An ASGI application that serves HTTP with server-sent events. It authenticates nobody: put that in front of it.
+) -> SseApp:
+    """Make an ASGI application that serves HTTP with server-sent events.
 
-    Mounted in another application, its lifespan is for that one to enter, as Starlette does not by itself:
-    `Starlette(routes=[Mount("/mcp", app)], lifespan=app.router.lifespan_context)`.
+    It authenticates nobody: put that in front of it. Mounted in another application, its lifespan is for that one to
+    enter: `Starlette(routes=[Mount("/mcp", app)], lifespan=app.lifespan)`.
 
     Args:
         servers: One for each revision to offer.
@@ -220,34 +194,5 @@ def sse_app(
         path: Where streams are opened.
         messages: Where messages are posted to.
     """
-    sessions = _Sessions(servers, messages, limit, keep_alive, max_sessions)
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncGenerator[None]:
-        async with lifespans(servers):
-            yield
-
-    guard = Guard(
-        LOOPBACK if allowed_hosts is None else allowed_hosts, LOOPBACK if allowed_origins is None else allowed_origins
-    )
-    return Starlette(
-        routes=[Route(path, sessions, methods=["GET"]), Route(messages, sessions.post, methods=["POST"])],
-        middleware=[Middleware(_Guarded, guard=guard)],
-        lifespan=lifespan,
-    )
-
-
-async def serve_sse(*servers: Server, address: str) -> None:
-    """Serves HTTP with server-sent events until the process is told to stop (SIGINT, SIGTERM).
-
-    Args:
-        servers: One for each revision to offer.
-        address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
-
-    Raises:
-        ValueError: The address is not HOST:PORT.
-    """
-    from .serve import hosts_for, parse_address, serve_app
-
-    app = sse_app(*servers, allowed_hosts=hosts_for(parse_address(address)[0]))
-    await serve_app(app, address, "/sse")
+    policy = OriginPolicy(allowed_hosts, allowed_origins)
+    return SseApp(servers, policy, no_principal, path, messages, limit, keep_alive, max_sessions)

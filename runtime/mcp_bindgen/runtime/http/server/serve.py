@@ -1,4 +1,4 @@
-"""Serves ASGI applications of ours until the process is told to stop."""
+"""Serve over HTTP with uvicorn until the process is told to stop."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from ...endpoint.server import Server
+from ._origin_policy import LOOPBACK
 from .app import HttpApp
 from .event_store.base import EventStore
 from .legacy_sse import sse_app
-from .origin_policy import LOOPBACK
 
 _GRACE = 5  # seconds for what is still being answered when the process shall stop
 _PATIENCE = 30.0  # seconds for the headers of a request
@@ -28,7 +28,7 @@ _Protocol: Any = AutoHTTPProtocol
 
 
 class _Impatient(_Protocol):  # type: ignore[misc]
-    """Closes connections on which no request is completed for long, however slowly they trickle, or however quickly."""
+    """Close connections on which no request is completed for long, however slowly they trickle, or however quickly."""
 
     _alarm: asyncio.TimerHandle | None = None
     _head = 0
@@ -64,10 +64,10 @@ class _Impatient(_Protocol):  # type: ignore[misc]
 
 
 class _Uvicorn(uvicorn.Server):
-    """Says where it listens once it does, and tells what is open that it has to end."""
+    """Print where it listens, and end open streams when the process shall stop."""
 
     path = "/"
-    ending: Callable[[], None] | None = None
+    ending: Callable[[], None]
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         await super().startup(sockets)
@@ -77,12 +77,11 @@ class _Uvicorn(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        if self.ending is not None:
-            asyncio.get_event_loop().call_soon_threadsafe(self.ending)
+        asyncio.get_event_loop().call_soon_threadsafe(self.ending)
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """The host and port of HOST:PORT; raises `ValueError`."""
+    """Return the host and port of HOST:PORT; raises `ValueError`."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal() or int(port) > 0xFFFF:
         raise ValueError(f"not an address like 127.0.0.1:8000: {address}")
@@ -90,13 +89,13 @@ def parse_address(address: str) -> tuple[str, int]:
 
 
 def hosts_for(host: str) -> tuple[str, ...]:
-    """The hosts that a server may be called by: on a loopback address only those of this machine, else any."""
+    """Return the hosts that a server may be called by: on a loopback address only those of this machine, else any."""
     private = host in ("localhost", "::1") or host.startswith("127.")
     return (*LOOPBACK, host) if private else ("*",)
 
 
-async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], None] | None = None) -> None:
-    """Serves an application until the process is told to stop (SIGINT, SIGTERM).
+async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], None]) -> None:
+    """Serve an application until the process is told to stop (SIGINT, SIGTERM).
 
     Args:
         app: The application.
@@ -118,7 +117,7 @@ async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], 
 
 
 async def serve_http(*servers: Server, address: str, store: EventStore | None = None) -> None:
-    """Serves Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse` for the oldest clients.
+    """Serve Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse` for the oldest clients.
 
     Args:
         servers: One for each revision to offer.
@@ -130,11 +129,29 @@ async def serve_http(*servers: Server, address: str, store: EventStore | None = 
     """
     hosts = hosts_for(parse_address(address)[0])
     app = HttpApp(*servers, allowed_hosts=hosts, store=store)
-    old = sse_app(*servers, allowed_hosts=hosts)
+    legacy = sse_app(*servers, allowed_hosts=hosts)
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
-        chosen: ASGIApp = old if scope.get("path") in ("/sse", "/messages") else app
+        chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
         await chosen(scope, receive, send)
 
+    def leave() -> None:
+        app.leave()
+        legacy.leave()
+
     with suppress(asyncio.CancelledError):
-        await serve_app(either, address, "/mcp", app.leave)
+        await serve_app(either, address, "/mcp", leave)
+
+
+async def serve_sse(*servers: Server, address: str) -> None:
+    """Serve HTTP with server-sent events until the process is told to stop (SIGINT, SIGTERM).
+
+    Args:
+        servers: One for each revision to offer.
+        address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
+
+    Raises:
+        ValueError: The address is not HOST:PORT.
+    """
+    app = sse_app(*servers, allowed_hosts=hosts_for(parse_address(address)[0]))
+    await serve_app(app, address, "/sse", app.leave)

@@ -1,4 +1,4 @@
-"""An event store in a file: sessions and their streams outlive the process."""
+"""Store events in an SQLite file: sessions and their streams outlive the process."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from .base import LIMITS, PAGE, Event, Kept, Limits, Unfinished
+from .base import LIMITS, Event, Limits, OpenStream, StoredSession, page
 
 T = TypeVar("T")
 
-_VERSION = 1
+_VERSION = 2
 _BUSY = 5.0  # seconds to wait for another process that writes
 _SCHEMA = """
 create table sessions (
@@ -25,7 +25,7 @@ create table sessions (
 ) without rowid;
 create table streams (
     session text not null references sessions on delete cascade, name text not null,
-    last integer not null, owed blob, primary key (session, name)
+    last integer not null, pending blob, primary key (session, name)
 ) without rowid;
 create table events (
     place integer primary key, session text not null, stream text not null, number integer not null, data blob not null,
@@ -42,16 +42,25 @@ end;
 create trigger gone after delete on events begin
     update sessions set events = events - 1, size = size - length(old.data) where key = old.session;
     update total set events = events - 1, size = size - length(old.data);
-    delete from streams where session = old.session and name = old.stream and owed is null
+    delete from streams where session = old.session and name = old.stream and pending is null
         and not exists (select 1 from events where session = old.session and stream = old.stream);
 end;
+"""
+
+_UPSERT = """
+insert into streams values (?, ?, ?, ?)
+on conflict do update set last = max(last, excluded.last), pending = excluded.pending
+"""
+_DELETE_EMPTY = """
+delete from streams where session = ?1 and name = ?2
+    and not exists (select 1 from events where session = ?1 and stream = ?2)
 """
 
 _Job = Callable[[sqlite3.Connection], Any]
 
 
 class SqliteEventStore:
-    """Holds events in an SQLite file. One process at a time serves the sessions of a file.
+    """Hold events in an SQLite file. One process at a time serves the sessions of a file.
 
     What was written survives the end of the process at any moment, a power cut up to the last moments. A thread does
     the work; what is asked for at the same time is committed together.
@@ -98,7 +107,7 @@ class SqliteEventStore:
             raise ValueError(f"{path} is not an event store: {error}") from None
 
     def close(self) -> None:
-        """Finishes what was asked for and closes the file; safe to call twice."""
+        """Finish what was asked for and close the file; safe to call twice."""
         self._closed = True
         self._jobs.put(None)
         self._thread.join()
@@ -116,11 +125,8 @@ class SqliteEventStore:
         open_ = True
         while open_:
             batch = [self._jobs.get()]
-            try:
-                while True:
-                    batch.append(self._jobs.get_nowait())
-            except Empty:
-                pass
+            while not self._jobs.empty():  # nobody else takes any
+                batch.append(self._jobs.get())
             open_ = None not in batch
             jobs = [job for job in batch if job is not None and job[1].set_running_or_notify_cancel()]
             try:
@@ -135,46 +141,37 @@ class SqliteEventStore:
 
     def _commit(self, jobs: Sequence[tuple[_Job, Future[Any]]]) -> None:
         db = self._db
-        try:
-            db.execute("begin immediate")
+        db.execute("begin immediate")
+        with db:  # commits, or rolls back
             results = [job(db) for job, _ in jobs]
-            db.execute("commit")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("rollback")
-            raise
         for (_, future), result in zip(jobs, results, strict=True):
             future.set_result(result)
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
     async def save(self, session: str, record: bytes) -> None:
-        """Keeps a record of a session."""
+        """Store the record of a session."""
         statement = "insert into sessions (key, record, seen) values (?, ?, ?) on conflict do update set record = ?"
         await self._do(lambda db: db.execute(statement, (session, record, time.time(), record)).rowcount)
 
-    async def load(self, session: str) -> Kept | None:
-        """What is known of a session."""
+    async def load(self, session: str) -> StoredSession | None:
+        """Return a session."""
 
-        def job(db: sqlite3.Connection) -> Kept | None:
+        def job(db: sqlite3.Connection) -> StoredSession | None:
             statement = "update sessions set life = life + 1, seen = ? where key = ? returning record, life"
             rows = db.execute(statement, (time.time(), session)).fetchall()
-            if not rows:
-                return None
-            found = db.execute(
-                "select name, last, owed from streams where session = ? and owed is not null", (session,)
-            )
-            streams = {name: Unfinished(last, owed) for name, last, owed in found}
-            return Kept(record=rows[0][0], life=rows[0][1], streams=streams)
+            open_ = "select name, last, pending from streams where session = ? and pending is not null"
+            streams = {name: OpenStream(last, pending) for name, last, pending in db.execute(open_, (session,))}
+            return StoredSession(rows[0][0], rows[0][1], streams) if rows else None
 
         return await self._do(job)
 
     async def forget(self, session: str) -> None:
-        """Drops a session."""
+        """Drop a session."""
         await self._do(lambda db: db.execute("delete from sessions where key = ?", (session,)).rowcount)
 
     async def sweep(self, alive: Collection[str], idle: float) -> None:
-        """Forgets sessions that are no longer in use."""
+        """Forget sessions that are no longer in use."""
 
         def job(db: sqlite3.Connection) -> None:
             now = time.time()
@@ -185,33 +182,24 @@ class SqliteEventStore:
 
     # --- streams ----------------------------------------------------------------------------------------------
 
-    async def write(self, session: str, stream: str, events: Sequence[Event], owed: bytes | None) -> None:
-        """Adds events to a stream."""
+    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+        """Add events to a stream."""
 
         def job(db: sqlite3.Connection) -> None:
             if not db.execute("update sessions set seen = ? where key = ?", (time.time(), session)).rowcount:
                 return
-            db.execute(
-                "insert into streams values (?, ?, ?, ?)"
-                " on conflict do update set last = max(last, excluded.last), owed = excluded.owed",
-                (session, stream, events[-1].number if events else 0, owed),
-            )
-            db.executemany(
-                "insert into events (session, stream, number, data) values (?, ?, ?, ?)",
-                [(session, stream, event.number, event.data) for event in events],
-            )
+            last = events[-1].number if events else 0
+            db.execute(_UPSERT, (session, stream, last, pending))
+            rows = [(session, stream, event.number, event.data) for event in events]
+            db.executemany("insert into events (session, stream, number, data) values (?, ?, ?, ?)", rows)
             self._shrink(db, session)
-            if owed is None and not events:
-                db.execute(
-                    "delete from streams where session = ?1 and name = ?2"
-                    " and not exists (select 1 from events where session = ?1 and stream = ?2)",
-                    (session, stream),
-                )
+            if pending is None and not events:
+                db.execute(_DELETE_EMPTY, (session, stream))
 
         await self._do(job)
 
     def _shrink(self, db: sqlite3.Connection, session: str) -> None:
-        """Drops the oldest events, until what is left is within the limits."""
+        """Drop the oldest events, until what is left is within the limits."""
         limits = self._limits
         ours = "select min(place) from events where session = ?"
         while _exceeds(db, "sessions where key = ?", limits.events, limits.size, session):
@@ -220,38 +208,21 @@ class SqliteEventStore:
             db.execute("delete from events where place = (select min(place) from events)")
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
-        """What is held of a stream."""
+        """Return what is held of a stream."""
 
-        def job(db: sqlite3.Connection) -> tuple[int, int] | None:
-            oldest = "select min(number) from events where session = ?1 and stream = ?2"
-            found: tuple[int, int] | None = db.execute(
-                f"select coalesce(({oldest}), last + 1), last from streams where session = ?1 and name = ?2",  # noqa: S608
-                (session, stream),
-            ).fetchone()
-            return found
-
-        return await self._do(job)
+        oldest = "select min(number) from events where session = ?1 and stream = ?2"
+        statement = f"select coalesce(({oldest}), last + 1), last from streams where session = ?1 and name = ?2"  # noqa: S608
+        return await self._do(lambda db: db.execute(statement, (session, stream)).fetchone())
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
-        """The next events of a stream."""
+        """Return the next events of a stream."""
 
-        def job(db: sqlite3.Connection) -> list[Event]:
-            found: list[Event] = []
-            size = 0
-            for number, data in db.execute(
-                "select number, data from events where session = ? and stream = ? and number > ? order by number",
-                (session, stream, after),
-            ):
-                size += len(data)
-                if found and size > PAGE:
-                    break
-                found.append(Event(number, data))
-            return found
-
-        return await self._do(job)
+        statement = "select number, data from events where session = ? and stream = ? and number > ? order by number"
+        place = (session, stream, after)
+        return await self._do(lambda db: page(Event(*row) for row in db.execute(statement, place)))
 
 
 def _exceeds(db: sqlite3.Connection, where: str, events: int, size: int, *values: str) -> bool:
-    """Whether there are too many events, or bytes of them, and more than one."""
+    """Tell whether there are too many events, or bytes of them, and more than one."""
     held: tuple[int, int] = db.execute(f"select events, size from {where}", values).fetchone()  # noqa: S608
     return held[0] > 1 and (held[0] > events or held[1] > size)

@@ -1,4 +1,4 @@
-"""Which sessions an endpoint has: how they begin, are found again, outlive their process, and end."""
+"""Begin, find, restore and end the sessions of an endpoint."""
 
 from __future__ import annotations
 
@@ -19,27 +19,17 @@ from pydantic_core import from_json, to_json
 from ...core.errors import INVALID_REQUEST, ProtocolError
 from ...endpoint.server import Service
 from ...endpoint.session import Session
+from ._call import HttpError
+from ._session_transport import SessionTransport, StreamBudget, unavailable
+from ._streams import STANDING
 from .event_store.base import EventStore
-from .session_transport import Room, SessionTransport
-from .streams import STANDING
 
 log = logging.getLogger("mcp_bindgen")
-
-LATER = (b"retry-after", b"5")
 
 _ID_BYTES = 32
 _ID_LENGTH = len(secrets.token_urlsafe(_ID_BYTES))
 _GRACE = 3.0  # seconds for sessions to end when the server does
 _SWEEP = 60.0  # the longest that a session stays after it was idle for long enough
-
-
-class Refusal(Exception):
-    """Why a request is not served, in the words of HTTP and of JSON-RPC."""
-
-    def __init__(self, status: int, reason: str | ProtocolError, *headers: tuple[bytes, bytes]) -> None:
-        self.status = status
-        self.error = ProtocolError(INVALID_REQUEST, reason) if isinstance(reason, str) else reason
-        self.headers = headers
 
 
 @dataclass(eq=False)
@@ -53,7 +43,7 @@ class OpenSession:
         transport: Its streams.
         session: The session itself.
         saved: What the store has of it.
-        visitors: How many requests are being answered.
+        requests: How many HTTP requests are being answered.
         seen: When something was last said.
         ending: Whether it is over.
     """
@@ -64,49 +54,42 @@ class OpenSession:
     transport: SessionTransport
     session: Session
     saved: bytes = b""
-    visitors: int = 0
+    requests: int = 0
     seen: float = field(default_factory=time.monotonic)
     ending: bool = False
 
     @contextmanager
-    def visit(self) -> Generator[None]:
-        """While the block runs, the session is not idle."""
-        self.visitors += 1
+    def in_use(self) -> Generator[None]:
+        """Keep the session from being idle while the block runs."""
+        self.requests += 1
         try:
             yield
         finally:
-            self.visitors -= 1
+            self.requests -= 1
             self.seen = time.monotonic()
 
+    def snapshot(self) -> dict[str, Any] | None:
+        """Return what the session must know to go on in another process; `None` before its client has said it."""
+        return self.session.peer.dispatcher.revision.era.snapshot(self.session)
 
-class Registry:
+
+class SessionRegistry:
     """The open sessions.
 
     Args:
         service: The servers.
         store: What outlives connections, and maybe the process.
         most: How many sessions there may be.
-        room: For streams.
+        budget: Limits their streams.
         limit: The bytes of messages of a session that may wait to be taken.
         idle: Seconds after which a session ends that nobody uses.
     """
 
     def __init__(
-        self,
-        service: Service,
-        store: EventStore | None,
-        *,
-        most: int,
-        room: Room,
-        limit: int,
-        idle: float,
+        self, service: Service, store: EventStore | None, most: int, budget: StreamBudget, limit: int, idle: float
     ) -> None:
-        self._service = service
-        self._store = store
-        self._most = most
-        self._room = room
-        self._limit = limit
-        self._idle = idle
+        self._service, self._store, self._most, self._idle = service, store, most, idle
+        self._budget, self._limit = budget, limit
         self._open: dict[str, OpenSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -117,61 +100,62 @@ class Registry:
     # --- beginning --------------------------------------------------------------------------------------------
 
     def begin(self, principal: str | None) -> OpenSession:
-        """Begins a session; raises `Refusal` when there are too many."""
+        """Begin a session; raises `HttpError` when there are too many."""
         self._check_room()
         id_ = secrets.token_urlsafe(_ID_BYTES)
         key = _key(id_)
-        transport = SessionTransport(key, self._limit, self._room, self._store)
+        transport = SessionTransport(key, self._limit, self._budget, self._store)
         return self._start(OpenSession(id_, key, principal, transport, self._service.session(transport)))
 
     async def find(self, id_: str, principal: str | None) -> OpenSession:
-        """The session with this id; it may have to be brought back from the store.
+        """Return the session with an id; it may have to be restored from the store.
 
         Raises:
-            Refusal: There is none, or it is somebody else's.
+            HttpError: There is none, or it is somebody else's.
         """
-        self._check_life()
+        self._check_running()
         session = self._open.get(id_)
         if session is None and self._store is not None and len(id_) == _ID_LENGTH:
-            session = await self._revive(id_, self._store, principal)
+            session = await self._restore(id_, self._store, principal)
         if session is None or session.ending or session.principal != principal:
-            raise Refusal(404, "there is no such session; a new one begins with initialize")
+            reason = "there is no such session; a new one begins with initialize"
+            raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
         return session
 
-    async def _revive(self, id_: str, store: EventStore, principal: str | None) -> OpenSession | None:
-        """Goes on with a session of another process."""
+    async def _restore(self, id_: str, store: EventStore, principal: str | None) -> OpenSession | None:
+        """Go on with a session of another process."""
         async with self._changing:
             if id_ in self._open:
                 return self._open[id_]
             key = _key(id_)
-            kept = await store.load(key)
-            if kept is None:
+            stored = await store.load(key)
+            if stored is None:
                 return None
-            record = from_json(kept.record)
+            record = from_json(stored.record)
             known = record["memory"]
             if record["principal"] != principal or known["revision"] not in self._service.dispatchers:
                 return None
             self._check_room()
-            last = kept.streams[STANDING].last if STANDING in kept.streams else 0
-            transport = SessionTransport(key, self._limit, self._room, store, life=kept.life, last=last)
-            transport.polls = self._service.dispatchers[known["revision"]].revision.stream_polling
-            session = self._service.session(transport)
-            self._service.restore(session, known, first_id=kept.life << 32)
-            await transport.bury(kept.streams)
-            return self._start(OpenSession(id_, key, principal, transport, session, kept.record))
+            last = stored.streams[STANDING].last if STANDING in stored.streams else 0
+            transport = SessionTransport(key, self._limit, self._budget, store, stored.life, last)
+            session = OpenSession(id_, key, principal, transport, self._service.session(transport), stored.record)
+            self._note_polling(session, known)
+            self._service.restore(session.session, known, first_id=stored.life << 32)
+            await transport.fail_unanswered(stored.streams)
+            return self._start(session)
 
-    def _check_life(self) -> None:
+    def _check_running(self) -> None:
         if self._stopping:
-            raise Refusal(503, "the server is stopping", LATER)
+            raise unavailable("the server is stopping")
 
     def _check_room(self) -> None:
-        self._check_life()
+        self._check_running()
         if len(self._open) >= self._most:
-            raise Refusal(503, "too many sessions are open", LATER)
+            raise unavailable("too many sessions are open")
 
     def _start(self, session: OpenSession) -> OpenSession:
         self._open[session.id] = session
-        session.transport.before_sending = lambda: self._remember(session)
+        session.transport.before_sending = lambda: self._save(session)
         self._spawn(self._run(session))
         if self._sweeper is None or self._sweeper.done():
             self._sweeper = self._spawn(self._sweep())
@@ -199,23 +183,26 @@ class Registry:
         finally:
             self._open.pop(session.id, None)
 
-    async def _remember(self, session: OpenSession) -> None:
-        """Keeps what the session needs in another life, if that has changed."""
+    async def _save(self, session: OpenSession) -> None:
+        """Store what the session needs in another process, if that has changed."""
         session.seen = time.monotonic()
-        known = snapshot(session.session) if self._store is not None and not session.ending else None
-        if self._store is None or known is None:
-            return
-        session.transport.polls = self._service.dispatchers[known["revision"]].revision.stream_polling
-        record = to_json({"principal": session.principal, "memory": known})
-        if record != session.saved:
-            await self._store.save(session.key, record)
-            session.saved = record
-            await session.transport.standing.keep()
+        known = session.snapshot() if self._store is not None and not session.ending else None
+        if self._store is not None and known is not None:
+            self._note_polling(session, known)
+            record = to_json({"principal": session.principal, "memory": known})
+            if record != session.saved:
+                await self._store.save(session.key, record)
+                session.saved = record
+                await session.transport.standing.keep()
+
+    def _note_polling(self, session: OpenSession, known: dict[str, Any]) -> None:
+        revision = self._service.dispatchers[known["revision"]].revision
+        session.transport.supports_stream_polling = revision.stream_polling
 
     # --- ending -----------------------------------------------------------------------------------------------
 
     async def end(self, session: OpenSession) -> None:
-        """Ends a session: nobody finds it any longer, here or in the store; what is handled has a moment to finish."""
+        """End a session: nobody finds it any longer, here or in the store; what is handled has a moment to finish."""
         if session.ending:
             return
         session.ending = True
@@ -226,11 +213,11 @@ class Registry:
                 await self._store.forget(session.key)
 
     async def _sweep(self) -> None:
-        """Ends idle sessions, for as long as there are any."""
+        """End idle sessions, for as long as there are any."""
         while self._open:
             try:
                 for session in list(self._open.values()):
-                    if not session.visitors and time.monotonic() - session.seen > self._idle:
+                    if not session.requests and time.monotonic() - session.seen > self._idle:
                         await self.end(session)
                 if self._store is not None:
                     await self._store.sweep([session.key for session in self._open.values()], self._idle)
@@ -239,14 +226,14 @@ class Registry:
             await asyncio.sleep(min(_SWEEP, self._idle / 4))
 
     def leave(self) -> None:
-        """Ends all sessions here, but not in the store, and lets none begin."""
+        """End all sessions here, but not in the store, and let none begin."""
         self._stopping = True
         for session in list(self._open.values()):
             session.transport.leave()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """The time in which sessions live."""
+        """Let sessions live while the block runs."""
         self._stopping = False
         self._variables = copy_context()
         if self._store is not None:
@@ -263,11 +250,6 @@ class Registry:
                 for task in self._tasks:
                     task.cancel()
                 await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def snapshot(session: Session) -> dict[str, Any] | None:
-    """Return what a session must know to go on in another process; `None` before its client has said it."""
-    return session.peer.dispatcher.revision.era.snapshot(session)
 
 
 def _key(id_: str) -> str:

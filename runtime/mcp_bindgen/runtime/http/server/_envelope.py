@@ -1,4 +1,4 @@
-"""Read as much of what was posted as tells where its answers go."""
+"""Read as much of a posted body as tells where its answers go."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Posted:
         batch: Whether it is a batch.
     """
 
-    ids: tuple[RequestId, ...] = ()
-    cancelled: tuple[RequestId, ...] = ()
-    introduces: bool = False
-    batch: bool = False
+    ids: list[RequestId]
+    cancelled: list[RequestId]
+    introduces: bool
+    batch: bool
 
 
 def posted(body: bytes) -> Posted:
@@ -34,13 +34,10 @@ def posted(body: bytes) -> Posted:
             could tell to which stream such an answer belongs.
     """
     envelopes, is_batch = read_envelopes(body)
-    ids = [envelope.id for envelope in envelopes if envelope.kind == "request" and envelope.id is not None]
+    ids = [one.id for one in envelopes if one.kind == "request" and one.id is not None]
     if len(set(ids)) < len(ids):
         raise invalid("an id is used twice")
-    taken_back = [
-        request_id({"id": envelope.params.get("requestId")})
-        for envelope in envelopes
-        if envelope.method == CANCELLED and envelope.kind == "notification" and is_object(envelope.params)
-    ]
+    params = [one.params for one in envelopes if one.method == CANCELLED and one.kind == "notification"]
+    cancelled = [request_id({"id": one.get("requestId")}) for one in params if is_object(one)]
     introduces = not is_batch and envelopes[0].kind == "request" and envelopes[0].method == INITIALIZE
-    return Posted(tuple(ids), tuple(id_ for id_ in taken_back if id_ is not None), introduces, is_batch)
+    return Posted(ids, [id_ for id_ in cancelled if id_ is not None], introduces, is_batch)

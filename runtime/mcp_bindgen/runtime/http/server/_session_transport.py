@@ -1,4 +1,4 @@
-"""The transport of one session: many streams out, one queue in."""
+"""Carry the messages of one session: many streams out, one queue in."""
 
 from __future__ import annotations
 
@@ -12,25 +12,39 @@ from pydantic_core import from_json
 
 from ...core import jsonrpc
 from ...core.envelope import RequestId, invalid
-from ...core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
+from ...core.errors import INTERNAL_ERROR, INVALID_REQUEST, ConnectionClosed, ProtocolError
 from ...core.transport import Lost, Outgoing, Oversized
-from .event_store.base import Event, EventStore, Unfinished
-from .streams import STANDING, Stream
+from ._call import HttpError
+from ._streams import STANDING, Stream
+from .event_store.base import Event, EventStore, OpenStream
 
 log = logging.getLogger("mcp_bindgen")
+
+LATER = (b"retry-after", b"5")
 
 _POSTS = 64  # messages that wait for the session to take them
 
 
+def unavailable(reason: str) -> HttpError:
+    """Make the error that tells a client to come back later."""
+    return HttpError(503, ProtocolError(INVALID_REQUEST, reason), LATER)
+
+
 @dataclass(slots=True, eq=False)
-class Room:
-    """How many streams there may still be, of all sessions.
+class StreamBudget:
+    """Limit the streams of all sessions.
 
     Attributes:
-        free: So many.
+        free: How many more there may be.
     """
 
     free: int
+
+    def take(self) -> None:
+        """Count one more stream; raises `HttpError` when there are too many."""
+        if self.free <= 0:
+            raise unavailable("too many streams are open")
+        self.free -= 1
 
 
 class SessionTransport:
@@ -41,7 +55,7 @@ class SessionTransport:
     Args:
         key: The session's key in the store.
         limit: The bytes of messages that may wait for the session to take them.
-        room: Room for streams.
+        budget: Limits the streams.
         store: Where events are kept.
         life: How often the session was revived.
         last: The number of the last event of its standing stream.
@@ -50,36 +64,31 @@ class SessionTransport:
         independent: Who sends on one stream does not wait for another one.
         standing: The stream that belongs to no request.
         streams: The streams of requests that are not over, or are still read; by name.
-        polls: Whether the client comes back to a stream whose connection was closed.
+        supports_stream_polling: Whether the client comes back to a stream whose connection was closed.
         before_sending: Awaited before anything is sent.
     """
 
     independent = True
 
     def __init__(
-        self, key: str, limit: int, room: Room, store: EventStore | None = None, *, life: int = 0, last: int = 0
+        self, key: str, limit: int, budget: StreamBudget, store: EventStore | None = None, life: int = 0, last: int = 0
     ) -> None:
         self.streams: dict[str, Stream] = {}
         self.standing = Stream(key, STANDING, store=store, last=last, kept=store is not None and life > 0)
-        self.polls = False
+        self.supports_stream_polling = False
         self.before_sending: Callable[[], Awaitable[None]] = _nothing
-        self._key = key
-        self._limit = limit
-        self._room = room
-        self._store = store
-        self._life = life
+        self._key, self._limit, self._budget, self._store, self._life = key, limit, budget, store, life
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
         self._inbox: deque[bytes | Lost] = deque()
         self._size = 0
         self._arrived = anyio.Event()
-        self._over = False
-        self._closed = False
+        self._over = self._closed = False
 
     # --- the session's side -----------------------------------------------------------------------------------
 
     async def receive(self) -> Sequence[bytes | Oversized | Lost]:
-        """What was posted; nothing once the session shall end."""
+        """Return what was posted; nothing once the session shall end."""
         while not self._inbox:
             if self._over:
                 return ()
@@ -90,7 +99,7 @@ class SessionTransport:
         return messages
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Adds messages to their streams; waits while a client is slow to read. Raises `ConnectionClosed`."""
+        """Add messages to their streams; wait while a client is slow to read. Raises `ConnectionClosed`."""
         if self._closed:
             raise ConnectionClosed("the session is over")
         try:
@@ -106,30 +115,26 @@ class SessionTransport:
     async def _deliver(self, message: Outgoing) -> None:
         stream = self._routes.get(message.related) if message.related is not None else None
         if message.method is not None:
-            stream = stream or self.standing
-            if not await stream.put(message):
-                self._lose(message)
+            if not await (stream or self.standing).put(message):
+                log.debug("a message is dropped: nobody is there to read it")
+                if message.id is not None:
+                    self._put(Lost(message.id, ConnectionClosed("the client is not there to be asked")))
         elif stream is None or message.related is None:
             log.debug("an answer is dropped: its request was taken back, or had no id")
         else:
-            ids = set(stream.owed) if message.lstrip()[:1] == b"[" else {message.related}
+            ids = set(stream.pending) if message.lstrip()[:1] == b"[" else {message.related}
             self._unroute(ids)
             if not await stream.put(message, ids):
                 log.debug("an answer is dropped: the client hung up, and cannot come back for it")
 
-    def _lose(self, message: Outgoing) -> None:
-        log.debug("a message is dropped: nobody is there to read it")
-        if message.id is not None:
-            self._put(Lost(message.id, ConnectionClosed("the client is not there to be asked")))
-
     async def close(self) -> None:
-        """Ends it: the session takes and says no more."""
-        self._closed = self._over = True
+        """End it: the session takes and says no more."""
+        self._closed = True
         self._inbox.clear()
-        self._arrived.set()
+        self.finish()
 
     def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
-        """Ends the connection, not the stream, on which a client waits for an answer: it shall come back for the rest.
+        """End the connection, not the stream, on which a client waits for an answer: it shall come back for the rest.
 
         Args:
             related: The id of the request; `None` for the standing stream.
@@ -139,25 +144,23 @@ class SessionTransport:
             Whether the client can come back; if not, the connection stays.
         """
         stream = self.standing if related is None else self._routes.get(related)
-        if stream is None or self._store is None or not self.polls:
+        if stream is None or self._store is None or not self.supports_stream_polling:
             return False
         stream.leave(retry)
         return True
 
     # --- the side of HTTP -------------------------------------------------------------------------------------
 
-    def expect(self, ids: Collection[RequestId]) -> Stream | None:
-        """Begins the stream of a POST that holds requests; `None` when there are too many streams.
+    def expect(self, ids: Collection[RequestId]) -> Stream:
+        """Begin the stream of a POST that holds requests.
 
         Raises:
-            ProtocolError: One of the ids belongs to a request that is not answered yet.
+            HttpError: One of the ids belongs to a request that is not answered yet, or there are too many streams.
         """
         for id_ in ids:
             if id_ in self._routes:
-                raise invalid(f"the id {id_!r} is in use")
-        if self._room.free <= 0:
-            return None
-        self._room.free -= 1
+                raise HttpError(400, invalid(f"the id {id_!r} is in use"))
+        self._budget.take()
         self._count += 1
         stream = Stream(self._key, f"{self._life:x}.{self._count:x}", ids, self._store)
         stream.done = self._done
@@ -167,19 +170,18 @@ class SessionTransport:
 
     def _done(self, stream: Stream) -> None:
         if self.streams.pop(stream.name, None) is not None:
-            self._room.free += 1
+            self._budget.free += 1
 
     def _unroute(self, ids: Collection[RequestId]) -> None:
         for id_ in ids:
             self._routes.pop(id_, None)
 
-    def arrive(self, body: bytes) -> bool:
-        """Takes what was posted; says no when too much waits already."""
+    def arrive(self, body: bytes) -> None:
+        """Take what was posted; raises `HttpError` when too much waits already."""
         if len(self._inbox) >= _POSTS or (self._inbox and self._size + len(body) > self._limit):
-            return False
+            raise unavailable("too many messages wait in this session")
         self._size += len(body)
         self._put(body)
-        return True
 
     def _put(self, message: bytes | Lost) -> None:
         self._inbox.append(message)
@@ -187,7 +189,7 @@ class SessionTransport:
         self._arrived = anyio.Event()
 
     async def settle(self, ids: Collection[RequestId]) -> None:
-        """Ends the streams of requests that the client took back, or that the session never got."""
+        """End the streams of requests that the client took back, or that the session never got."""
         for id_ in ids:
             stream = self._routes.pop(id_, None)
             if stream is not None:
@@ -196,41 +198,41 @@ class SessionTransport:
     # --- the end ----------------------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """Hangs up on the client, who may come back to the same session elsewhere; the session ends here."""
+        """Hang up on the client, who may come back to the same session elsewhere; the session ends here."""
         self.finish()
         for stream in [*self.streams.values(), self.standing]:
             stream.leave(None)
 
     def finish(self) -> None:
-        """Tells the session that it shall end."""
+        """Tell the session that it shall end."""
         self._over = True
         self._arrived.set()
 
     async def end(self, reason: str) -> None:
-        """Ends all streams; who waits for an answer is told why there is none."""
+        """End all streams; who waits for an answer is told why there is none."""
         for stream in list(self.streams.values()):
-            ids = set(stream.owed)
+            ids = set(stream.pending)
             self._unroute(ids)
             if ids:
-                await stream.put(failure(ids, reason), ids)
+                await stream.put(_failure(ids, reason), ids)
             stream.end()
         self.standing.end()
 
-    async def bury(self, streams: Mapping[str, Unfinished]) -> None:
-        """Ends the streams of a former life: what was handled then is lost, and this answers its requests."""
+    async def fail_unanswered(self, streams: Mapping[str, OpenStream]) -> None:
+        """Fail requests left unanswered by the previous process."""
         assert self._store is not None
         for name, stream in streams.items():
             if name != STANDING:
-                words = failure(from_json(stream.owed), "the server was restarted while it handled this request")
-                await self._store.write(self._key, name, [Event(stream.last + 1, words)], None)
+                error = _failure(from_json(stream.pending), "the server was restarted while it handled this request")
+                await self._store.write(self._key, name, [Event(stream.last + 1, error)], None)
 
 
 async def _nothing() -> None:
     pass
 
 
-def failure(ids: Collection[RequestId], reason: str) -> bytes:
-    """The error that answers requests: one message, or a batch."""
+def _failure(ids: Collection[RequestId], reason: str) -> bytes:
+    """Answer requests with an error: one message, or a batch."""
     error = ProtocolError(INTERNAL_ERROR, f"Internal error: {reason}")
     errors = [jsonrpc.failure(id_, error) for id_ in ids]
     return errors[0] if len(errors) == 1 else b"[" + b",".join(errors) + b"]"

@@ -1,4 +1,4 @@
-"""Holding JSON values against the schemas of a contract, exactly, with a JSON Schema validator.
+"""Validation of JSON values against the schemas of a contract, exactly, with a JSON Schema validator.
 
 A schema without `$schema` is one of JSON Schema 2020-12, as the protocol says. `format` is an annotation. Nothing is
 ever fetched: a reference that leaves the schema is an error.
@@ -8,79 +8,71 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
 from pydantic_core import to_json
 
-from .errors import BrokenPromise
+from .errors import InvalidResult, require
 
 MOST = 10
-"""How many problems are told."""
+"""How many problems are reported."""
 
 _LONGEST = 200  # characters of a problem
 _LONGEST_STEP = 60  # characters of a member's name in a path
-_VALUE = "the value"
-_CHOICES = ("anyOf", "oneOf")
 _LARGE = 1 << 14  # bytes of JSON
 
 
-class NotInstalled(ImportError):
-    """A contract with tools is to be served, and there is no validator."""
-
-
-def require_validator() -> None:
-    """Raises `NotInstalled` when there is no validator; nothing is imported yet."""
-    if find_spec("jsonschema_rs") is None:
-        raise NotInstalled("serving the tools of a contract needs jsonschema-rs: pip install 'mcp-bindgen[contract]'")
-
-
-class Check:
-    """A schema that values are held against; compiled on first use.
+class Validator:
+    """A schema that is compiled on first use.
 
     Args:
         schema: The schema, verbatim.
         place: Where it is in the contract, for messages.
+
+    Raises:
+        ImportError: The validator is not installed.
     """
 
     def __init__(self, schema: Any, place: str) -> None:
+        require("jsonschema_rs", "serving the tools of a contract")
         self._schema = schema
         self._place = place
 
     @cached_property
-    def _validator(self) -> Any:
-        require_validator()
+    def _compiled(self) -> Any:
         import jsonschema_rs
 
         try:
-            return jsonschema_rs.validator_for(self._schema, validate_formats=False, mask=_VALUE, retriever=_refuse)
+            return jsonschema_rs.validator_for(
+                self._schema, validate_formats=False, mask="the value", retriever=_refuse
+            )
         except ValueError as error:
             reason = str(error).partition("\n")[0]
-            raise BrokenPromise(f"{self._place} is not a schema that can be used: {_cut(reason)}") from None
+            raise InvalidResult(f"{self._place} is not a schema that can be used: {_cut(reason)}") from None
 
     def problems(self, value: Any, root: str) -> list[dict[str, str]]:
-        """What is wrong with a JSON value, and where; nothing if it fits. Values are not repeated.
+        """Return what is wrong with a JSON value, and where; nothing if it fits. Values are not repeated.
 
         Args:
             value: The value.
             root: The path that leads to it.
 
         Raises:
-            BrokenPromise: The schema is unusable.
+            InvalidResult: The schema is unusable.
         """
-        if self._validator.is_valid(value):
+        if self._compiled.is_valid(value):
             return []
         errors = list(islice(_causes(self._errors(value)), MOST + 1))
-        told = [{"path": _path(root, error.instance_path), "problem": _cut(error.message)} for error in errors[:MOST]]
-        return told + [{"path": root, "problem": "there is more"}] * (len(errors) > MOST)
+        found = [{"path": _path(root, error.instance_path), "problem": _cut(error.message)} for error in errors[:MOST]]
+        return found + [{"path": root, "problem": "there is more"}] * (len(errors) > MOST)
 
     def _errors(self, value: Any) -> Iterable[Any]:
-        """The errors of a value; one of them if there may be so many that to find them all takes seconds."""
+        """Return the errors of a value; only the first of a large one, because finding them all can take seconds."""
         if len(to_json(value)) <= _LARGE:
-            return self._validator.iter_errors(value)  # type: ignore[no-any-return]
+            return self._compiled.iter_errors(value)  # type: ignore[no-any-return]
         try:
-            self._validator.validate(value)
+            self._compiled.validate(value)
         except ValueError as error:
             return [error]
         return []
@@ -91,16 +83,16 @@ def _refuse(uri: str) -> Any:
 
 
 def _causes(errors: Iterable[Any]) -> Iterator[Any]:
-    """The errors that tell most: those of the one alternative that was meant, where that is plain."""
+    """Yield the most specific errors: those of the one alternative that was meant, where that is plain."""
     for error in errors:
-        branches: list[list[Any]] = getattr(error.kind, "context", []) if error.kind.name in _CHOICES else []
+        branches: list[list[Any]] = getattr(error.kind, "context", []) if error.kind.name in ("anyOf", "oneOf") else []
         depth = len(error.instance_path)
         meant = [branch for branch in branches if branch and not any(_is_another(one, depth) for one in branch)]
         yield from _causes(meant[0]) if len(meant) == 1 else [error]
 
 
 def _is_another(error: Any, depth: int) -> bool:
-    """Whether an alternative is about another type, or about objects that say that they are of another kind."""
+    """Return whether an alternative is for another type, or for objects with another constant."""
     below = len(error.instance_path) - depth
     return (error.kind.name == "type" and below == 0) or (error.kind.name == "const" and below <= 1)
 

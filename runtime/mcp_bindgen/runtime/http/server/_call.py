@@ -1,4 +1,4 @@
-"""One HTTP request as ASGI gives it, with no framework in between: a request costs little more than its bytes."""
+"""Read an HTTP request and write its response, straight on ASGI."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from starlette.types import Message, Receive, Scope, Send
 
+from ...core import jsonrpc
+from ...core.errors import ProtocolError
 from ...tasks import within
+from ..event_stream import encode
 
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
@@ -20,24 +23,30 @@ PATIENCE = 30.0
 _PACE = 16 * 1024  # bytes a second: who is slower for longer than that is given up as well
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The client hung up."""
 
 
-class Unusable(Exception):
-    """A body that is not taken; `status` says why in HTTP's words."""
+class HttpError(Exception):
+    """Refuse a request; what handles it raises this, and it becomes the response.
 
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
+    Args:
+        status: The HTTP status.
+        reason: The body: text, or the error of a JSON-RPC response without an id.
+        headers: Headers of the response.
+    """
+
+    def __init__(self, status: int, reason: str | ProtocolError, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(str(reason))
+        self.status, self.reason, self.headers = status, reason, headers
 
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """An HTTP request, and the way to answer it.
+    """An HTTP request, and the way to respond to it.
 
     Attributes:
-        scope: What ASGI knows of it.
+        scope: Its ASGI scope.
         receive: Gives its body, and then says when the client has hung up.
         send: Takes the response.
         headers: Its headers, names in lower case; what was sent twice is joined by commas (RFC 9110, section 5.3).
@@ -51,21 +60,26 @@ class Call:
     headers: dict[bytes, bytes]
     principal: str | None = None
 
+    @property
+    def path(self) -> str:
+        """Its path below the place where the application is mounted."""
+        return self.scope["path"].removeprefix(self.scope.get("root_path", "").rstrip("/")) or "/"
+
     def header(self, name: bytes) -> str | None:
-        """A header by its name in lower case, without blanks around it; `None` when it was not sent."""
+        """Return a header by its name in lower case, without blanks around it; `None` when it was not sent."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip(" \t")
 
     async def body(self, limit: int) -> bytes:
-        """The whole body, of at most `limit` bytes.
+        """Read the whole body, of at most `limit` bytes.
 
         Raises:
-            Unusable: It is too large, or it does not arrive.
-            Gone: The client hung up.
+            HttpError: It is too large, or it does not arrive.
+            ClientDisconnected: The client hung up.
         """
         declared = self.headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > limit:
-            raise Unusable(413, f"a message has at most {limit} bytes")
+            raise HttpError(413, f"a message has at most {limit} bytes")
         parts: list[bytes] = []
         latest = asyncio.get_running_loop().time() + PATIENCE
         left = PATIENCE
@@ -73,47 +87,53 @@ class Call:
             while True:
                 message = await within(left, self._next())
                 if message["type"] == "http.disconnect":
-                    raise Gone
+                    raise ClientDisconnected
                 parts.append(message.get("body", b""))
                 limit -= len(parts[-1])
                 if limit < 0:
-                    raise Unusable(413, "the message is too large")
+                    raise HttpError(413, "the message is too large")
                 if not message.get("more_body"):
                     return parts[0] if len(parts) == 1 else b"".join(parts)
                 latest += len(parts[-1]) / _PACE
                 left = min(PATIENCE, latest - asyncio.get_running_loop().time())
         except TimeoutError:
-            raise Unusable(408, "the message did not arrive") from None
+            raise HttpError(408, "the message did not arrive") from None
 
     async def _next(self) -> Message:
         return await self.receive()
 
     async def hung_up(self) -> None:
-        """Returns when the client has hung up; the body must have been read."""
+        """Wait until the client has hung up; the body must have been read."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
     async def respond(
         self, status: int, body: bytes = b"", kind: bytes = JSON, headers: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
-        """Sends a whole response."""
+        """Send a whole response."""
         sent = [(b"content-length", b"%d" % len(body)), *headers]
         if body:
             sent.append((b"content-type", kind))
         await self.send({"type": "http.response.start", "status": status, "headers": sent})
         await self.send({"type": "http.response.body", "body": body})
 
+    async def refuse(self, error: HttpError) -> None:
+        """Send an error as the response."""
+        if isinstance(error.reason, str):
+            await self.respond(error.status, error.reason.encode(), TEXT, error.headers)
+        else:
+            await self.respond(error.status, jsonrpc.failure(None, error.reason), headers=error.headers)
+
     async def open_stream(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """Begins a response of server-sent events, which proxies shall pass on as they come."""
+        """Begin a response of server-sent events, which proxies shall pass on as they come."""
         sent = [(b"content-type", EVENTS), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no")]
         await self.send({"type": "http.response.start", "status": 200, "headers": [*sent, *headers]})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
-        """Sends a part of a stream; waits while the client is slow."""
+        """Send a part of a stream; wait while the client is slow."""
         await self.send({"type": "http.response.body", "body": data, "more_body": more})
 
 
-def event(data: bytes, id_: str | None = None) -> bytes:
-    """A server-sent event that carries a message."""
-    head = b"" if id_ is None else b"id: " + id_.encode() + b"\n"
-    return head + b"event: message\ndata: " + b"\ndata: ".join(data.splitlines() or [b""]) + b"\n\n"
+def event(data: bytes, id: str | None = None) -> bytes:
+    """Encode a message as a server-sent event."""
+    return encode(data, id, "message")

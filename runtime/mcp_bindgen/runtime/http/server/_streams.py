@@ -1,4 +1,4 @@
-"""A stream of a session: an ordered log of messages to the client, which connections come and go to read.
+"""Deliver the messages of a stream: an ordered log, which connections come and go to read.
 
 Live delivery and replay are one thing: whoever reads says which event it had last and gets the next ones, from memory
 or from the event store.
@@ -17,7 +17,8 @@ import anyio
 from pydantic_core import to_json
 
 from ...core.envelope import RequestId
-from .call import Call, event
+from ..event_stream import KEEP_ALIVE, encode
+from ._call import Call, event
 from .event_store.base import Event, EventStore
 
 T = TypeVar("T")
@@ -31,8 +32,6 @@ _AHEAD = 1024 * 1024  # bytes of messages that wait for a reader
 _MANY = 1024  # messages that do
 _FAREWELL = 1.0  # seconds to tell a client that was slow, or is gone, that a response is over
 
-KEEP_ALIVE = b": keep-alive\n\n"
-
 
 class Stream:
     """A log of messages, at most one connection that reads it, and what waits for that one.
@@ -40,7 +39,7 @@ class Stream:
     Args:
         session: The session's key in the store.
         name: The stream's name, which no other stream of the session ever has.
-        owed: The ids of the requests that it has to answer before it is over.
+        pending: The ids of the requests that it has to answer before it is over.
         store: Where its events are kept.
         last: The number of its last event.
         over: Whether nothing will be added.
@@ -55,7 +54,7 @@ class Stream:
         self,
         session: str,
         name: str,
-        owed: Collection[RequestId] = (),
+        pending: Collection[RequestId] = (),
         store: EventStore | None = None,
         *,
         last: int = 0,
@@ -64,14 +63,12 @@ class Stream:
     ) -> None:
         self.name = name
         self.last = self.given = last
-        self.over = over
-        self.kept = kept
-        self.owed = set(owed)
+        self.over, self.kept = over, kept
+        self.pending = set(pending)
         self.leaving = False
         self.retry: int | None = None
-        self.done: Callable[[Stream], None] = _nothing
-        self._session = session
-        self._store = store
+        self.done: Callable[[Stream], None] = lambda stream: None
+        self._session, self._store = session, store
         self._reader: anyio.CancelScope | None = None
         self._ahead: deque[Event] = deque()
         self._size = 0
@@ -81,77 +78,85 @@ class Stream:
     # --- writing ----------------------------------------------------------------------------------------------
 
     async def put(self, message: bytes, answered: Collection[RequestId] = ()) -> bool:
-        """Adds a message; waits while its reader is slow. Says whether somebody has got it, or still can.
+        """Add a message; wait while its reader is slow. Returns whether somebody has got it, or still can.
 
         Args:
             message: The message.
-            answered: The ids that it answers; the last one that is owed ends the stream.
+            answered: The ids that it answers; the last pending one ends the stream.
         """
-        while self._reader is not None and self._is_full():
-            await self._changed.wait()
-        return await (self._put(message, answered) if self._store is None else _finish(self._put(message, answered)))
+        await self.room()
+        return await self._finish(self._add(message, answered))
 
-    async def _put(self, message: bytes, answered: Collection[RequestId]) -> bool:
+    async def settle(self, ids: Collection[RequestId]) -> None:
+        """Note that requests will not be answered; the last pending one ends the stream."""
+        await self._finish(self._add(None, ids))
+
+    async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
         async with self._turn:
             if self.over:
                 return False
-            over = bool(self.owed) and self.owed.issubset(answered)
-            event = Event(self.last + 1, message)
-            reachable = self._reader is not None or (self.kept if self.name != STANDING else self._has_room())
-            if self.kept and (reachable or over):
-                await self._write([event], self.owed.difference(answered), over)
-            if reachable:
-                self.last += 1
-                if self._reader is not None or not self.kept:
-                    self._ahead.append(event)
-                    self._size += len(message)
-            self._settle(answered, over)
+            left = self.pending.difference(answered)
+            over = bool(self.pending) and not left
+            resumable = self.kept if self.name != STANDING else self.last - self.given < _MANY and not self.is_full
+            reachable = message is not None and (self._reader is not None or resumable)
+            events = [Event(self.last + 1, message)] if message is not None and reachable else []
+            if self._store is not None and self.kept and (events or over):
+                await self._write(self._store, events, left, over)
+            self.last += len(events)
+            if self._reader is not None or not self.kept:
+                self._ahead.extend(events)
+                self._size += sum(len(event.data) for event in events)
+            self.pending = left
+            self._settle(over)
         return reachable
 
-    async def settle(self, ids: Collection[RequestId]) -> None:
-        """Notes that requests will not be answered; the last one that is owed ends the stream."""
-        await _finish(self._give_up(ids))
-
-    async def _give_up(self, ids: Collection[RequestId]) -> None:
-        async with self._turn:
-            over = bool(self.owed) and self.owed.issubset(ids)
-            if self.kept and over and not self.over:
-                await self._write([], (), over)
-            self._settle(ids, over)
-
     def end(self) -> None:
-        """Ends it here; what the store has of it stays as it is."""
-        self.over = True
-        self._settle((), True)
+        """End it here; what the store has of it stays as it is."""
+        self._settle(True)
 
-    def _settle(self, ids: Collection[RequestId], over: bool) -> None:
-        self.owed.difference_update(ids)
+    def _settle(self, over: bool) -> None:
         self.over = self.over or over
         self._wake()
         if self.over and self._reader is None:
             self.done(self)
 
     async def keep(self) -> None:
-        """Has it kept by the store, if there is one, from now on, and with all that was not read yet."""
+        """Have it kept by the store, if there is one, from now on, and with all that was not read yet."""
         if self._store is not None and not self.kept:
-            await _finish(self._keep())
+            await self._finish(self._keep(self._store))
 
-    async def _keep(self) -> None:
+    async def _keep(self, store: EventStore) -> None:
         async with self._turn:
             if not self.kept:
-                await self._write(self._ahead, self.owed, self.over)
+                await self._write(store, list(self._ahead), self.pending, self.over)
                 self.kept = True
 
-    async def _write(self, events: Collection[Event], owed: Collection[RequestId], over: bool) -> None:
-        assert self._store is not None
-        await self._store.write(self._session, self.name, list(events), None if over else to_json(list(owed)))
+    async def _write(self, store: EventStore, events: list[Event], pending: set[RequestId], over: bool) -> None:
+        await store.write(self._session, self.name, events, None if over else to_json(list(pending)))
 
-    def _has_room(self) -> bool:
-        """Whether more may wait for a client that does not listen now."""
-        return self.last - self.given < _MANY and not self._is_full()
+    async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """Finish even if the caller is cancelled, in whichever way, so that no event is written by half."""
+        if self._store is None:
+            return await work
+        task = asyncio.ensure_future(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()
+            raise
 
-    def _is_full(self) -> bool:
+    @property
+    def is_full(self) -> bool:
+        """Whether as much waits for a reader as may."""
         return self._size >= _AHEAD or len(self._ahead) >= _MANY
+
+    async def room(self) -> None:
+        """Wait while it is full, until its reader takes something or leaves."""
+        while self._reader is not None and self.is_full and not self.over:
+            await self._changed.wait()
 
     def _wake(self) -> None:
         self._changed.set()
@@ -166,10 +171,9 @@ class Stream:
 
     @contextmanager
     def reading(self) -> Generator[None]:
-        """Reads in a block, which is cancelled when somebody else begins to read: the newest connection counts."""
+        """Read in a block, which is cancelled when somebody else begins to read: the newest connection counts."""
         with anyio.CancelScope() as scope:
-            if self._reader is not None:
-                self._reader.cancel()
+            self.hang_up()
             self._begin(scope)
             try:
                 yield
@@ -179,26 +183,30 @@ class Stream:
                     if self.over:
                         self.done(self)
 
+    def hang_up(self) -> None:
+        """Cancel the connection that reads."""
+        if self._reader is not None:
+            self._reader.cancel()
+
     def _begin(self, reader: anyio.CancelScope | None) -> None:
         self._reader = reader
-        self.leaving = False
-        self.retry = None
+        self.leaving, self.retry = False, None
         if self.kept or (reader is None and self.name != STANDING):
             self._ahead.clear()
             self._size = 0
         self._wake()
 
     async def first(self) -> None:
-        """Waits for the first message, or for the end."""
+        """Wait for the first message, or for the end."""
         while not (self.last or self.over or self.leaving):
             await self._changed.wait()
 
     def sole_answer(self) -> bytes | None:
-        """The only message of a stream that is over."""
+        """Return the only message of a stream that is over."""
         return self._ahead[0].data if self.over and len(self._ahead) == self.last == 1 else None
 
     async def read(self, after: int) -> Sequence[Event]:
-        """The events after a number, as soon as there are some.
+        """Return the events after a number, as soon as there are some.
 
         None when the stream is over, or when the connection shall end. The first one has a higher number than the next
         when the store has dropped what is between.
@@ -211,62 +219,43 @@ class Stream:
                     self._size = 0
                     self._wake()
                     return events
-                if self._store is None:
-                    after = self.last  # nobody has it any longer
-                    continue
-                return await self._store.read(self._session, self.name, after)
+                if self._store is not None:
+                    return await self._store.read(self._session, self.name, after)
+                after = self.last  # nobody has it any longer
             if self.over or self.leaving:
                 return ()
             await self._changed.wait()
 
     def leave(self, retry: int | None) -> None:
-        """Ends the connection that reads, once it has read everything, but not the stream.
+        """End the connection that reads, once it has read everything, but not the stream.
 
         Args:
             retry: In how many milliseconds the client shall come back.
         """
         if self._reader is not None:
-            self.leaving = True
-            self.retry = retry
+            self.leaving, self.retry = True, retry
             self._wake()
 
     def id_of(self, number: int) -> str | None:
-        """What a client shall name when it comes back; `None` when it cannot."""
+        """Return what a client shall name to resume after an event; `None` when it cannot."""
         return f"{self.name}-{number}" if self.kept else None
 
 
-def place_of(id_: str) -> tuple[str, int] | None:
-    """The name of a stream and a number of an event on it; `None` when `id_` is not of ours."""
+def parse_event_id(id_: str) -> tuple[str, int] | None:
+    """Return the name of a stream and a number of an event on it; `None` when `id_` is not of ours."""
     name, dash, number = id_.rpartition("-")
     return (name, int(number)) if dash and number.isascii() and number.isdecimal() and len(number) < 19 else None
 
 
-def _nothing(stream: Stream) -> None:
-    pass
-
-
-async def _finish(work: Coroutine[Any, Any, T]) -> T:
-    """Lets something finish even if its caller is cancelled, in whichever way, so that no event is written by half."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()
-        raise
-
-
 async def pour(
-    call: Call, stream: Stream, after: int, *, retry: int | None, keep_alive: float, patience: float
+    call: Call, stream: Stream, after: int, *, retry: int | None = None, keep_alive: float, patience: float
 ) -> None:
-    """Writes what comes after an event to a response that has begun, until the stream ends or the client has gone.
+    """Write what comes after an event to a response that has begun, until the stream ends or the client has gone.
 
     Call it in `Stream.reading`.
 
     Args:
-        call: The request that is answered.
+        call: The request.
         stream: The stream.
         after: The number of the last event that the client has.
         retry: Milliseconds after which the client shall come back, said in a first event without data.
@@ -284,7 +273,7 @@ async def pour(
 
     async def work(after: int) -> None:
         if retry is not None:
-            await write(f"id: {stream.id_of(after)}\nretry: {retry}\ndata: \n\n".encode())
+            await write(encode(b"", stream.id_of(after), retry=retry))
         while True:
             events: Sequence[Event] | None = None
             with anyio.move_on_after(keep_alive or None):
@@ -301,7 +290,7 @@ async def pour(
             stream.given = max(stream.given, after)
             await write(b"".join([event(one.data, stream.id_of(one.number)) for one in events]))
         if stream.leaving and stream.retry is not None and not stream.over:
-            await write(b"retry: %d\n\n" % stream.retry)
+            await write(encode(retry=stream.retry))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
@@ -313,6 +302,6 @@ async def pour(
 
 
 async def finish(call: Call) -> None:
-    """Ends a response that has begun."""
+    """End a response that has begun."""
     with anyio.move_on_after(_FAREWELL, shield=True):
         await call.write(b"", more=False)

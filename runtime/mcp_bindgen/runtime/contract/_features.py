@@ -1,0 +1,230 @@
+"""The features of a contract's server: tools, prompts and resources, listed verbatim and answered by handlers."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from types import ModuleType
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from pydantic_core import from_json
+
+from ..core import jsonrpc
+from ..core.errors import INVALID_PARAMS, InvalidParams, ProtocolError
+from ..core.methods import Request
+from ._types import adapter, structured_content
+from .call_arguments import ABSENT
+from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
+from .handlers import BoundContract, BoundHandler, Kind
+
+ArgumentErrors: TypeAlias = Literal["protocol", "result"]
+"""What becomes of a call whose arguments do not fit: an error of the protocol, or a result with `isError`."""
+
+Build: TypeAlias = Callable[[BoundHandler, Any], Any]
+"""Makes the wire form of a result from what a handler returned."""
+
+_LONGEST = 100  # characters of a name that is repeated
+
+
+class Feature:
+    """A base of the classes of a contract's servers, beside the generated `Server` of a revision.
+
+    Attributes:
+        contract: The contract and its handlers.
+        package: The bindings of the revision.
+        revisions: The bindings of all revisions that the contract is served in.
+        argument_errors: What becomes of a call whose arguments do not fit.
+        members: The lists of a contract that it answers from.
+    """
+
+    contract: BoundContract
+    package: ModuleType
+    revisions: Sequence[ModuleType]
+    argument_errors: ArgumentErrors
+    members: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def is_in(cls, contract: BoundContract) -> bool:
+        """Return whether a contract has one of the lists, be it an empty one."""
+        return any(member in contract.catalog.document for member in cls.members)
+
+    def find(self, kind: Kind, name: str) -> BoundHandler:
+        """Return the handler for a name; raise `ProtocolError` (-32602) if there is none."""
+        found = self.contract.handlers[kind].get(name)
+        if found is None:
+            raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_LONGEST]}")
+        return found
+
+    def result(self, method: str, wire: Any) -> Any:
+        """Return the result of a method from its wire form; raise `InvalidResult` if the revision does not allow it."""
+        try:
+            return jsonrpc.typed_result(self.package.methods.METHODS[method], wire)
+        except ProtocolError as error:
+            raise InvalidResult(f"{self.package.types.__name__}: {error.message}") from None
+
+    async def answer(self, method: str, handler: BoundHandler, arguments: Any, ctx: Any, build: Build) -> Any:
+        """Call a handler and return the result of the method in the types of this revision.
+
+        Args:
+            method: The method's name on the wire.
+            handler: The handler. It may return a whole result, in the types of any revision.
+            arguments: Its typed arguments.
+            ctx: The request.
+            build: Makes the wire form of a result from anything else that the handler returns.
+
+        Raises:
+            InvalidResult: The handler returned what the contract or the revision does not allow.
+        """
+        returned = await handler.call(arguments, ctx)
+        for package in (self.package, *self.revisions):
+            request: Request[Any, Any, Any] = package.methods.METHODS[method]
+            if isinstance(returned, (request.result, *request.alternatives)):
+                return returned if package is self.package else self.result(method, jsonrpc.plain(returned))
+        return self.result(method, build(handler, returned))
+
+
+def lists(method: str, member: str) -> Callable[[Feature, Any, Any], Awaitable[Any]]:
+    """Return the handler of a list method: its only page has the entries of the contract, verbatim."""
+
+    async def handler(self: Feature, params: Any, ctx: Any) -> Any:
+        if getattr(params, "cursor", None) is not None:
+            raise InvalidParams(method, [{"path": "params.cursor", "problem": "there is no such page"}])
+        page = jsonrpc.plain(self.result(method, {member: []}))
+        return {**page, member: self.contract.catalog.document.get(member, [])}
+
+    return handler
+
+
+class Tools(Feature):
+    """Answers `tools/list` and `tools/call`."""
+
+    members = ("tools",)
+    list_tools = lists("tools/list", "tools")
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        """Call a tool.
+
+        Raises:
+            ProtocolError: There is no such tool, or the arguments do not fit it.
+            InvalidResult: The result is not what the contract says.
+        """
+        handler = self.find("tool", params.name)
+        try:
+            arguments = self._arguments(handler, params.arguments or {})
+            result = await self.answer("tools/call", handler, arguments, ctx, _tool_result)
+        except ToolError as error:
+            return self.result("tools/call", {"content": [_text(error.text)], "isError": True})
+        _validate(handler, result)
+        return result
+
+    def _arguments(self, handler: BoundHandler, wire: dict[str, Any]) -> Any:
+        try:
+            return handler.read(wire, "params.arguments")
+        except InvalidArguments as error:
+            if self.argument_errors == "protocol":
+                raise
+            raise ToolError(error.message) from None
+
+
+class Prompts(Feature):
+    """Answers `prompts/list` and `prompts/get`."""
+
+    members = ("prompts",)
+    list_prompts = lists("prompts/list", "prompts")
+
+    async def get_prompt(self, params: Any, ctx: Any) -> Any:
+        """Return the messages of a prompt.
+
+        Raises:
+            ProtocolError: There is no such prompt, or the arguments do not fit it.
+            InvalidResult: The handler returned something that is no prompt.
+        """
+        handler = self.find("prompt", params.name)
+        arguments = handler.read(params.arguments or {}, "params.arguments")
+        return await self.answer("prompts/get", handler, arguments, ctx, _prompt_result)
+
+
+class Resources(Feature):
+    """Answers `resources/list`, `resources/templates/list` and `resources/read`."""
+
+    members = ("resources", "resourceTemplates")
+    list_resources = lists("resources/list", "resources")
+    list_resource_templates = lists("resources/templates/list", "resourceTemplates")
+
+    async def read_resource(self, params: Any, ctx: Any) -> Any:
+        """Read a resource of the contract, else one of the most specific template that matches.
+
+        Raises:
+            ProtocolError: There is no such resource.
+            InvalidResult: The handler returned something that is no content.
+        """
+        found = next(self._candidates(params.uri), None)
+        if found is not None:
+            with suppress(ResourceNotFound):
+                return await self.answer("resources/read", *found, ctx, partial(_contents, params.uri))
+        code = getattr(self.package.errors, "RESOURCE_NOT_FOUND", INVALID_PARAMS)
+        raise ProtocolError(code, "Resource not found", {"uri": params.uri})
+
+    def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Any]]:
+        """Yield the handlers that may know a URI, with the variables in it."""
+        exact = self.contract.handlers["resource"].get(uri)
+        if exact is not None:
+            yield exact, None
+        for template, handler in self.contract.templates:
+            found = template.match(uri)
+            if found is not None:
+                with suppress(InvalidArguments):
+                    yield handler, handler.read(found, "params.uri")
+
+
+def _tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
+    """Return the wire form of a result: structured content and its text, or content alone."""
+    if handler.spec.output is None:
+        return {"content": _items(handler, returned, _text)}
+    try:
+        text = adapter(handler.spec.output).dump_json(returned, warnings="error").decode()
+    except ValueError as error:
+        raise handler.invalid(f"returned {type(returned).__name__}: {error}") from None
+    return {"content": [_text(text)], "structuredContent": from_json(text)}
+
+
+def _validate(handler: BoundHandler, result: Any) -> None:
+    """Raise `InvalidResult` unless the structured content of a final result fits the output schema, if there is one."""
+    if handler.output is None or getattr(result, "content", None) is None or result.is_error:
+        return
+    structured = structured_content(result)
+    if structured is ABSENT:
+        raise handler.invalid("returned no structured content")
+    for problem in handler.output.problems(structured, "structuredContent"):
+        raise handler.invalid(f"returned {problem['path']}: {problem['problem']}")
+
+
+def _prompt_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
+    messages = _items(handler, returned, lambda text: {"role": "user", "content": _text(text)})
+    return {**handler.described("description"), "messages": messages}
+
+
+def _contents(uri: str, handler: BoundHandler, returned: Any) -> dict[str, Any]:
+    if isinstance(returned, str):
+        content = {"text": returned}
+    elif isinstance(returned, bytes):
+        content = {"blob": b64encode(returned).decode()}
+    else:
+        raise handler.invalid(f"returned {type(returned).__name__}")
+    return {"contents": [{"uri": uri, **handler.described("mimeType"), **content}]}
+
+
+def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], Any]) -> list[Any]:
+    """Return the wire forms of what a handler returned, a text or a sequence of models; raise `InvalidResult`."""
+    if isinstance(returned, str):
+        return [from_text(returned)]
+    if isinstance(returned, Sequence) and not isinstance(returned, bytes):
+        return [jsonrpc.plain(item) for item in returned]  # pyright: ignore[reportUnknownVariableType]
+    raise handler.invalid(f"returned {type(returned).__name__}")
+
+
+def _text(text: str) -> dict[str, str]:
+    """Return a block of text in wire form."""
+    return {"type": "text", "text": text}

@@ -1,0 +1,210 @@
+"""Serve Streamable HTTP with sessions (MCP 2025-03-26 to 2025-11-25, "Transports": Streamable HTTP).
+
+Here are the rules of HTTP. `_session_registry` has the sessions, each of which is served over a `_session_transport`.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+import anyio
+
+from ...core.errors import INVALID_REQUEST, ProtocolError
+from ...core.transport import MAX_MESSAGE
+from ...endpoint.server import Service
+from ._call import EVENTS, JSON, Call, HttpError
+from ._envelope import Posted, posted
+from ._session_registry import OpenSession, SessionRegistry
+from ._session_transport import StreamBudget
+from ._streams import STANDING, Stream, finish, parse_event_id, pour
+from .event_store.base import EventStore
+
+SESSION = b"mcp-session-id"
+VERSION = b"mcp-protocol-version"
+
+
+@dataclass(eq=False)
+class HttpSessions:
+    """The sessions of an endpoint.
+
+    Args:
+        service: The servers.
+        store: Keeps events, so that clients can come back to a stream; a durable one keeps sessions, too.
+        max_sessions: How many sessions may be open at once.
+        max_streams: How many streams there may be at once: requests that are handled, and connections that listen.
+        idle: Seconds without a request, a message or an open connection after which a session ends.
+        keep_alive: Seconds between comments on an idle stream; 0 sends none.
+        limit: The bytes of messages of a session that may wait to be taken.
+        quick: Seconds to wait for an answer that needs no stream, but fits into a plain response.
+        retry: Milliseconds after which clients shall come back to a stream that broke.
+        patience: Seconds that a client may take to read what it is sent.
+    """
+
+    service: Service
+    store: EventStore | None = None
+    max_sessions: int = 1000
+    max_streams: int = 10_000
+    idle: float = 1800.0
+    keep_alive: float = 15.0
+    limit: int = MAX_MESSAGE
+    quick: float = 0.05
+    retry: int = 1000
+    patience: float = 30.0
+
+    def __post_init__(self) -> None:
+        self._budget = StreamBudget(self.max_streams)
+        self._registry = SessionRegistry(
+            self.service, self.store, self.max_sessions, self._budget, self.limit, self.idle
+        )
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Let sessions live while a block runs; it may be left out, then they end one by one.
+
+        All end with it, but those in a durable store can be taken up later.
+        """
+        return self._registry.running()
+
+    def leave(self) -> None:
+        """Hang up on all clients and let none in; call it when the process is about to stop.
+
+        Who comes back later, here or to another process with the same store, finds the session and its streams again.
+        """
+        self._registry.leave()
+
+    # --- requests ---------------------------------------------------------------------------------------------
+
+    def _check_version(self, call: Call) -> None:
+        revision, supported = call.header(VERSION), list(self.service.dispatchers)
+        if revision is not None and revision not in supported:
+            reason = f"MCP-Protocol-Version: this revision is not served; supported are {', '.join(supported)}"
+            raise HttpError(400, ProtocolError(INVALID_REQUEST, reason, {"supported": supported}))
+
+    async def _find(self, call: Call) -> OpenSession:
+        id_ = call.header(SESSION)
+        if id_ is None:
+            raise _refused(400, "the header Mcp-Session-Id is missing; a session begins with initialize")
+        return await self._registry.find(id_, call.principal)
+
+    async def delete(self, call: Call) -> None:
+        """Respond to a DELETE: end the session. Raises `HttpError`."""
+        self._check_version(call)
+        await self._registry.end(await self._find(call))
+        await call.respond(204)
+
+    # --- POST -------------------------------------------------------------------------------------------------
+
+    async def post(self, call: Call, body: bytes) -> None:
+        """Respond to a POST: take the message, or the batch, and send what answers it. Raises `HttpError`.
+
+        Args:
+            call: The request; its body is JSON.
+            body: Its body.
+        """
+        if not _accepts(call, JSON) or not _accepts(call, EVENTS):
+            raise _refused(406, "answers are application/json or text/event-stream; the client must accept both")
+        self._check_version(call)
+        try:
+            said = posted(body)
+        except ProtocolError as error:
+            raise HttpError(400, error) from None
+        new = said.introduces and call.header(SESSION) is None
+        session = self._registry.begin(call.principal) if new else await self._find(call)
+        revision = session.session.negotiated.dispatcher.revision
+        if said.batch and not revision.batches:
+            raise _refused(400, f"batches are not part of revision {revision}")
+        try:
+            with session.in_use():
+                if said.ids:
+                    await self._converse(call, session, body, said, new)
+                else:
+                    session.transport.arrive(body)
+                    await session.transport.settle(said.cancelled)
+                    await call.respond(202)
+        finally:
+            if new and session.snapshot() is None:
+                await self._registry.end(session)
+
+    async def _converse(self, call: Call, session: OpenSession, body: bytes, said: Posted, new: bool) -> None:
+        """Respond to a POST that holds requests: at once as JSON if that is possible, else as a stream."""
+        stream = session.transport.expect(said.ids)
+        headers = [(SESSION, session.id.encode())] if new else []
+        with stream.reading():
+            try:
+                session.transport.arrive(body)
+            except HttpError:
+                await session.transport.settle(said.ids)
+                raise
+            await session.transport.settle(said.cancelled)
+            with anyio.move_on_after(self.quick):
+                await stream.first()
+            answer = stream.sole_answer()
+            if answer is not None:
+                introduced = not new or session.snapshot() is not None
+                with anyio.move_on_after(self.patience):
+                    await call.respond(200, answer, headers=headers if introduced else ())
+            else:
+                await stream.keep()
+                await call.open_stream(headers)
+                await self._pour(call, session, stream, 0)
+        if answer is None:
+            await finish(call)
+
+    async def _pour(self, call: Call, session: OpenSession, stream: Stream, after: int) -> None:
+        retry = self.retry if stream.kept and session.transport.supports_stream_polling else None
+        await pour(call, stream, after, retry=retry, keep_alive=self.keep_alive, patience=self.patience)
+
+    # --- GET --------------------------------------------------------------------------------------------------
+
+    async def get(self, call: Call) -> None:
+        """Respond to a GET: open the standing stream, or resume any stream after the event `Last-Event-ID`.
+
+        Raises:
+            HttpError: It is refused.
+        """
+        if not _accepts(call, EVENTS):
+            raise _refused(406, "the answer is text/event-stream; the client must accept it")
+        self._check_version(call)
+        session = await self._find(call)
+        stream, after = await self._resumed(session, call.header(b"last-event-id"))
+        self._budget.take()
+        try:
+            with session.in_use():
+                with stream.reading():
+                    await call.open_stream()
+                    await self._pour(call, session, stream, after)
+                await finish(call)
+        finally:
+            self._budget.free += 1
+
+    async def _resumed(self, session: OpenSession, id_: str | None) -> tuple[Stream, int]:
+        """Return a stream, and the number of the last event on it that its client has."""
+        standing = session.transport.standing
+        if id_ is None:
+            span = await self._span(session, STANDING) if standing.kept else None
+            if standing.is_read:
+                raise _refused(409, "the session has a standing stream already; Last-Event-ID takes it over")
+            return standing, standing.given if span is None else max(standing.given, span[0] - 1)
+        name, number = parse_event_id(id_) or ("", 0)
+        span = await self._span(session, name)
+        if span is None or not span[0] - 1 <= number <= span[1]:
+            raise _refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")
+        stream = standing if name == STANDING else session.transport.streams.get(name)
+        return stream or Stream(session.key, name, (), self.store, last=span[1], over=True, kept=True), number
+
+    async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
+        return None if self.store is None else await self.store.span(session.key, stream)
+
+
+def _refused(status: int, reason: str) -> HttpError:
+    return HttpError(status, ProtocolError(INVALID_REQUEST, reason))
+
+
+def _accepts(call: Call, kind: bytes) -> bool:
+    """Tell whether a client takes this kind of answer (RFC 9110, section 12.5.1); it must say so."""
+    wanted = {"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"}
+    for part in (call.header(b"accept") or "").lower().split(","):
+        name, *parameters = [word.strip() for word in part.split(";")]
+        if name in wanted and not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
+            return True
+    return False

@@ -1,0 +1,120 @@
+"""Store events in memory: clients can resume their streams for as long as the process lives."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from .base import LIMITS, Event, Limits, OpenStream, StoredSession, page
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    last: int = 0
+    pending: bytes | None = b""
+    events: deque[Event] = field(default_factory=deque[Event])
+
+
+@dataclass(slots=True, eq=False)
+class _Session:
+    record: bytes
+    seen: float
+    life: int = 0
+    size: int = 0
+    streams: dict[str, _Stream] = field(default_factory=dict[str, _Stream])
+    order: OrderedDict[int, str] = field(default_factory=OrderedDict[int, str])
+
+
+class MemoryEventStore:
+    """Hold events in memory.
+
+    Args:
+        limits: How much it holds.
+    """
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
+        self._sessions: dict[str, _Session] = {}
+        self._order: OrderedDict[int, str] = OrderedDict()
+        self._size = 0
+        self._next = 0
+
+    async def save(self, session: str, record: bytes) -> None:
+        """Store the record of a session."""
+        self._sessions.setdefault(session, _Session(record, time.monotonic())).record = record
+
+    async def load(self, session: str) -> StoredSession | None:
+        """Return a session."""
+        known = self._sessions.get(session)
+        if known is None:
+            return None
+        known.life += 1
+        known.seen = time.monotonic()
+        unfinished = {n: OpenStream(s.last, s.pending) for n, s in known.streams.items() if s.pending is not None}
+        return StoredSession(known.record, known.life, unfinished)
+
+    async def forget(self, session: str) -> None:
+        """Drop a session."""
+        known = self._sessions.pop(session, None)
+        if known is not None:
+            self._size -= known.size
+            for place in known.order:
+                del self._order[place]
+
+    async def sweep(self, alive: Collection[str], idle: float) -> None:
+        """Forget sessions that are no longer in use."""
+        now = time.monotonic()
+        for session in self._sessions.keys() & set(alive):
+            self._sessions[session].seen = now
+        for session in [key for key, known in self._sessions.items() if now - known.seen > idle]:
+            await self.forget(session)
+
+    async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
+        """Add events to a stream."""
+        known = self._sessions.get(session)
+        if known is None:
+            return
+        known.seen = time.monotonic()
+        log = known.streams.setdefault(stream, _Stream())
+        log.pending = pending
+        for event in events:
+            log.last = event.number
+            log.events.append(event)
+            self._order[self._next] = session
+            known.order[self._next] = stream
+            self._next += 1
+            known.size += len(event.data)
+            self._size += len(event.data)
+        limits = self._limits
+        while len(known.order) > 1 and (len(known.order) > limits.events or known.size > limits.size):
+            self._drop_oldest(known)
+        while len(self._order) > 1 and (len(self._order) > limits.all_events or self._size > limits.all_size):
+            self._drop_oldest(self._sessions[next(iter(self._order.values()))])
+        if pending is None and not log.events:
+            known.streams.pop(stream, None)
+
+    def _drop_oldest(self, session: _Session) -> None:
+        place, name = session.order.popitem(last=False)
+        del self._order[place]
+        stream = session.streams[name]
+        size = len(stream.events.popleft().data)
+        session.size -= size
+        self._size -= size
+        if stream.pending is None and not stream.events:
+            del session.streams[name]
+
+    async def span(self, session: str, stream: str) -> tuple[int, int] | None:
+        """Return what is held of a stream."""
+        log = self._stream(session, stream)
+        return None if log is None else (log.last + 1 - len(log.events), log.last)
+
+    async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
+        """Return the next events of a stream."""
+        log = self._stream(session, stream)
+        return page(event for event in (log.events if log is not None else ()) if event.number > after)
+
+    def _stream(self, session: str, stream: str) -> _Stream | None:
+        known = self._sessions.get(session)
+        return None if known is None else known.streams.get(stream)
