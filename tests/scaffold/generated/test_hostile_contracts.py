@@ -55,7 +55,8 @@ from pathlib import Path
 
 from hostile.server import Hostile
 from mcp_bindgen.runtime import run
-from mcp_bindgen.runtime.contract.offers import offers
+from mcp_bindgen.runtime.contract.handlers import specs
+from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
 ANSWERS = from_json(Path(__file__).with_name("answers.json").read_bytes())
@@ -63,10 +64,10 @@ ANSWERS = from_json(Path(__file__).with_name("answers.json").read_bytes())
 class Echo(Hostile):
     pass
 
-def echo(offer):
+def echo(spec):
     def text(arguments):
-        if offer.output is not None:
-            return offer.writer.validate_json(to_json(ANSWERS[offer.name]))
+        if spec.output is not None:
+            return TypeAdapter(spec.output).validate_json(to_json(ANSWERS[spec.name]))
         return to_json(arguments).decode()
 
     async def answer(self, arguments, ctx):
@@ -75,11 +76,11 @@ def echo(offer):
     async def nothing(self, ctx):
         return text({})
 
-    return answer if offer.input else nothing
+    return answer if spec.input else nothing
 
-for stub, offer in offers(Echo).items():
-    if offer.kind == "tool":
-        setattr(Echo, stub, echo(offer))
+for stub, spec in specs(Echo).items():
+    if spec.kind == "tool":
+        setattr(Echo, stub, echo(spec))
 
 run(*Echo().servers())
 """

@@ -64,6 +64,12 @@ class Peer:
         self.state: State = oldest.initial
         self._ids = itertools.count(1)
 
+    def another(self) -> Peer:
+        """Make a peer that takes the same, for another connection to which nothing was said yet."""
+        peer = Peer.__new__(Peer)
+        peer.__dict__.update(self.__dict__, pending={}, handling={}, _ids=itertools.count(1))
+        return peer
+
     # --- receiving --------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> list[Event]:
@@ -96,7 +102,7 @@ class Peer:
 
     def _receive_quickly(self, data: bytes) -> Event | None:
         """The event, if `data` is a well-formed answer or message that is welcome now; in one pass over the bytes."""
-        answered = jsonrpc.peek_answer(data)
+        answered = jsonrpc.peek_answer(data) if self.pending else None
         if answered is not None:
             pending = self.pending.get(answered)
             if pending is None:
@@ -270,21 +276,18 @@ class Peer:
         return jsonrpc.notification(method, params)
 
     def respond(self, id_: RequestId, result: Any) -> bytes:
-        """The answer to a request of theirs; empty when it was cancelled or when its batch still waits for others."""
-        return self._close(id_, lambda: jsonrpc.response(id_, result))
+        """Answer a request of theirs; empty when it was cancelled or when its batch still waits for others."""
+        return self._close(id_, jsonrpc.response(id_, result)) if id_ in self.handling else b""
 
     def fail(self, id_: RequestId, error: ProtocolError) -> bytes:
-        """The error that answers a request of theirs; empty in the same cases as `respond`."""
-        return self._close(id_, lambda: jsonrpc.failure(id_, error))
+        """Answer a request of theirs with an error; empty in the same cases as `respond`."""
+        return self._close(id_, jsonrpc.failure(id_, error)) if id_ in self.handling else b""
 
     def drop(self, id_: RequestId) -> bytes:
-        """Gives up a request of theirs without an answer, because they cancelled it; a batch may become complete."""
-        return self._close(id_, lambda: b"")
+        """Give up a request of theirs without an answer, because they cancelled it; a batch may become complete."""
+        return self._close(id_, b"") if id_ in self.handling else b""
 
-    def _close(self, id_: RequestId, write: Any) -> bytes:
-        if id_ not in self.handling:
-            return b""
-        data: bytes = write()
+    def _close(self, id_: RequestId, data: bytes) -> bytes:
         batch = self.handling.pop(id_)
         if batch is None:
             return data

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
+from types import CoroutineType
 from typing import Any
 
 from ..core.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
@@ -43,7 +44,7 @@ async def execute(
     method = event.route.method
     try:
         answer = find(event.dispatcher, event.route)(link, id_, event.params)
-        if inspect.isawaitable(answer):
+        if type(answer) is CoroutineType or inspect.isawaitable(answer):  # the first is quicker to find out
             answer = await answer
         if id_ is None:
             return b"", None

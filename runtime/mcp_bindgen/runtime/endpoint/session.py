@@ -134,9 +134,13 @@ class Session:
         while not self.closed.is_set():
             while self._events or self._backlog:
                 if not self._events:
-                    self._events.extend(self._understand(self._backlog.popleft()))
-                    continue
-                event = self._events.popleft()
+                    events = self._understand(self._backlog.popleft())
+                    if len(events) != 1:
+                        self._events.extend(events)
+                        continue
+                    event = events[0]
+                else:
+                    event = self._events.popleft()
                 if isinstance(event, Requested | Notified):
                     if await self._handle(event):
                         return

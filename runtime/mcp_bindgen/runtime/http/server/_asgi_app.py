@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -94,13 +94,13 @@ class AsgiApp(ABC):
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = {}
-    size = 0
-    for name, value in raw:
-        size += len(name) + len(value)
-        between = b"\n" if name.startswith(b"mcp-") else b", "
-        found[name] = found[name] + between + value if name in found else value
-    if size > _MOST_HEADERS:
+def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    found = dict(raw)
+    if len(found) < len(raw):  # some were sent twice
+        found = {}
+        for name, value in raw:
+            between = b"\n" if name.startswith(b"mcp-") else b", "
+            found[name] = found[name] + between + value if name in found else value
+    if sum(map(len, found)) + sum(map(len, found.values())) > _MOST_HEADERS:
         raise HttpError(431, "the headers are too large")
     return found

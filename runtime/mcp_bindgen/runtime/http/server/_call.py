@@ -81,7 +81,7 @@ class Call:
         if declared.isdigit() and int(declared) > limit:
             raise HttpError(413, f"a message has at most {limit} bytes")
         parts: list[bytes] = []
-        latest = asyncio.get_running_loop().time() + PATIENCE
+        latest = 0.0
         left = PATIENCE
         try:
             while True:
@@ -94,8 +94,9 @@ class Call:
                     raise HttpError(413, "the message is too large")
                 if not message.get("more_body"):
                     return parts[0] if len(parts) == 1 else b"".join(parts)
-                latest += len(parts[-1]) / _PACE
-                left = min(PATIENCE, latest - asyncio.get_running_loop().time())
+                now = asyncio.get_running_loop().time()
+                latest = (latest or now + PATIENCE) + len(parts[-1]) / _PACE
+                left = min(PATIENCE, latest - now)
         except TimeoutError:
             raise HttpError(408, "the message did not arrive") from None
 

@@ -33,10 +33,17 @@ class ArgumentSchemas:
         self._known: dict[HeaderParams, dict[str, Any]] = {}
         self._unlisted: set[HeaderParams] = set()
 
+    def is_met(self, rule: HeaderParams, params: Any, headers: Mapping[bytes, bytes]) -> bool:
+        """Tell whether the headers of a call are known to fit its arguments; if not, `check` has to find out."""
+        if rule in self._unlisted:
+            return True
+        known, name = self._known.get(rule, {}), getattr(params, rule.name)
+        return name in known and _fits(known[name], getattr(params, rule.arguments), headers)
+
     async def check(
         self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, params: Any, headers: Mapping[bytes, bytes]
     ) -> None:
-        """Compare the headers of a call with its arguments.
+        """Read anew which headers are wanted, and compare those of a call with its arguments.
 
         Args:
             rule: Where its arguments and their schema are.
@@ -48,12 +55,7 @@ class ArgumentSchemas:
         Raises:
             HeaderMismatch: They do not say the same.
         """
-        if rule in self._unlisted:
-            return
         name, arguments = getattr(params, rule.name), getattr(params, rule.arguments)
-        known = self._known.get(rule, {})
-        if name in known and _fits(known[name], arguments, headers):
-            return
         known = self._known[rule] = await self._read(rule, dispatcher, link, params.meta)
         schema = known.get(name)
         if schema is not None:

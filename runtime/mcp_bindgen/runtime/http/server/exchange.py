@@ -10,6 +10,7 @@ import asyncio
 import inspect
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ...core import jsonrpc
@@ -17,7 +18,7 @@ from ...core.envelope import RequestId, invalid, read_envelopes
 from ...core.errors import METHOD_NOT_FOUND, PARSE_ERROR, ConnectionClosed, MethodNotFound, ProtocolError
 from ...core.events import Event, Notified, Rejected, Requested
 from ...core.json_types import is_object
-from ...core.methods import Notification
+from ...core.methods import HeaderParams, Notification
 from ...core.peer import Peer
 from ...core.revision import Dispatcher, Handler, Revision
 from ...core.routing import Route
@@ -108,14 +109,13 @@ class Exchanges:
     def __init__(self, service: Service, keep_alive: float) -> None:
         self._service = service
         self._keep_alive = keep_alive
-        self._dispatchers = {
-            name: dispatcher for name, dispatcher in service.dispatchers.items() if dispatcher.revision.era.stands_alone
-        }
+        alone = {name: one for name, one in service.dispatchers.items() if one.revision.era.stands_alone}
+        self._peer = Peer("server", alone or service.dispatchers, service.supported)
         self._schemas = ArgumentSchemas(service)
 
     async def post(self, call: Call, body: bytes) -> None:
         """Answer one message."""
-        peer = Peer("server", self._dispatchers, self._service.supported)
+        peer = self._peer.another()
         found = next(iter(peer.receive(body)), None)
         if isinstance(found, Requested):
             await self._run(call, peer, found)
@@ -139,24 +139,17 @@ class Exchanges:
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; one that has to wait is cancelled when the client hangs up."""
         exchange = Exchange(call)
-
-        def find(dispatcher: Dispatcher, route: Route) -> Handler:
-            self._check(call, dispatcher.revision, route, asked.params)
-            handler = self._service.handler(dispatcher, route)
+        revision, route = asked.dispatcher.revision, asked.route
+        find = self._service.handler
+        try:
+            _check(call, revision, route, asked.params)
             rule = getattr(route.method, "header_params", None)
-            if rule is None:
-                return handler
-
-            async def checked(link: Any, id_: RequestId | None, params: Any) -> Any:
-                try:
-                    await self._schemas.check(rule, dispatcher, link, params, call.headers)
-                except HeaderMismatch as error:
-                    raise _mismatch(dispatcher.revision, str(error)) from None
-                answer = handler(link, id_, params)
-                return await answer if inspect.isawaitable(answer) else answer
-
-            return checked
-
+            if rule is not None and not self._schemas.is_met(rule, asked.params, call.headers):
+                find = partial(self._checked, call, rule)
+        except HeaderMismatch as mismatch:
+            error = _mismatch(revision, str(mismatch))
+            await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
+            return
         work = execute(find, peer, exchange, asked)
         try:
             trap = work.send(None)
@@ -165,8 +158,21 @@ class Exchanges:
         else:
             data, error = await self._while_connected(call, exchange, resume(work, trap))
         if error is not None or data:
-            status = 200 if error is None else _status(asked.dispatcher.revision, error, 200)
-            await exchange.answer(status, data)
+            await exchange.answer(200 if error is None else _status(revision, error, 200), data)
+
+    def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:
+        """Return a handler that reads anew which headers are wanted, before the handler of the route runs."""
+        handler = self._service.handler(dispatcher, route)
+
+        async def checked(link: Any, id_: RequestId | None, params: Any) -> Any:
+            try:
+                await self._schemas.check(rule, dispatcher, link, params, call.headers)
+            except HeaderMismatch as error:
+                raise _mismatch(dispatcher.revision, str(error)) from None
+            answer = handler(link, id_, params)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        return checked
 
     async def _while_connected(self, call: Call, exchange: Exchange, work: Any) -> Any:
         """Await work, which is cancelled when the client hangs up; says something on silent streams meanwhile."""
@@ -191,7 +197,10 @@ class Exchanges:
 
         watching = asyncio.create_task(watch())
         try:
-            return await work
+            answered = await work
+            if gone:
+                task.uncancel()  # it finished all the same
+            return answered
         except asyncio.CancelledError:
             if not gone or task.uncancel():  # somebody else cancels this task, too
                 raise
@@ -199,18 +208,16 @@ class Exchanges:
         finally:
             watching.cancel()
 
-    def _check(self, call: Call, revision: Revision, route: Route, params: Any) -> None:
-        """Hold the headers against the body: whoever looked at one must have seen the other."""
-        try:
-            _same(call, VERSION, revision.name)
-            _same(call, b"mcp-method", route.method.name)
-            named_by = getattr(route.method, "named_by", None)
-            if named_by is not None:
-                header = call.header(b"mcp-name")
-                if header is None or decode(header) != getattr(separated(params)[0], named_by):
-                    raise HeaderMismatch("Mcp-Name " + ("is missing" if header is None else "differs from the body"))
-        except HeaderMismatch as error:
-            raise _mismatch(revision, str(error)) from None
+
+def _check(call: Call, revision: Revision, route: Route, params: Any) -> None:
+    """Hold the headers against the body: whoever looked at one must have seen the other."""
+    _same(call, VERSION, revision.name)
+    _same(call, b"mcp-method", route.method.name)
+    named_by = getattr(route.method, "named_by", None)
+    if named_by is not None:
+        header = call.header(b"mcp-name")
+        if header is None or decode(header) != getattr(separated(params)[0], named_by):
+            raise HeaderMismatch("Mcp-Name " + ("is missing" if header is None else "differs from the body"))
 
 
 def _same(call: Call, name: bytes, wanted: str) -> None:
