@@ -16,7 +16,8 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.runtime import Server as AnyServer
 from mcp_bindgen.runtime import serve
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.scaffold import client_files, contract_files
+from mcp_bindgen.scaffold.generated.contract_package import contract_files
+from mcp_bindgen.scaffold.generated.typed_client import client_files
 from mcp_bindgen.spec import Store
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp

@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -24,25 +24,15 @@ GENERATOR, RUNTIME, GENERATED = (ROOT / name / NAMESPACE for name in ("generator
 REVISIONS = sorted(path.name for path in GENERATED.iterdir() if path.name.startswith("v"))
 MODULES = sorted(path for root in (GENERATOR, RUNTIME, GENERATED) for path in root.rglob("*.py"))
 HANDWRITTEN = [path for path in MODULES if GENERATED not in path.parents]
+WITHOUT_CIRCLES = [GENERATOR]
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 LONGEST = 430
 
 MAY_IMPORT = {
     "cli": {"scaffold", "contract", "diff", "emit", "protocol", "spec", "runtime"},
-    "scaffold": {
-        "contract",
-        "diff",
-        "emit",
-        "protocol",
-        "spec",
-        "runtime.contract",
-        "runtime.core.lazy",
-        "runtime.core.model",
-        "runtime.abi",
-        "runtime.eras.lifecycle",
-    },
+    "scaffold": {"contract", "diff", "emit", "protocol", "spec", "runtime.contract", "runtime.eras.lifecycle"},
     "testing": {"protocol", "spec", "runtime"},
-    "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.core.model", "runtime.abi"},
+    "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.core.model"},
     "diff": {"protocol", "spec"},
     "emit": {"protocol", "spec", "runtime.core.model", "runtime.abi"},
     "protocol": {"spec"},
@@ -86,7 +76,43 @@ def imports(path: Path) -> set[str]:
             above = [NAMESPACE, *package][: len(package) + 2 - node.level] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("import_module", "lazy"):
+            given = [value for one in node.args for value in (one.values if isinstance(one, ast.Dict) else [one])]
+            strings = [one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            own = ".".join([NAMESPACE, *package])
+            found |= {*strings, *(f"{own}.{one.lstrip('.')}" for one in strings)}
     return {name.removeprefix(f"{NAMESPACE}.") for name in found if name.startswith(f"{NAMESPACE}.")}
+
+
+def executed(name: str, package: str, known: Iterable[str]) -> Iterator[str]:
+    """The modules of ours that Python runs for an import of `name` from inside of `package`.
+
+    A package's `__init__` counts, except for what stands in that package itself: there it runs already.
+    """
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        module = ".".join(parts[:end])
+        if module in known and not f"{package}.".startswith(f"{module}."):
+            yield module
+
+
+def circles(root: Path) -> list[list[str]]:
+    """The modules below `root` that import each other, wherever in a module an import stands."""
+    paths = {name_of(path): path for path in root.rglob("*.py")}
+    graph: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        graph[name] = {other for one in imports(path) for other in executed(one, package, paths)} - {name}
+    reach: dict[str, set[str]] = {}
+    for name in graph:
+        pending = list(graph[name])
+        reach[name] = set()
+        while pending:
+            if (other := pending.pop()) not in reach[name]:
+                reach[name].add(other)
+                pending += graph[other]
+    found = {frozenset(other for other in reach[name] if name in reach[other]) for name in graph if name in reach[name]}
+    return sorted(map(sorted, found))
 
 
 def within(name: str, parts: set[str]) -> bool:
@@ -155,6 +181,30 @@ def test_every_part_of_the_generator_has_its_place() -> None:
 def test_the_generator_imports_one_way(path: Path) -> None:
     part = name_of(path).split(".")[0]
     assert [name for name in imports(path) if not within(name, MAY_IMPORT[part] | {part})] == []
+
+
+@pytest.mark.parametrize("root", WITHOUT_CIRCLES, ids=lambda root: root.parent.name)
+def test_no_modules_import_each_other(root: Path) -> None:
+    assert circles(root) == []
+
+
+def test_circles_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "a/__init__.py": "from .inner import x\n",
+        "a/inner.py": "from mcp_bindgen.b import y\n",
+        "a/alone.py": "from .inner import x\n",
+        "b.py": "def f():\n    from mcp_bindgen.a.alone import z\n",
+        "c.py": "import typing\nif typing.TYPE_CHECKING:\n    from . import d\n",
+        "e/__init__.py": "__getattr__ = lazy(__name__, {'z': 'inner'})\n",
+        "e/inner.py": "import importlib\nimportlib.import_module('mcp_bindgen.f')\n",
+        "f.py": "import mcp_bindgen.e\n",
+        "d.py": "from . import c\nfrom .a import alone\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(f"{__name__}.GENERATOR", tmp_path)
+    assert circles(tmp_path) == [["a", "a.alone", "a.inner", "b"], ["c", "d"], ["e", "e.inner", "f"]]
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if RUNTIME in path.parents], ids=name_of)

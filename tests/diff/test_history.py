@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.diff import history as module
-from mcp_bindgen.diff.subjects import find
+from mcp_bindgen.diff.selectors import find
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Object
 from mcp_bindgen.spec import Store

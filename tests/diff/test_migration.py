@@ -182,9 +182,7 @@ def test_what_is_given_counts_where_it_is_clear(tmp_path: Path) -> None:
 
 
 def test_calls_of_what_may_be_something_else_are_marked(tmp_path: Path) -> None:
-    code = (
-        f"{HEAD}async def f(x: 'Client | Other'):\n    await x.list_tools(cursor=1)\n    await x.initialize(meta=1)\n"
-    )
+    code = f"{HEAD}async def f(x: 'Client | Other'):\n    await x.list_tools(cursor=1)\n    await x.set_level(1)\n"
     assert {one[-1] for one in uses(code, tmp_path, "2025-11-25", "2026-07-28")} == {"?"}
     code = f"{HEAD}class Own(mcp.Tool): ...\nOwn(execution=1)\n"
     assert uses(code, tmp_path, "2025-11-25", "2026-07-28") == ["3:5 types.Tool(execution=)"]

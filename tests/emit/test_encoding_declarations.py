@@ -14,7 +14,6 @@ import jinja2
 import pytest
 
 from mcp_bindgen.emit import environment as emitted
-from mcp_bindgen.emit.bindings import EMITTERS
 from mcp_bindgen.scaffold import rendering
 from mcp_bindgen.spec import Store
 from tests.scaffold.generated.test_contract_package import NEWEST
@@ -111,7 +110,7 @@ def test_every_kind_of_file_is_written_here(written: dict[str, dict[str, bytes]]
     }
     assert kinds - rendered == set()
     for files in written.values():
-        assert {f"bindings/draft/{name}" for name in (*EMITTERS, "__init__.py")} <= files.keys()
+        assert {f"bindings/draft/{path.stem}" for path in emitted.TEMPLATES.glob("*.py.jinja")} <= files.keys()
         assert {f"kept/src/kept/contract/{name}.py" for name in ("__init__", "base", "models")} <= files.keys()
 
 

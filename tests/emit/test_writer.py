@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.emit import MARK, drift, write, writer
+from mcp_bindgen.emit import MARK, drift, write
 from mcp_bindgen.spec import BadInput
 from tests.support.commands import execute, python, snapshot
 
@@ -25,11 +25,6 @@ def encoded(files: dict[str, str]) -> dict[str, bytes]:
     return {name: text.encode() for name, text in files.items()}
 
 
-def never(one: Path, other: Path) -> bool:
-    """The exchange of two folders where the system has none."""
-    return False
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A generated package, alone in `tmp_path`."""
@@ -37,19 +32,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "acme"
 
 
-@pytest.fixture(params=["exchange", "rename"])
-def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the kernel's exchange of two folders, and where there is none."""
-    if request.param == "rename":
-        monkeypatch.setattr(writer, "_exchange", never)
-
-
 def test_writes_a_new_folder_and_its_parents(tmp_path: Path) -> None:
     assert write(tmp_path / "src" / "acme" / "mcp", NEW)
     assert snapshot(tmp_path) == encoded({f"src/acme/mcp/{name}": text for name, text in NEW.items()})
 
 
-@pytest.mark.usefixtures("either_way")
 def test_replaces_files_and_removes_stale_ones(folder: Path, tmp_path: Path) -> None:
     assert write(folder, NEW)
     assert snapshot(folder) == encoded(NEW)
@@ -83,7 +70,6 @@ def test_what_python_caches_is_not_foreign(folder: Path) -> None:
     assert snapshot(folder) == encoded(NEW)
 
 
-@pytest.mark.usefixtures("either_way")
 def test_force_keeps_foreign_files_and_replaces_namesakes(folder: Path, tmp_path: Path) -> None:
     (folder / "deep").mkdir()
     (folder / "deep" / "mine.py").write_text("mine", "utf-8")
@@ -138,10 +124,11 @@ def test_a_full_disk_leaves_everything_as_it_was(folder: Path, monkeypatch: pyte
     assert list(folder.parent.iterdir()) == [folder]
 
 
-@pytest.mark.parametrize("nth", [1, 2])
-def test_a_failing_rename_leaves_everything_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
-    monkeypatch.setattr(writer, "_exchange", never)
-    fail_at(monkeypatch, Path, "rename", nth)
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_failing_replacement_leaves_everything_as_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    fail_at(monkeypatch, Path, "replace", nth)
     with pytest.raises(BadInput, match="cannot be written"):
         write(folder, NEW)
     assert snapshot(folder) == encoded(OLD)

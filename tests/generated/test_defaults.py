@@ -21,7 +21,8 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.model import Object, Protocol
 from mcp_bindgen.runtime.endpoint.server import serve
 from mcp_bindgen.runtime.transports.memory import MemoryTransport, pair
-from mcp_bindgen.scaffold import client_files, contract_files
+from mcp_bindgen.scaffold.generated.contract_package import contract_files
+from mcp_bindgen.scaffold.generated.typed_client import client_files
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.store import external
 from tests.scaffold.generated.test_contract_package import NEWEST, REVISIONS, protocols, write

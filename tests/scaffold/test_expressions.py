@@ -16,8 +16,9 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen.emit.style import style
 from mcp_bindgen.protocol import Protocol, build, naming
+from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
 from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
-from mcp_bindgen.scaffold.expressions import Code, Unfit, example, expression, fits
+from mcp_bindgen.scaffold.expressions import expression
 from mcp_bindgen.spec import EffectiveSchema, Store
 from tests.support.commands import ROOT, execute
 

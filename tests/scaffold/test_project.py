@@ -232,13 +232,18 @@ def test_a_dry_run_shows_what_the_real_one_writes(tmp_path: Path) -> None:
     assert "\n".join(tree(str(tmp_path / "weather"), sorted(files(tmp_path / "weather")))) + "\n" == dry.stdout
 
 
-def test_all_or_nothing(tmp_path: Path) -> None:
-    def fail(folder: Path) -> None:
-        assert (folder / "src" / "weather" / "server.py").exists()
-        raise BadInput("no")
+def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, real = layout(plan(names_of("weather"), "server")), Path.replace
 
+    def failing(path: Path, target: Path) -> Path:
+        if target.name == list(written)[-1].rpartition("/")[2]:
+            assert (tmp_path / "weather" / "src" / "weather" / "server.py").exists()
+            raise OSError(28, "No space left on device")
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
     with pytest.raises(BadInput):
-        write_new(tmp_path / "weather", layout(plan(names_of("weather"), "server")), fail)
+        write_new(tmp_path / "weather", written)
     assert not list(tmp_path.iterdir())
 
 

@@ -1,4 +1,4 @@
-"""Puts the commands together and turns bad input into one line and exit code 2."""
+"""Put the commands together and turns bad input into one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _options(
 
 
 def run() -> None:
-    """Runs the command that the arguments name."""
+    """Run the command that the arguments name."""
     try:
         app()
     except BadInput as error:

@@ -1,8 +1,7 @@
-"""`mcp-bindgen call`: drives any server from the shell."""
+"""`mcp-bindgen call`: drive any server from the shell."""
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from mcp_bindgen.runtime.core.revision import Revision as Facts
 from mcp_bindgen.runtime.core.routing import Route
 from mcp_bindgen.runtime.eras.lifecycle import INITIALIZE
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_object
 
 from .live import Document, Env, Failed, Live, Revision, Timeout, Verbose, Work, bindings, lists
@@ -72,7 +72,7 @@ def call(
 
 
 def _works(revisions: Sequence[str], name: str | None, arguments: list[str]) -> dict[str, Work[Document]]:
-    """Revision -> what to do in it, for those that can do it.
+    """Return the work to do in each revision that can do it.
 
     Args:
         revisions: The revisions, the best first.
@@ -97,7 +97,7 @@ def _works(revisions: Sequence[str], name: str | None, arguments: list[str]) -> 
 
 
 def _request(revision: str, name: str, arguments: list[str]) -> Work[Document]:
-    """What sends a request, once there is a client.
+    """Return what sends a request once a client is connected.
 
     Raises:
         BadInput: It is no request of the revision, or its params do not fit.
@@ -122,7 +122,7 @@ def _request(revision: str, name: str, arguments: list[str]) -> Work[Document]:
 
 
 def _no_client(revision: str) -> dict[str, Any]:
-    """What requests say of a client, before there is one."""
+    """Return the metadata of requests before there is a client."""
     facts: Facts = bindings(revision, "revision").REVISION
     if not facts.era.stands_alone:
         return {}
@@ -131,7 +131,7 @@ def _no_client(revision: str) -> dict[str, Any]:
 
 
 def _requests(revision: str) -> dict[str, Route]:
-    """The requests that a client can make."""
+    """Return the requests that a client can make."""
     routes: Mapping[str, Route] = bindings(revision, "dispatcher").SERVER.routes
     return {name: route for name, route in routes.items() if route.method.kind == "request" and name != INITIALIZE}
 
@@ -139,16 +139,15 @@ def _requests(revision: str) -> dict[str, Route]:
 def _route(revision: str, name: str) -> Route:
     known = _requests(revision)
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         raise BadInput(
             f"{name!r} is no request that a client of MCP {revision} can make",
-            fix=f"did you mean {' or '.join(near)}?" if near else f"see: mcp-bindgen methods {revision}",
+            fix=suggestion(name, known, f"see: mcp-bindgen methods {revision}", most=3, cutoff=0.5),
         )
     return known[name]
 
 
 def _params(route: Route, arguments: list[str]) -> Document:
-    """Params from words: `{...}` is all of them; else a word is the one that is required, and JSON goes with it."""
+    """Read params from words: `{...}` is all of them; else a word is the required one, and JSON goes with it."""
     if not arguments:
         return {}
     word, *rest = arguments

@@ -1,4 +1,4 @@
-"""`mcp-bindgen check`: are the bindings what the schemas say?"""
+"""`mcp-bindgen check`: compare bindings with their schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mcp-bindgen client`: a typed client of one server."""
+"""`mcp-bindgen client`: write a typed client of one server."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.report import text
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.protocol import build
-from mcp_bindgen.scaffold import client_class, client_files, replace_generated
 from mcp_bindgen.scaffold.check.client_module import ClientModule
+from mcp_bindgen.scaffold.generated.replacement import replace_generated
+from mcp_bindgen.scaffold.generated.typed_client import client_class, client_files
 from mcp_bindgen.scaffold.plan import default_revision
 from mcp_bindgen.scaffold.project import is_module
 from mcp_bindgen.spec import BadInput, Store
@@ -85,7 +86,7 @@ def client(
 def _check(
     module: ClientModule, server: str, revision: str | None, env: Sequence[str], timeout: float, verbose: bool
 ) -> None:
-    """Says what is wrong with a module and its server; exits with 1 if that breaks the client."""
+    """Say what is wrong with a module and its server; exits with 1 if that breaks the client."""
     problems = list(module.problems())
     for problem in problems:
         print(problem)
@@ -102,13 +103,13 @@ def _check(
 
 
 def _source(contract: Contract, server: str) -> str:
-    """What a contract was read from, in a few words: a server's name and version, or else how it was named."""
+    """Return what a contract was read from: the server's name and version, or else how it was named."""
     info = contract.info or {}
     return " ".join(str(info[key]) for key in ("name", "version") if info.get(key)) or _portable(server)
 
 
 def _portable(word: str) -> str:
-    """A word of the command line as it may stand in a file that others read.
+    """Return a word of the command line as it may stand in a file that others read.
 
     A path as it can be given on another machine too, and a URL without what may be secret: passwords and queries.
     """

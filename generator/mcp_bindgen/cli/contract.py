@@ -1,4 +1,4 @@
-"""`mcp-bindgen contract`: what servers offer, as a document to export, compare, derive from functions and keep to."""
+"""`mcp-bindgen contract`: export, compare, derive, generate and check contracts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import typer
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.spec.transaction import save
 
 from .diff import FailOn
 from .live import Env, Revision, Timeout, Verbose, offers
-from .output import MARKUP, PAGE, console, page, save
+from .output import MARKUP, PAGE, console, page
 
 contract = typer.Typer(
     help="Contracts: what a server offers, as a document.", no_args_is_help=True, rich_markup_mode=MARKUP
@@ -49,7 +50,7 @@ def contract_at(
     env: Sequence[str] = (),
     verbose: bool = False,
 ) -> Contract:
-    """The contract in a file, or that of a live server.
+    """Return the contract in a file, or that of a live server.
 
     Args:
         source: A file, a command line, a URL, or `FILE.json#name`.
@@ -67,7 +68,7 @@ def contract_at(
 
 
 def is_document(source: str) -> bool:
-    """Whether words name the file of a contract, and no server."""
+    """Return whether words name the file of a contract, and no server."""
     path = Path(source)
     return path.suffix in _DOCUMENTS and (path.exists() or " " not in source) and "://" not in source
 
@@ -79,7 +80,7 @@ def _write(document: Mapping[str, Any], out: Path | None) -> None:
 
 
 def _reassure(words: str) -> None:
-    """Says on a terminal that nothing had to be said; in a pipe, silence does."""
+    """Say on a terminal that nothing had to be said; in a pipe, silence does."""
     if console().is_terminal:
         print(words)
 
@@ -154,7 +155,7 @@ def _print(comparison: ContractComparison, format: Form, output: Path | None, *,
     if output is None:
         sys.stdout.write(text)
     else:
-        save(output, text)
+        save(output, text, "give another --output")
 
 
 @contract.command("from-module")

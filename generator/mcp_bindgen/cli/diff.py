@@ -1,4 +1,4 @@
-"""`mcp-bindgen diff`: what changed between revisions, what breaks, for whom, and what to do."""
+"""`mcp-bindgen diff`: report what changed between revisions, what breaks, for whom, and what to do."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.source import load
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
+from mcp_bindgen.spec.transaction import save
 
 from .options import names
-from .output import console, print_json, save
+from .output import PAGE, page, print_json
 
 
 class Role(StrEnum):
@@ -114,7 +115,7 @@ def diff(
     report = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     text = render(report, format, _style(output, witness))
     if output is not None:
-        save(output, text)
+        save(output, text, "give another --output")
     else:
         sys.stdout.write(text)
     _warn(report)
@@ -123,9 +124,8 @@ def diff(
 
 
 def _style(output: Path | None, witness: bool) -> Style:
-    if output is None and sys.stdout.isatty():
-        return Style(console().width, colour=console().color_system is not None, witness=witness)
-    return Style(witness=witness)
+    width, colour = page() if output is None else (PAGE, False)
+    return Style(width, colour=colour, witness=witness)
 
 
 def _warn(report: Accepted) -> None:

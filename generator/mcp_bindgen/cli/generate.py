@@ -1,4 +1,4 @@
-"""`mcp-bindgen generate`: bindings from schemas."""
+"""`mcp-bindgen generate`: generate bindings from schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mcp-bindgen history`: what happened to one thing over all revisions."""
+"""`mcp-bindgen history`: follow one thing through all revisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking somebody at a terminal what a new project shall be."""
+"""Ask somebody at a terminal what a new project shall be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 def interview(
     kind: Kind, revision: list[str] | None, with_: str | None, transport: str | None, contract: object
 ) -> tuple[str, list[str], str | None, str]:
-    """Asks for what was not said: name, revisions, capabilities, transports.
+    """Ask for what was not said: name, revisions, capabilities, transports.
 
     Raises:
         BadInput: There is nobody to ask.
@@ -54,7 +54,7 @@ def interview(
 
 
 def _ask(question: str, default: str, read: Callable[[str], T]) -> T:
-    """What somebody answers, asked again until it can be used."""
+    """Ask until the answer can be used, and return what was read of it."""
     while True:
         try:
             return read(str(typer.prompt(question, default=default)).strip())

@@ -1,4 +1,4 @@
-"""Live servers: how they are named on the command line, reached, and asked what they offer.
+"""Connect to live servers that the command line names, and ask them what they offer.
 
 A server is a command in quotes that starts one, the URL of one, or `FILE.json#name`: an entry of an `mcpServers` file.
 """
@@ -82,7 +82,7 @@ class Live:
 
     @classmethod
     def named(cls, server: str, env: Sequence[str] = (), *, timeout: float = 30, verbose: bool = False) -> Live:
-        """The server that words on the command line name.
+        """Return the server that words on the command line name.
 
         Args:
             server: A command line, a URL, or `FILE.json#name`.
@@ -96,7 +96,7 @@ class Live:
         return cls(server, _target(server, env), timeout, verbose)
 
     def ask(self, works: Callable[[Sequence[str]], Mapping[str, Work[T]]], revision: str | None = None) -> T:
-        """Connects, and does one thing; the revision is the server's choice as long as we have it.
+        """Connect, and does one thing; the revision is the server's choice as long as we have it.
 
         Args:
             works: Revisions, the best first -> what to do in those that can do it.
@@ -155,14 +155,14 @@ class _Conversation:
             return await works[client.revision](client)
 
     def _last_words(self) -> str:
-        """The last line that the server wrote to stderr, if it wrote any that we kept."""
+        """Return the last line that the server wrote to stderr, if it wrote any that we kept."""
         self.log.seek(0)
         lines = self.log.read().decode("utf-8", "replace").split("\n")
         return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
 
 
 def bindings(revision: str, name: str) -> Any:
-    """A module of the bindings of a revision."""
+    """Return a module of the bindings of a revision."""
     return import_module(f"mcp_bindgen.v{revision.replace('-', '_')}.{name}")
 
 
@@ -177,7 +177,7 @@ def offers(
     env: Sequence[str] = (),
     verbose: bool = False,
 ) -> Document:
-    """The contract document of a live server; says on a terminal that it waits.
+    """Return the contract document of a live server; says on a terminal that it waits.
 
     Args:
         server: A command line, a URL, or `FILE.json#name`.
@@ -200,7 +200,7 @@ def offers(
 
 
 async def document(client: Any) -> Document:
-    """All that a server says of itself and offers, as far as it declares it: a contract document."""
+    """Return all that a server says of itself and offers, as far as it declares it: a contract document."""
     found: Document = {}
     if client.server_info is not None:
         found["serverInfo"] = client.server_info.model_dump()
@@ -210,7 +210,7 @@ async def document(client: Any) -> Document:
 
 
 async def lists(client: Any) -> Document:
-    """The lists of what a server offers, every entry exactly as the server said it; what is not declared is left out.
+    """Return the lists of what a server offers, every entry as the server said it, as far as it declares them.
 
     Raises:
         ProtocolError: The server refuses, or answers something that is no list.
@@ -227,7 +227,7 @@ async def lists(client: Any) -> Document:
 
 
 async def _pages(client: Any, name: str) -> AsyncIterator[Document]:
-    """The results of a paginated request, checked, but as they came: types would put their members in order."""
+    """Return the results of a paginated request, checked, but as they came: types would put their members in order."""
     method = bindings(client.revision, "methods").METHODS.get(name)
     if method is None:
         return
@@ -250,7 +250,7 @@ async def _pages(client: Any, name: str) -> AsyncIterator[Document]:
 
 
 def _target(server: str, env: Sequence[str]) -> str | Entry:
-    """How to reach a server."""
+    """Return how to reach a server."""
     found = _entry(server)
     if found is None and not server.startswith(("http://", "https://")):
         try:
@@ -275,7 +275,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _entry(server: str) -> Entry | None:
-    """The entry of an `mcpServers` file that `FILE.json#name` names; `None` for other words."""
+    """Return the entry of an `mcpServers` file that `FILE.json#name` names; `None` for other words."""
     stem, mark, name = server.partition(".json#")
     path = Path(f"{stem}.json")
     if not mark or server.startswith(("http://", "https://")) or (" " in stem and not path.is_file()):
@@ -292,6 +292,6 @@ def _entry(server: str) -> Entry | None:
 
 
 def _shown(server: str) -> str:
-    """Words on one line for a terminal, with nothing that it would act on."""
+    """Return words on one line for a terminal, with nothing that it would act on."""
     line = "".join(char for char in server if char.isprintable() and char not in "[]")
     return line if len(line) <= 60 else f"{line[:57]}..."

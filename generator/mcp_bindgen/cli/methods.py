@@ -1,4 +1,4 @@
-"""`mcp-bindgen methods`: the method table of a revision."""
+"""`mcp-bindgen methods`: print the method table of a revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mcp-bindgen migrate`: what has to change in somebody's code for another revision."""
+"""`mcp-bindgen migrate`: list what has to change in somebody's code for another revision."""
 
 from __future__ import annotations
 

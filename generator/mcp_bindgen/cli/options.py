@@ -27,7 +27,7 @@ Only = Annotated[
 
 
 def names(only: str | None, option: str = "--only") -> tuple[str, ...]:
-    """The names in the comma-separated list of an option; raises `BadInput` when there is a list and nothing in it."""
+    """Return the names in the comma-separated list of an option; raise `BadInput` when the list is empty."""
     found = tuple(name.strip() for name in (only or "").split(",") if name.strip())
     if only is not None and not found:
         raise BadInput(

@@ -1,19 +1,15 @@
-"""How commands print: colour and tables on a terminal, plain lines in a pipe."""
+"""Print for people and programs: colour and tables on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
-
-from mcp_bindgen.spec import BadInput
 
 PAGE = 80
 """The columns of text that is not for a terminal."""
@@ -25,7 +21,7 @@ MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console for stdout or stderr; in a pipe lines are plain and never folded. `NO_COLOR` is honoured.
+    """Return a console for stdout or stderr; in a pipe lines are plain and never folded. `NO_COLOR` is honoured.
 
     Where a pipe is asked to look like a terminal, with `FORCE_COLOR`, it still is one: programs read it.
     """
@@ -35,7 +31,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def page() -> tuple[int, bool]:
-    """How wide text may be on stdout, and whether it may have colour; a pipe is as wide as a page."""
+    """Return how wide text on stdout may be, and whether it may have colour; a pipe is as wide as a page."""
     target = console()
     if not target.is_terminal:
         return PAGE, False
@@ -43,7 +39,7 @@ def page() -> tuple[int, bool]:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Prints a table: folded to the terminal, or one aligned line per row in a pipe."""
+    """Print a table: folded to the terminal, or one aligned line per row in a pipe."""
     target = console()
     rows = list(rows)
     if target.is_terminal:
@@ -59,19 +55,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def save(path: Path, text: str) -> None:
-    """Writes a file: all of it, or nothing; raises `BadInput` where that is not possible."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            fresh.write_text(text, "utf-8", newline="\n")
-            fresh.replace(path)
-        finally:
-            fresh.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadInput(f"cannot be written ({error.strerror})", file=path, fix="give another --output") from None
-
-
 def print_json(value: Any) -> None:
-    """Prints `value` for machines."""
+    """Print `value` for machines."""
     print(json.dumps(value, indent=2, ensure_ascii=False))

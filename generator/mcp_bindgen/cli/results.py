@@ -1,4 +1,4 @@
-"""How `mcp-bindgen call` shows what servers answer. Their words are not ours: on a terminal they are only text."""
+"""Show what servers answer to `mcp-bindgen call`. Their words are not ours: on a terminal they are only text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {
 
 
 def print_offers(offers: Mapping[str, Any]) -> None:
-    """Prints what a server offers as a table; `offers` has some of the members of `KINDS`."""
+    """Print what a server offers as a table; `offers` has some of the members of `KINDS`."""
     rows = [
         [KINDS[member][0], item[KINDS[member][1]], _takes(item), _meaning(item)]
         for member in KINDS
@@ -31,7 +31,7 @@ def print_offers(offers: Mapping[str, Any]) -> None:
 
 
 def _takes(item: Mapping[str, Any]) -> str:
-    """The arguments of a tool or prompt, optional ones with `?`; what a resource is made of."""
+    """Return the arguments of a tool or prompt, optional ones with `?`; what a resource is made of."""
     schema, arguments = item.get("inputSchema"), item.get("arguments")
     if is_object(schema):
         required = schema.get("required", ())
@@ -47,7 +47,7 @@ def _meaning(item: Mapping[str, Any]) -> str:
 
 
 def readable(result: Mapping[str, Any]) -> str:
-    """A result as text: what is text as it is, other content summed up, everything else as JSON."""
+    """Return a result as text: what is text as it is, other content summed up, everything else as JSON."""
     content, messages, contents = (result.get(member) for member in ("content", "messages", "contents"))
     if is_array(content):
         return "\n".join(_said(content, result.get("structuredContent")))
@@ -59,7 +59,7 @@ def readable(result: Mapping[str, Any]) -> str:
 
 
 def show(text: str, *, stderr: bool = False) -> None:
-    """Prints what a server said; on a terminal it cannot move the cursor or change colours."""
+    """Print what a server said; on a terminal it cannot move the cursor or change colours."""
     target = sys.stderr if stderr else sys.stdout
     if target.isatty():
         text = "".join(char for char in text if char.isprintable() or char in "\n\t")
@@ -67,7 +67,7 @@ def show(text: str, *, stderr: bool = False) -> None:
 
 
 def _said(content: Sequence[Any], structured: Any) -> Iterator[str]:
-    """The content of a tool's result; servers tend to give structured content as text too, and once is enough."""
+    """Return the content of a tool's result; structured content that is repeated as text is left out."""
     for block in content:
         if structured is None or not _repeats(block, structured):
             yield _block(block)
@@ -111,5 +111,5 @@ def _json(value: Any) -> str:
 
 
 def _line(text: str) -> str:
-    """Words on one line, with nothing that a terminal would act on."""
+    """Return words on one line, with nothing that a terminal would act on."""
     return "".join(char for char in " ".join(text.split()) if char.isprintable())

@@ -1,4 +1,4 @@
-"""`mcp-bindgen scaffold`: starts a project that its user owns."""
+"""`mcp-bindgen scaffold`: start a project that its user owns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcp_bindgen.scaffold.files import refuse_occupied, rehearse, tree, write_new
-from mcp_bindgen.scaffold.layout import layout
+from mcp_bindgen.scaffold.files import refuse_occupied, tree, write_new
+from mcp_bindgen.scaffold.layout import calls, layout
 from mcp_bindgen.scaffold.names import names_of
 from mcp_bindgen.scaffold.plan import Plan, plan
 from mcp_bindgen.scaffold.project import Kind
-from mcp_bindgen.scaffold.server import calls
 from mcp_bindgen.spec import BadInput
 
 from . import live
@@ -105,7 +104,7 @@ def client(
 
 
 def _read(file: Path | None) -> tuple[Contract, str] | None:
-    """A contract, and the file as it is."""
+    """Return a contract, and the file as it is."""
     if file is None:
         return None
     from mcp_bindgen.contract.document import read_contract
@@ -114,7 +113,7 @@ def _read(file: Path | None) -> tuple[Contract, str] | None:
 
 
 def _export(server: str, env: list[str]) -> tuple[Contract, str]:
-    """The contract of a live server, and the file that says it."""
+    """Return the contract of a live server, and the file that says it."""
     from mcp_bindgen.contract.document import contract_of
 
     document = live.offers(server, env=env)
@@ -133,7 +132,7 @@ def _start(
     dry_run: bool,
     server: str = _EVERYTHING,
 ) -> None:
-    """Plans the project, writes it, and says what to do next."""
+    """Plan the project, writes it, and says what to do next."""
     contract, text = known or (None, None)
     planned = plan(
         names_of(name),
@@ -147,22 +146,16 @@ def _start(
     )
     folder = out / name
     refuse_occupied(folder)
-    owned = layout(planned)
-
-    def finish(place: Path) -> None:
-        if planned.contract is not None:
-            from mcp_bindgen.scaffold import generate_contract
-
-            generate_contract(place)
-
-    found = rehearse(owned, finish) if dry_run else write_new(folder, owned, finish)
-    typer.echo("\n".join(tree(str(folder), found)))
+    files = layout(planned)
+    if not dry_run:
+        write_new(folder, files)
+    typer.echo("\n".join(tree(str(folder), files)))
     if not dry_run:
         typer.echo(_next(planned, folder, server))
 
 
 def _next(planned: Plan, folder: Path, server: str) -> str:
-    """The commands to go on with; `server` is what a client may look at."""
+    """Return the commands to go on with; `server` is what a client may look at."""
     source, package = shlex.quote(str(folder / "src")), planned.names.package
     if planned.kind == "server":
         said = next(iter(calls(planned)), "--list")

@@ -1,4 +1,4 @@
-"""`mcp-bindgen schema`: the schemas that everything is generated from."""
+"""`mcp-bindgen schema`: list, import and verify the schemas that everything is generated from."""
 
 from __future__ import annotations
 

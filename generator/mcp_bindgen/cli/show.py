@@ -1,8 +1,7 @@
-"""`mcp-bindgen show`: one definition of a revision."""
+"""`mcp-bindgen show`: print one definition of a revision."""
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Definition, Object, references
 from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.errors import suggestion
 
 from .output import print_json, print_table
 
@@ -41,10 +41,9 @@ def _find(protocol: Protocol, name: str) -> Definition:
         known: known for known in protocol.definitions
     }
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         raise BadInput(
             f"MCP {protocol.revision} has no definition or method {name!r}",
-            fix=f"did you mean {' or '.join(near)}?" if near else f"see: mcp-bindgen methods {protocol.revision}",
+            fix=suggestion(name, names, f"see: mcp-bindgen methods {protocol.revision}", most=3, cutoff=0.5),
         )
     return protocol.definitions[names[name]]
 

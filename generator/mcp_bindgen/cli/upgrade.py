@@ -1,26 +1,28 @@
-"""`mcp-bindgen upgrade`: a project of ours speaks another revision."""
+"""`mcp-bindgen upgrade`: take a scaffolded project to another revision."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mcp_bindgen.diff.migration.report import text
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.scaffold.project import Project
-from mcp_bindgen.scaffold.upgrade.engine import Upgrade, remaining, replaced
-from mcp_bindgen.scaffold.upgrade.engine import upgrade as prepare
-from mcp_bindgen.scaffold.upgrade.placing import unified
-from mcp_bindgen.scaffold.upgrade.trial import Interpreter
+from mcp_bindgen.scaffold.upgrade.import_check import Interpreter
 from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.transaction import unified_diff
 
 from .output import page
+
+if TYPE_CHECKING:
+    from mcp_bindgen.scaffold.upgrade.project_upgrade import Upgrade
 
 _HERE = Path(sys.executable)
 _SEVERAL = 6
@@ -61,34 +63,35 @@ def upgrade(
 
     `mcp-bindgen upgrade . --from 2025-06-18 --to 2025-11-25 --dry-run` shows the changes of a project with several.
     """
+    from mcp_bindgen.scaffold.upgrade.project_upgrade import remaining, replaced  # libcst takes time to load
+    from mcp_bindgen.scaffold.upgrade.project_upgrade import upgrade as prepare
+
     store, mine = Store(), Project.read(project)
     old = replaced(mine, from_, to, store)
     if old is None:
-        _nothing_to_do(mine, to, store)
+        _nothing_to_do(mine, to, remaining(mine, store))
         return
     found = prepare(project, old, to, interpreter=Interpreter(python), force=force, store=store)
     if dry_run:
-        typer.echo(unified(found.changes), nl=False)
+        typer.echo(unified_diff(found.changes), nl=False)
     else:
         found.carry_out()
     width, colour = page()
     lines = [*_done(found, python, dry_run), "", *textwrap.wrap(_era(found, store), width), ""]
     report = text(replace(found.migration, imports=()), width=width, colour=colour)
-    typer.echo("".join(f"{_printable(line)}\n" for line in lines) + report, nl=False, err=dry_run)
+    typer.echo("".join(f"{printable(line)}\n" for line in lines) + report, nl=False, err=dry_run)
     if not found.is_complete:
         raise typer.Exit(1)
 
 
-def _nothing_to_do(project: Project, revision: str, store: Store) -> None:
+def _nothing_to_do(project: Project, revision: str, left: Mapping[str, str]) -> None:
     print(f"{project.name} speaks MCP {revision} already")
-    for file, other in remaining(project, store).items():
-        print(
-            f"{_printable(str(project.folder / file))} still imports {naming.package(other)}; --from {other} moves it"
-        )
+    for file, other in left.items():
+        print(f"{printable(str(project.folder / file))} still imports {naming.package(other)}; --from {other} moves it")
 
 
 def _done(found: Upgrade, python: Path, dry_run: bool) -> Iterator[str]:
-    """What was done, a line for each file."""
+    """Report what was done, a line for each file."""
     here = found.project.folder
     yield f"{found.project.name}: MCP {found.old} -> {found.new}{' (nothing is written)' if dry_run else ''}"
     for file, lines in found.moved.items():
@@ -116,7 +119,7 @@ def _several(places: Iterator[str]) -> str:
 
 
 def _era(found: Upgrade, store: Store) -> str:
-    """What becomes of the handshake and the transports."""
+    """Report what becomes of the handshake and the transports."""
     new = found.new
     match store.pin(found.old).era, store.pin(new).era:
         case "stateful", "stateless":
@@ -131,8 +134,3 @@ def _era(found: Upgrade, store: Store) -> str:
             )
         case _:
             return "The handshake and the transports stay as they are."
-
-
-def _printable(words: str) -> str:
-    """`words` without what a terminal would obey: files and errors come from anywhere."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in words)

@@ -1,15 +1,15 @@
-"""Checks of a contract's document: known members, entries of the protocol's form, schemas that are schemas."""
+"""Check of a contract's document: known members, entries of the protocol's form, schemas that are schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 import jsonschema_rs
 
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join
 
@@ -22,7 +22,7 @@ _UNIQUE = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemp
 
 
 def contents(document: Any) -> dict[str, Any]:
-    """The members of a contract's document that describe what is offered.
+    """Return the members of a contract's document that describe what is offered.
 
     Raises:
         BadInput: It is no object, or has a member that contracts do not have.
@@ -38,14 +38,13 @@ def contents(document: Any) -> dict[str, Any]:
     members = {name: value for name, value in document.items() if name != _STAMP and not (listing and name in page)}
     for name in members:
         if name not in _MEMBERS:
-            near = get_close_matches(name, _MEMBERS, 1, 0.6)
-            fix = f"did you mean {near[0]!r}?" if near else f"a contract has {', '.join(_MEMBERS)}"
+            fix = suggestion(name, _MEMBERS, f"a contract has {', '.join(_MEMBERS)}")
             raise BadInput(f"contracts have no member {name!r}", pointer=join("", name), fix=fix)
     return members
 
 
 def check_members(members: Mapping[str, Any], revision: str | None = None) -> None:
-    """Checks the members against the protocol's own definitions.
+    """Check the members against the protocol's own definitions.
 
     Args:
         members: What `contents` gave.
@@ -57,8 +56,7 @@ def check_members(members: Mapping[str, Any], revision: str | None = None) -> No
     pins = list(Store().pins)
     revision = revision or members.get("revision", pins[-1])
     if revision not in pins:
-        near = get_close_matches(str(revision), pins, 1, 0.6)
-        fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(pins)}"
+        fix = suggestion(str(revision), pins, f"use one of {', '.join(pins)}")
         raise BadInput(f"there is no revision {revision!r}", pointer="/revision", fix=fix)
     if not isinstance(members.get("instructions", ""), str):
         raise BadInput("instructions are a text", pointer="/instructions", fix="put them in quotes")
@@ -82,7 +80,7 @@ def check_members(members: Mapping[str, Any], revision: str | None = None) -> No
 
 
 def check_schema(schema: Any, pointer: str) -> None:
-    """Checks that `schema` is a JSON Schema, of the dialect that it names.
+    """Check that `schema` is a JSON Schema, of the dialect that it names.
 
     Raises:
         BadInput: It is none, or its dialect is not known.
@@ -102,7 +100,7 @@ def check_schema(schema: Any, pointer: str) -> None:
 
 
 def check_compiles(schema: Any, pointer: str) -> None:
-    """Checks that a validator can be made of `schema` without fetching anything.
+    """Check that a validator can be made of `schema` without fetching anything.
 
     Raises:
         BadInput: It cannot.
@@ -116,7 +114,7 @@ def check_compiles(schema: Any, pointer: str) -> None:
 
 @cache
 def _page_members() -> frozenset[str]:
-    """What a page of a list says beside its entries, in any revision."""
+    """Return the members of a page of a list beside its entries, in any revision."""
     store = Store()
     results = (store.effective(revision).definitions["ListToolsResult"] for revision in store.pins)
     return frozenset(name for result in results for name in result["properties"]) - ENTRIES.keys()
@@ -135,6 +133,6 @@ def _check(entry: Any, pointer: str, validator: jsonschema_rs.Draft202012Validat
 
 
 def _words(error: jsonschema_rs.ValidationError) -> str:
-    """The message of an error; long values are cut."""
+    """Return the message of an error; long values are cut."""
     text = error.message.splitlines()[0]
     return text if len(text) <= 200 else f"{text[:90]} ... {text[-90:]}"

@@ -1,4 +1,4 @@
-"""From a document to a contract: the entries get names in Python, their schemas become types."""
+"""Read a contract from a document: entries get names in Python, and their schemas become types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ write = text.write
 
 
 def read_contract(path: Path) -> Contract:
-    """The contract in a file, JSON or YAML.
+    """Return the contract in a file, JSON or YAML.
 
     Raises:
         BadInput: The file cannot be read, or what it says is no contract; with the pointer to the place.
@@ -33,7 +33,7 @@ def read_contract(path: Path) -> Contract:
 
 
 def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contract:
-    """The contract that a document describes; a bare result of `tools/list` is one too.
+    """Return the contract that a document describes; a bare result of `tools/list` is one too.
 
     Args:
         document: The document.
@@ -57,54 +57,33 @@ class _Builder:
         self.definitions: dict[str, Definition] = {}
         self.schemas: list[tuple[str, str, str]] = []  # name, pointer, words
         stubs = names.stubs()
+
+        def common(raw: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+            stub = stubs.claim(names.stub(raw["name"], prefix))
+            return {"name": raw["name"], "stub": stub, "description": _described(raw), "raw": raw}
+
+        def claim(raw: Mapping[str, Any], suffix: str) -> str:
+            return self.scope.claim(names.definition(raw["name"], suffix))
+
         # All roots are named before anything inside of them.
         self.tools = [
             Tool(
-                name=raw["name"],
-                stub=stubs.claim(names.stub(raw["name"])),
-                description=_described(raw),
-                input=self.scope.claim(names.definition(raw["name"], "Input")),
-                output=self.scope.claim(names.definition(raw["name"], "Output")) if "outputSchema" in raw else None,
-                raw=raw,
+                **common(raw), input=claim(raw, "Input"), output=claim(raw, "Output") if "outputSchema" in raw else None
             )
             for raw in members.get("tools", ())
         ]
         self.prompts = [
-            Prompt(
-                name=raw["name"],
-                stub=stubs.claim(names.stub(raw["name"], "prompt")),
-                description=_described(raw),
-                arguments=self.scope.claim(names.definition(raw["name"], "Arguments"))
-                if raw.get("arguments")
-                else None,
-                raw=raw,
-            )
+            Prompt(**common(raw, "prompt"), arguments=claim(raw, "Arguments") if raw.get("arguments") else None)
             for raw in members.get("prompts", ())
         ]
-        self.resources = [
-            Resource(
-                name=raw["name"],
-                uri=raw["uri"],
-                stub=stubs.claim(names.stub(raw["name"], "read")),
-                description=_described(raw),
-                raw=raw,
-            )
-            for raw in members.get("resources", ())
-        ]
+        self.resources = [Resource(**common(raw, "read"), uri=raw["uri"]) for raw in members.get("resources", ())]
         self.templates = [
-            Template(
-                uri_template=raw["uriTemplate"],
-                name=raw["name"],
-                stub=stubs.claim(names.stub(raw["name"], "read")),
-                description=_described(raw),
-                variables=self.scope.claim(names.definition(raw["name"], "Variables")),
-                raw=raw,
-            )
+            Template(**common(raw, "read"), uri_template=raw["uriTemplate"], variables=claim(raw, "Variables"))
             for raw in members.get("resourceTemplates", ())
         ]
 
     def contract(self, members: Mapping[str, Any]) -> Contract:
-        """The contract with the types of all entries."""
+        """Return the contract with the types of all entries."""
         for index, tool in enumerate(self.tools):
             here = f"/tools/{index}"
             self._read(
@@ -149,13 +128,13 @@ class _Builder:
 
 
 def _described(raw: Mapping[str, Any]) -> str:
-    """The words for an entry: its description, else its title; one that nobody can see is none."""
+    """Return the words for an entry: its description, else its title; one that nobody can see is none."""
     texts = [raw.get("description", ""), raw.get("title", "")]
     return next(filter(is_visible, texts), "")
 
 
 def _arguments(entries: list[dict[str, Any]], pointer: str) -> Iterator[Field]:
-    """The fields for the arguments of a prompt, which are texts."""
+    """Return the fields for the arguments of a prompt, which are texts."""
     python = names.fields(_distinct(entries, pointer))
     for index, entry in enumerate(entries):
         type = _enumerated(entry, join(pointer, index)) or Scalar("string")
@@ -164,7 +143,7 @@ def _arguments(entries: list[dict[str, Any]], pointer: str) -> Iterator[Field]:
 
 
 def _variables(raw: Mapping[str, Any], pointer: str) -> Iterator[Field]:
-    """The fields for the variables of a resource template."""
+    """Return the fields for the variables of a resource template."""
     try:
         found = {variable.name: variable for variable in reversed(UriTemplate(raw["uriTemplate"]).variables)}
     except ValueError as error:
@@ -190,7 +169,7 @@ def _variables(raw: Mapping[str, Any], pointer: str) -> Iterator[Field]:
 
 
 def _several(type: Type, variable: Variable) -> Type:
-    """The type of a variable whose values have `type`."""
+    """Return the type of a variable whose values have `type`."""
     if not variable.explode:
         return type
     return Union((Array(type), Map(type))) if variable.named else Array(type)
@@ -206,7 +185,7 @@ def _enumerated(entry: Mapping[str, Any], pointer: str) -> Const | None:
 
 
 def _distinct(entries: list[dict[str, Any]], pointer: str) -> list[str]:
-    """The names of `entries`, each of which may be there once."""
+    """Return the names of `entries`, each of which may be there once."""
     found: list[str] = []
     for index, entry in enumerate(entries):
         if entry["name"] in found:

@@ -1,4 +1,4 @@
-"""The contract of a module's functions: one tool for each that is public.
+"""Derive a contract from the functions of a module: one tool for each that is public.
 
 Names, types and defaults come from the signature, words from the docstring. pydantic says what a type looks like in
 JSON, so a schema refers only to its own `$defs`.
@@ -47,7 +47,7 @@ _MISSING: Any = inspect.Parameter.empty
 
 
 def document_of_module(name: str, path: Path | None = None) -> dict[str, Any]:
-    """The contract document of a module.
+    """Return the contract document of a module.
 
     Args:
         name: Its import name.
@@ -67,7 +67,7 @@ def document_of_module(name: str, path: Path | None = None) -> dict[str, Any]:
 
 
 def tool_of(function: Function, name: str = "") -> dict[str, Any]:
-    """The entry of `tools/list` for a function; raises `BadInput` when there can be none.
+    """Return the entry of `tools/list` for a function; raise `BadInput` when there can be none.
 
     Args:
         function: The function, `def` or `async def`.
@@ -80,7 +80,7 @@ def tool_of(function: Function, name: str = "") -> dict[str, Any]:
 
 
 def _imported(name: str, path: Path) -> ModuleType:
-    """The module; what it prints goes to stderr, as stdout may be for the contract."""
+    """Return the module; what it prints goes to stderr, as stdout may be for the contract."""
     if not path.is_dir():
         raise BadInput(f"{path} is no folder", fix="give --path the folder that the module is in")
     folder = str(path.resolve())
@@ -103,7 +103,7 @@ def _imported(name: str, path: Path) -> ModuleType:
 
 
 def _unimportable(name: str, error: BaseException) -> BadInput:
-    """What is wrong with a module, and the last of its lines that ran."""
+    """Describe why a module cannot be imported, with the last of its lines that ran."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
     if isinstance(error, SyntaxError) and error.filename:
@@ -117,7 +117,7 @@ def _is_theirs(file: str) -> bool:
 
 
 def _public(module: ModuleType) -> Iterator[tuple[str, Function]]:
-    """The functions that a module offers: those in `__all__`, else its own without a leading underscore."""
+    """Return the functions that a module offers: those in `__all__`, else its own without a leading underscore."""
     listed = getattr(module, "__all__", None)
     for name in listed if listed is not None else list(vars(module)):
         value = getattr(module, name, None)
@@ -126,7 +126,7 @@ def _public(module: ModuleType) -> Iterator[tuple[str, Function]]:
 
 
 def _is_own(function: Function, module: ModuleType) -> bool:
-    """Whether a function was written down in a module with `def`."""
+    """Return whether a function was written down in a module with `def`."""
     return function.__module__ == module.__name__ and function.__name__.isidentifier()
 
 
@@ -158,7 +158,7 @@ class _Tool:
         return entry
 
     def input(self, hints: Mapping[str, Any], words: Mapping[str, str]) -> Schema:
-        """The schema of the arguments: an object with a property for each parameter."""
+        """Return the schema of the arguments: an object with a property for each parameter."""
         fields: dict[str, Any] = {}
         for name, parameter in inspect.signature(self.function).parameters.items():
             if name in _CONTEXT and _is_context(hints.get(name)):
@@ -179,7 +179,7 @@ class _Tool:
         return found | {key: schema[key] for key in ("required", "$defs") if key in schema}
 
     def default(self, name: str, annotation: Any, default: Any) -> Any:
-        """What pydantic takes for the default: `...` where there is none."""
+        """Return the default as pydantic takes it: `...` where there is none."""
         if default is _MISSING:
             return ...
         with self.checking(f"the parameter {name}"):
@@ -192,7 +192,7 @@ class _Tool:
         return default
 
     def output(self, annotation: Any) -> Schema | None:
-        """The schema of the structured content; `None` where there is only text, or content as it is."""
+        """Return the schema of the structured content; `None` where there is only text, or content as it is."""
         if annotation is _MISSING:
             raise self.bad("does not say what it returns", "write -> str, -> None or whatever it is")
         if annotation in (None, type(None), str, bytes, Any, object) or _is_protocol(annotation):
@@ -205,7 +205,7 @@ class _Tool:
         return {"type": "object", "properties": {RESULT: schema}, "required": [RESULT], **definitions}
 
     def schema(self, annotation: Any, mode: Any, what: str) -> Schema:
-        """What pydantic says of a type, without the titles that only repeat names."""
+        """Return pydantic's schema of a type, without the titles that only repeat names."""
         with self.checking(what):
             adapter: TypeAdapter[Any] = TypeAdapter(annotation)
             schema = adapter.json_schema(mode=mode, schema_generator=_Plain)
@@ -216,7 +216,7 @@ class _Tool:
 
     @contextmanager
     def checking(self, what: str) -> Generator[None]:
-        """Turns what is wrong with a type into one line."""
+        """Turn what is wrong with a type into one line."""
         try:
             yield
         except (PydanticUserError, NameError, TypeError, AttributeError, SyntaxError) as error:
@@ -224,7 +224,7 @@ class _Tool:
             raise self.bad(f"{what} cannot be put as JSON Schema: {reason}", "use types that JSON has") from None
 
     def bad(self, problem: str, fix: str) -> BadInput:
-        """The error for this function, with its file and line."""
+        """Return the error for this function, with its file and line."""
         inner = inspect.unwrap(self.function)
         code = inner.__code__
         return BadInput(f"{self.name}: {problem}", file=f"{code.co_filename}:{code.co_firstlineno}", fix=fix)
@@ -236,33 +236,33 @@ class _Plain(GenerateJsonSchema):
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """No: a title would be the member's name once more."""
+        """Return no: a title would be the member's name once more."""
         return False
 
     def encode_default(self, dft: Any) -> Any:
-        """A default as JSON has it."""
+        """Return a default as JSON has it."""
         return to_jsonable_python(dft, by_alias=True)
 
 
 def _own_words(annotation: Any) -> str:
-    """The description that `Annotated` gives a type; empty where it has none."""
+    """Return the description that `Annotated` gives a type; empty where it has none."""
     extra = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     return next((about.description for about in reversed(extra) if getattr(about, "description", None)), "")
 
 
 def _line(text: str | None) -> str:
-    """A docstring section in one line: where it was folded means nothing."""
+    """Return a docstring section in one line: where it was folded means nothing."""
     return " ".join((text or "").split())
 
 
 def _is_record(schema: Schema, definitions: Mapping[str, Schema]) -> bool:
-    """Whether a schema is that of an object, be it by reference."""
+    """Return whether a schema is that of an object, be it by reference."""
     name = schema.get("$ref", "").removeprefix("#/$defs/")
     return schema.get("type") == "object" or definitions.get(name, {}).get("type") == "object"
 
 
 def _is_context(annotation: Any) -> bool:
-    """Whether an annotation names a class `Context`, or several."""
+    """Return whether an annotation names a class `Context`, or several."""
     if isinstance(annotation, type):
         return any(base.__name__ == "Context" for base in annotation.__mro__)
     origin, forms = get_origin(annotation), get_args(annotation)
@@ -272,7 +272,7 @@ def _is_context(annotation: Any) -> bool:
 
 
 def _is_protocol(annotation: Any) -> bool:
-    """Whether an annotation names types of the protocol: content blocks, or a whole result."""
+    """Return whether an annotation names types of the protocol: content blocks, or a whole result."""
     forms = get_args(annotation)
     if isinstance(annotation, type) and not forms:
         return issubclass(annotation, Model)

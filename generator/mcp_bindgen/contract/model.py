@@ -1,4 +1,4 @@
-"""What a server offers, as frozen dataclasses: its tools, prompts and resources, with their types."""
+"""The model of a contract, as frozen dataclasses: tools, prompts and resources, with their types."""
 
 from __future__ import annotations
 

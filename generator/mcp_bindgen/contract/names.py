@@ -1,4 +1,4 @@
-"""The Python names of a contract: whatever its entries and their members are called, each scope is a bijection."""
+"""Give Python names to a contract's entries and their members; each scope is a bijection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Scope:
         self._next: dict[str, int] = {}
 
     def claim(self, stem: str) -> str:
-        """`stem`, or where that is taken, `stem` with the first number from 2 on that is free."""
+        """Return `stem`, or where that is taken, `stem` with the first number from 2 on that is free."""
         name, number = stem, self._next.get(stem, 2)
         while name in self._taken:
             name = f"{stem}{self._mark}{number}"
@@ -41,34 +41,34 @@ class Scope:
 
 
 def stubs() -> Scope:
-    """The scope of a generated class."""
+    """Return the scope of a generated class."""
     return Scope()
 
 
 def definitions() -> Scope:
-    """The scope of the models of a contract."""
+    """Return the scope of the models of a contract."""
     return Scope(mark="")
 
 
 def stub(name: str, prefix: str = "") -> str:
-    """The method for an entry: `get-sum` -> `get_sum`; a word of Python's gets a trailing underscore."""
+    """Return the method for an entry: `get-sum` -> `get_sum`; a word of Python's gets a trailing underscore."""
     text = _snake(name, "tool", prefix)
     return f"{text}_" if keyword.iskeyword(text) or text in STUBS else text
 
 
 def definition(name: str, suffix: str) -> str:
-    """The model for an entry: `get-sum`, `Input` -> `GetSumInput`."""
+    """Return the model for an entry: `get-sum`, `Input` -> `GetSumInput`."""
     text = _pascal(name)
     return (text if text.isidentifier() else f"Entry{text}") + suffix
 
 
 def inner(parent: str, member: str) -> str:
-    """The model for an object below `parent`: `GetSumInput`, `filter` -> `GetSumInputFilter`."""
+    """Return the model for an object below `parent`: `GetSumInput`, `filter` -> `GetSumInputFilter`."""
     return parent + (_pascal(member) or "Value")
 
 
 def fields(wires: Iterable[str]) -> dict[str, str]:
-    """Wire name -> Python name for all members of one object."""
+    """Return wire name -> Python name for all members of one object."""
     scope = Scope()
     return {wire: scope.claim(_field(wire)) for wire in wires}
 
@@ -89,7 +89,7 @@ def _pascal(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    """The words of `name`; letters of any alphabet stay as far as Python takes them into names (NFKC)."""
+    """Return the words of `name`; letters of any alphabet stay as far as Python takes them into names (NFKC)."""
     plain = normalize("NFKC", name)
     if plain.isascii():
         return naming.words(plain)

@@ -1,8 +1,9 @@
-"""One JSON Schema of a contract with its references: all of them lead to a place in the same schema."""
+"""Resolve the references of one JSON Schema of a contract: all of them lead to a place in the same schema."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -81,15 +82,15 @@ class Root:
         self._check_grounded()
 
     def at(self, place: str) -> Any:
-        """The schema at `place`, a pointer inside of this schema."""
+        """Return the schema at `place`, a pointer inside of this schema."""
         return self._schemas[place]
 
     def target(self, place: str) -> str | None:
-        """Where the reference at `place` leads, if there is one and it is known where."""
+        """Return where the reference at `place` leads, if there is one and it is known where."""
         return self._targets.get(place)
 
     def accepts(self, place: str, value: Any) -> bool:
-        """Whether the schema at `place` accepts `value`; what cannot be said is a no."""
+        """Return whether the schema at `place` accepts `value`; what cannot be said is a no."""
         dialect = {"$schema": self.schema["$schema"]} if "$schema" in self.schema else {}
         try:
             registry = jsonschema_rs.Registry([(_HERE, self.schema)])
@@ -99,7 +100,7 @@ class Root:
             return False
 
     def is_resource(self, place: str) -> bool:
-        """Whether the schema at `place` is one of its own, to which references inside of it are relative."""
+        """Return whether the schema at `place` is one of its own, to which references inside of it are relative."""
         identity = self._schemas[place].get("$id")
         return place != "" and isinstance(identity, str) and not identity.startswith("#")
 
@@ -148,28 +149,19 @@ class Root:
         return False
 
     def _check_grounded(self) -> None:
-        """A schema may contain itself below a property or an item, but it may not *be* itself."""
-        done: set[str] = set()
-        for start in self._schemas:
-            trail: list[tuple[str, Iterator[str]]] = [(start, self._same(start))] if start not in done else []
-            open_ = {start}
-            while trail:
-                place, rest = trail[-1]
-                follower = next(rest, None)
-                if follower is None:
-                    trail.pop()
-                    open_.discard(place)
-                    done.add(place)
-                elif follower in open_:
-                    raise self._error(
-                        place, "the references go in a circle", "break the circle with a property or an item"
-                    )
-                elif follower not in done:
-                    open_.add(follower)
-                    trail.append((follower, self._same(follower)))
+        """Return a schema may contain itself below a property or an item, but it may not *be* itself."""
+        try:
+            TopologicalSorter({place: list(self._same(place)) for place in self._schemas}).prepare()
+        except CycleError as error:
+            *circle, _ = error.args[1]
+            start = circle.index(min(circle, key=list(self._schemas).index))
+            place = circle[(start + 1) % len(circle)]  # the one that refers back to the first
+            raise self._error(
+                place, "the references go in a circle", "break the circle with a property or an item"
+            ) from None
 
     def _same(self, place: str) -> Iterator[str]:
-        """The places that look at the same value as `place`."""
+        """Return the places that look at the same value as `place`."""
         yield from (child for keyword, child in self._inside[place] if keyword in _IN_PLACE)
         target = self._targets.get(place)
         if target is not None:
@@ -180,7 +172,7 @@ class Root:
 
 
 def resolve(root: Any, reference: str) -> Any:
-    """What a local reference leads to; `None` where it leads nowhere."""
+    """Return what a local reference leads to; `None` where it leads nowhere."""
     place = unquote(reference.removeprefix("#"))
     is_pointer = reference.startswith("#") and (place == "" or place.startswith("/"))
     return _find(root, place) if is_pointer else None
@@ -197,7 +189,7 @@ def _find(schema: Any, place: str) -> Any:
 
 
 def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]]:
-    """The schemas directly inside of `node`: keyword, place, schema."""
+    """Return the schemas directly inside of `node`: keyword, place, schema."""
     for keyword in _SCHEMAS:
         if isinstance(node.get(keyword), dict | bool):
             yield keyword, join(place, keyword), node[keyword]

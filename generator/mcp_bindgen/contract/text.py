@@ -1,4 +1,4 @@
-"""Contracts as text: strict JSON, or YAML 1.2 that says nothing but JSON."""
+"""Read and write contracts as text: strict JSON, or YAML 1.2 that says nothing but JSON."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_array, is_object, parse
 from mcp_bindgen.spec.pointer import join, split
+from mcp_bindgen.spec.transaction import save
 
 _YAML = (".yaml", ".yml")
 _FIX = "give a document of JSON, as in the result of tools/list"
@@ -24,7 +25,7 @@ _MOST = 1_000_000  # values; in YAML a few lines of aliases can stand for more t
 
 
 def read(path: Path) -> Any:
-    """The document in a file; its name says whether it is YAML.
+    """Return the document in a file; its name says whether it is YAML.
 
     Raises:
         BadInput: The file cannot be read, or does not hold a JSON document.
@@ -40,7 +41,7 @@ def read(path: Path) -> Any:
 
 
 def write(document: Any, path: Path | None = None) -> str:
-    """`document` as text: YAML where the file's name says so, else JSON; members keep their order.
+    """Return `document` as text: YAML where the file's name says so, else JSON; members keep their order.
 
     Returns:
         The text, which is also written to `path`, if there is one.
@@ -64,15 +65,12 @@ def write(document: Any, path: Path | None = None) -> str:
     else:
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     if path is not None:
-        try:
-            path.write_text(text, "utf-8", newline="\n")
-        except OSError as error:
-            raise BadInput(f"cannot be written ({error.strerror})", file=path, fix="choose another file") from None
+        save(path, text, "choose another file")
     return text
 
 
 def check(document: Any) -> None:
-    """Refuses what is no JSON: dates, numbers that are not finite, halves of characters, depths without end.
+    """Refuse what is no JSON: dates, numbers that are not finite, halves of characters, depths without end.
 
     Raises:
         BadInput: With the pointer to the first such place.
@@ -90,7 +88,7 @@ def check(document: Any) -> None:
 
 
 def _checked(place: str, node: Any) -> list[tuple[str, Any]]:
-    """What is inside of `node`, which is checked itself."""
+    """Check `node`, and return what is inside of it."""
     if is_object(node):
         members: dict[Any, Any] = node
         for name in members:

@@ -1,4 +1,4 @@
-"""From the JSON Schemas of a contract to types. A type accepts whatever its schema accepts, and often more.
+"""Turn the JSON Schemas of a contract into types. A type accepts whatever its schema accepts, and often more.
 
 What Python cannot say, such as `not`, `if`, `patternProperties` or a pattern, widens the type; the exact check is that
 of a validator at run time. Numbers of an `enum` become plain numbers: JSON's `1.0` is `1`, but it is no `Literal[1]`.
@@ -71,7 +71,7 @@ class Reader:
     # --- what holds for a value -------------------------------------------------------------------------------
 
     def _atoms(self, places: Iterable[str]) -> tuple[list[str], list[str]]:
-        """The places that say something themselves, and the targets of references, with `allOf` followed."""
+        """Return the places that say something themselves, and the targets of references, with `allOf` followed."""
         own: dict[str, None] = {}
         targets: dict[str, None] = {}
         pending = list(places)
@@ -91,7 +91,7 @@ class Reader:
         return list(own), list(targets)
 
     def _expanded(self, places: Places) -> Places:
-        """The places that say something, with references followed."""
+        """Return the places that say something, with references followed."""
         found: dict[str, None] = {}
         seen: set[str] = set()
         own, targets = self._atoms(places)
@@ -104,7 +104,7 @@ class Reader:
             own, targets = self._atoms(fresh)
 
     def _read(self, places: Places, stem: str, kinds: Sequence[str] | None = None) -> Type:
-        """The type of a value for which all of `places` hold, in a place of its own."""
+        """Return the type of a value for which all of `places` hold, in a place of its own."""
         own, targets = self._atoms(places)
         if targets and not any(_TYPELESS & self.root.at(place).keys() for place in own):
             own = []
@@ -132,7 +132,7 @@ class Reader:
     # --- types ------------------------------------------------------------------------------------------------
 
     def _type(self, places: Places, stem: str, top: str = "", kinds: Sequence[str] | None = None) -> Type:
-        """The type of a value for which the plain schemas at `places` hold.
+        """Return the type of a value for which the plain schemas at `places` hold.
 
         Args:
             places: The schemas.
@@ -213,7 +213,7 @@ class Reader:
         )
 
     def _extra(self, places: Places, nodes: list[dict[str, Any]], stem: str) -> Type | None:
-        """The type of members without a name of their own; `None` if there may be none."""
+        """Return the type of members without a name of their own; `None` if there may be none."""
         found: Type = Free()
         for place, node in zip(places, nodes, strict=True):
             if "additionalProperties" not in node or node.get("patternProperties"):
@@ -268,7 +268,7 @@ class Reader:
         return Field(wire, name, type, required, default, self._doc(places), fallback)
 
     def _default(self, places: Places) -> Json:
-        """The default of an optional member, if it is a scalar that the member may be."""
+        """Return the default of an optional member, if it is a scalar that the member may be."""
         for place in places:
             node = self.root.at(place)
             value: Any = node.get("default") if is_object(node) else None
@@ -286,12 +286,12 @@ class Reader:
 
 
 def is_visible(words: str) -> bool:
-    """Whether there is anything to see in a text."""
+    """Return whether there is anything to see in a text."""
     return any(char.isprintable() and not char.isspace() for char in words)
 
 
 def _meet(kinds: Sequence[str] | None, said: Any) -> Sequence[str] | None:
-    """The JSON types that are both among `kinds` and in the value of a `type`."""
+    """Return the JSON types that are both among `kinds` and in the value of a `type`."""
     if said is None:
         return kinds
     names = listed(said)
@@ -303,7 +303,7 @@ def _meet(kinds: Sequence[str] | None, said: Any) -> Sequence[str] | None:
 
 
 def _values(values: list[Any], kinds: Sequence[str] | None) -> Type:
-    """The type of a few values."""
+    """Return the type of a few values."""
     texts = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
     flags = tuple(dict.fromkeys(value for value in values if isinstance(value, bool)))
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
@@ -324,7 +324,7 @@ def _values(values: list[Any], kinds: Sequence[str] | None) -> Type:
 
 
 def _union(types: Iterable[Type]) -> Type:
-    """One of `types`; with any JSON among them, or without any, it is any JSON.
+    """Return one of `types`; with any JSON among them, or without any, it is any JSON.
 
     Constants become one type. A constant `true` beside numbers is any boolean: pydantic would take 1 for it.
     """

@@ -1,4 +1,4 @@
-"""The file of changes that somebody has accepted: fingerprints with a reason, and perhaps a day on which to look again.
+"""Read the file of accepted changes: fingerprints with a reason, and perhaps a day on which to look again.
 
 [3f2a9c0b1d8e7f65]
 reason = "our clients never send it"
@@ -58,7 +58,7 @@ class Accepted:
 
 
 def read_acceptances(path: Path) -> tuple[Acceptance, ...]:
-    """The acceptances in a TOML file: a table for each fingerprint.
+    """Return the acceptances in a TOML file: a table for each fingerprint.
 
     Raises:
         BadInput: The file cannot be read, or an entry has no reason or something else in it.
@@ -82,7 +82,7 @@ def read_acceptances(path: Path) -> tuple[Acceptance, ...]:
 def accept(
     comparisons: Sequence[Comparison], acceptances: Sequence[Acceptance], today: date, whole: Sequence[Comparison]
 ) -> Accepted:
-    """Takes accepted findings out of comparisons.
+    """Take accepted findings out of comparisons.
 
     Args:
         comparisons: What is reported.

@@ -1,4 +1,4 @@
-"""Compares matched definitions by structure: references are followed, so how a schema is cut is no change.
+"""Compare matched definitions by structure: references are followed, so how a schema is cut is no change.
 
 Each definition is compared once, and so is each inline type with the definition that was made of it. What is found is
 a list of changes; what they mean for whom is decided later, when all places are known that they reach.
@@ -21,65 +21,54 @@ from mcp_bindgen.protocol.model import (
     Union,
 )
 
-from .boundaries import Boundaries
-from .cover import Cover
 from .finding import Message
-from .forms import Forms
-from .labels import Labels
+from .inlining import Inlining
+from .location import Change, Location, Unit, suffix
 from .match import Matches
+from .normalize import as_object, category
 from .reach import ENVELOPE_MEMBERS, OTHER, PAYLOAD, answers, envelopes, messages
 from .renames import renamed_fields
-from .shape import Shapes, category
-from .spots import Change, Spot, Unit, suffix
+from .sides import Sides
+from .union_variants import UnionVariants
 
 
-class Comparer:
-    """Compares two revisions whose definitions are matched.
-
-    Args:
-        old: The old revision.
-        new: The new one.
-        matches: The definitions that they have in common.
-    """
+class Comparer(Sides):
+    """Compares two revisions whose definitions are matched."""
 
     def __init__(self, old: Protocol, new: Protocol, matches: Matches) -> None:
-        self.old, self.new, self.matches = old, new, matches
-        self.olds = Shapes(old, lambda name: matches.new.get(name, f"old {name}"))
-        self.news = Shapes(new)
-        self.into_old, self.into_new = Cover(old, new), Cover(new, old)
-        self.changes: list[Change] = []
-        self.labels = Labels(old, new, matches)
+        super().__init__(old, new, matches)
         self.messages = messages(old), messages(new)
         self.envelopes = envelopes(old), envelopes(new)
         self.capabilities = _capabilities(old), _capabilities(new)
-        self._pairs: list[tuple[Type, Type, Spot]] = []
+        self._pairs: list[tuple[Type, Type, Location]] = []
         self._seen: set[tuple[str, str]] = set()
-        self._boundaries = Boundaries(self)
+        self._inlining = Inlining(self)
 
     def run(self) -> list[Change]:
-        """Everything that differs between matched definitions and matched methods."""
+        """Return everything that differs between matched definitions and matched methods."""
         for name_old, name_new in sorted(self.matches.new.items(), key=lambda pair: pair[1]):
             self.definition(name_old, name_new)
         news = {method.name: method for method in self.new.methods}
         for method in self.old.methods:
             if (other := news.get(method.name)) is not None and answers(method) and answers(other):
                 self.results(method, other)
-        while self._pairs or self._boundaries:
+        while self._pairs or self._inlining:
             while self._pairs:
                 self.compare(*self._pairs.pop())
-            self._boundaries.settle()
-        self._boundaries.report()
+            for old, new, location in self._inlining.settle():
+                self.compare(old, new, location)
+        self._inlining.report()
         return self.changes
 
     @property
     def moved(self) -> frozenset[str]:
         """The definitions that were made of inline types, or became some."""
-        return self._boundaries.names
+        return self._inlining.names
 
     # --- where comparisons begin --------------------------------------------------------------------------------
 
     def definition(self, old: str, new: str) -> None:
-        """Compares a definition of both revisions."""
+        """Compare a definition of both revisions."""
         types = self.old.definitions[old].type, self.new.definitions[new].type
         unit = Unit(self.labels.both(old, new), Ref(old), Ref(new), {old}, {new})
         if _is_role(types[0], self.messages[0]) and _is_role(types[1], self.messages[1]):
@@ -89,18 +78,18 @@ class Comparer:
         elif (old in self.messages[0] and new in self.messages[1]) or _are_message_like(*types):
             unit.hidden = ENVELOPE_MEMBERS
             self.envelope(unit, *types)
-        self.compare(*types, Spot(unit, unit.label, *types))
+        self.compare(*types, Location(unit, unit.label, *types))
 
     def envelope(self, unit: Unit, old: Type, new: Type) -> None:
-        """Notes that a message says, or no longer says, that it is a JSON-RPC message."""
+        """Note that a message says, or no longer says, that it is a JSON-RPC message."""
         before, after = ({field.wire for field in _fields(type)} & ENVELOPE_MEMBERS for type in (old, new))
         if before != after:
             rule = "envelope-inlined" if after > before else "envelope-extracted"
-            spot = Spot(unit, unit.label, old, new, wire=False)
-            self.changes.append(Change(rule, unit.label, ", ".join(sorted(before)), ", ".join(sorted(after)), spot))
+            location = Location(unit, unit.label, old, new, wire=False)
+            self.changes.append(Change(rule, unit.label, ", ".join(sorted(before)), ", ".join(sorted(after)), location))
 
     def results(self, old: Method, new: Method) -> None:
-        """Compares what answers a request of both revisions."""
+        """Compare what answers a request of both revisions."""
         senders: list[Sender] = [sender for sender in old.senders if sender in new.senders]
         types = [answers(old)[0] if len(answers(old)) == 1 else Union(tuple(answers(old)))]
         types += [answers(new)[0] if len(answers(new)) == 1 else Union(tuple(answers(new)))]
@@ -109,36 +98,36 @@ class Comparer:
             return
         label = str(Message(new.name, new.kind, senders[0]))
         unit = Unit(label, types[0], types[1], sent=sent, answers=new.definition)
-        self.place(types[0], types[1], Spot(unit, unit.label, types[0], types[1]))
+        self.place(types[0], types[1], Location(unit, unit.label, types[0], types[1]))
 
     # --- types --------------------------------------------------------------------------------------------------
 
-    def place(self, old: Type, new: Type, spot: Spot) -> None:
-        """Compares what stands in a place."""
+    def place(self, old: Type, new: Type, location: Location) -> None:
+        """Compare what stands in a place."""
         before, after = self.olds.named(old), self.news.named(new)
         if before and after:
             if not self.matches.same(before, after) and (before, after) not in self._seen:
                 self._seen.add((before, after))
-                self._pairs.append((old, new, spot))
+                self._pairs.append((old, new, location))
         elif (before or after) and self.is_recut(old, new):
             rule, name = ("ref-extracted", after) if after else ("ref-inlined", before)
             if name in (self.matches.old if after else self.matches.new):
-                self.note(rule, spot, self.olds.words(old), self.news.words(new))
-                self.compare(old, new, spot)
+                self.note(rule, location, self.olds.words(old), self.news.words(new))
+                self.compare(old, new, location)
             else:
-                self._boundaries.add(rule, str(name), old, new, spot)
+                self._inlining.add(rule, str(name), old, new, location)
         else:
-            self.compare(old, new, spot)
+            self.compare(old, new, location)
 
     def is_recut(self, old: Type, new: Type) -> bool:
-        """Whether an inline type and a definition may be the same thing; a union with the definition in it is not."""
+        """Return whether an inline type and a definition may be the same thing; a union of the definition is not."""
         if category(self.old.resolve(old)) != category(self.new.resolve(new)):
             return False
         ours, theirs = set(map(self.olds.key, self.olds.alternatives(old))), self.news.key(new)
         return theirs not in ours and self.olds.key(old) not in map(self.news.key, self.news.alternatives(new))
 
-    def compare(self, old: Type, new: Type, spot: Spot) -> None:
-        """Compares two types by what a value of them may be."""
+    def compare(self, old: Type, new: Type, location: Location) -> None:
+        """Compare two types by what a value of them may be."""
         if self.olds.key(old) == self.news.key(new):
             return
         olds, news, common = self.cancelled(list(self.olds.alternatives(old)), list(self.news.alternatives(new)))
@@ -150,10 +139,15 @@ class Comparer:
             olds, news, more = self.cancelled(olds, news)
             common += more
         if olds or news:
-            Forms(self, spot, old, new, olds, news, common).compare()
+            variants = UnionVariants(self, location, old, new, olds, news, common)
+            variants.compare()
+            for pair in variants.objects:
+                self.objects(*pair)
+            for pair in variants.places:
+                self.place(*pair)
 
     def cancelled(self, olds: list[Type], news: list[Type]) -> tuple[list[Type], list[Type], list[Type]]:
-        """What only the old type has, what only the new one has, and what both have."""
+        """Return the variants that only the old type has, those that only the new one has, and those that both have."""
         before = {self.olds.key(form): form for form in olds}
         after = {self.news.key(form): form for form in news}
         return (
@@ -164,14 +158,14 @@ class Comparer:
 
     # --- objects ------------------------------------------------------------------------------------------------
 
-    def objects(self, old: Type, new: Type, spot: Spot) -> None:
-        """Compares two objects, member by member; a dictionary is an object without members of its own."""
+    def objects(self, old: Type, new: Type, location: Location) -> None:
+        """Compare two objects, member by member; a dictionary is an object without members of its own."""
         if isinstance(old, Map) and isinstance(new, Map):
-            self.place(old.values, new.values, spot.below("values", "", old.values, new.values))
+            self.place(old.values, new.values, location.below("values", "", old.values, new.values))
             return
-        one, other = _as_object(old), _as_object(new)
-        hidden = spot.unit.hidden if spot.above is None else frozenset[str]()
-        payload = spot.unit.payload if spot.above is None else frozenset[str]()
+        one, other = as_object(old), as_object(new)
+        hidden = location.unit.hidden if location.above is None else frozenset[str]()
+        payload = location.unit.payload if location.above is None else frozenset[str]()
         before = {field.wire: field for field in one.fields if field.wire not in hidden}
         after = {field.wire: field for field in other.fields if field.wire not in hidden}
         gone = [field for wire, field in before.items() if wire not in after]
@@ -179,18 +173,18 @@ class Comparer:
         for first, second in renamed_fields(gone, come, self.olds, self.news):
             gone.remove(first)
             come.remove(second)
-            below = spot.below("field", second.wire, first.type, second.type, wire=second.wire not in payload)
+            below = location.below("field", second.wire, first.type, second.type, wire=second.wire not in payload)
             parts = f"field-removed-{_required(first)}", f"field-added-{_required(second)}"
             names, types = (first.wire, second.wire), (first.type, second.type)
             self.changes.append(Change("field-renamed", below.subject, *names, below, *types, parts))
         for member in gone:
-            self.member("removed", member, spot, other.extra, wire=member.wire not in payload)
+            self.member("removed", member, location, other.extra, wire=member.wire not in payload)
         for member in come:
-            self.member("added", member, spot, one.extra, wire=member.wire not in payload)
+            self.member("added", member, location, one.extra, wire=member.wire not in payload)
         for wire, was in before.items():
             if wire in after:
                 now = after[wire]
-                below = spot.below("field", wire, was.type, now.type, wire=wire not in payload)
+                below = location.below("field", wire, was.type, now.type, wire=wire not in payload)
                 if was.required != now.required:
                     rule = "field-became-required" if now.required else "field-became-optional"
                     self.note(rule, below, _required(was), _required(now), was.type, now.type)
@@ -198,39 +192,33 @@ class Comparer:
                     words = was.fallback or "nothing", now.fallback or "nothing"
                     self.note("default-changed", below, *words, was.type, now.type)
                 self.place(was.type, now.type, below)
-        self.extras(one.extra, other.extra, spot)
+        self.extras(one.extra, other.extra, location)
 
-    def member(self, change: str, field: Field, spot: Spot, others: Type | None, *, wire: bool) -> None:
-        """Notes a member that is gone or has come; `others` is what the side without it has for members like it."""
-        below = spot.below("field", field.wire, field.type, field.type, wire=wire)
+    def member(self, change: str, field: Field, location: Location, others: Type | None, *, wire: bool) -> None:
+        """Note a member that is gone or has come; `others` is what the side without it has for members like it."""
+        below = location.below("field", field.wire, field.type, field.type, wire=wire)
         removed = change == "removed"
-        shapes, capabilities = (self.olds, self.capabilities[0]) if removed else (self.news, self.capabilities[1])
+        normalizer, capabilities = (self.olds, self.capabilities[0]) if removed else (self.news, self.capabilities[1])
         foreign = self.news if removed else self.olds
         rule = f"field-{change}-{_required(field)}"
         if below.subject in capabilities and not field.required:
             rule = f"capability-{change}"
         parts: tuple[str, ...] = ()
-        if others is None or (others != Free() and foreign.key(others) != shapes.key(field.type)):
+        if others is None or (others != Free() and foreign.key(others) != normalizer.key(field.type)):
             parts = rule, "type-narrowed" if removed else "type-widened"  # it is not ignored there, but refused
-        words = shapes.words(field.type)
+        words = normalizer.words(field.type)
         old, new = (words, "") if removed else ("", words)
         types = (field.type, None) if removed else (None, field.type)
         self.changes.append(Change(rule, below.subject, old, new, below, types[0], types[1], parts))
 
-    def extras(self, old: Type | None, new: Type | None, spot: Spot) -> None:
-        """Compares what other members an object may have."""
+    def extras(self, old: Type | None, new: Type | None, location: Location) -> None:
+        """Compare what other members an object may have."""
         if old is not None and new is not None:
-            self.place(old, new, spot.below("values", "", old, new))
+            self.place(old, new, location.below("values", "", old, new))
         elif new is not None:
-            self.note("additional-properties-opened", spot, "no other members", "other members")
+            self.note("additional-properties-opened", location, "no other members", "other members")
         elif old is not None:
-            self.note("additional-properties-closed", spot, "other members", "no other members")
-
-    def note(
-        self, rule: str, spot: Spot, old: str, new: str, old_type: Type | None = None, new_type: Type | None = None
-    ) -> None:
-        """Notes a change."""
-        self.changes.append(Change(rule, spot.subject, old, new, spot, old_type, new_type))
+            self.note("additional-properties-closed", location, "other members", "no other members")
 
 
 def _required(field: Field) -> str:
@@ -241,21 +229,14 @@ def _fields(type: Type) -> tuple[Field, ...]:
     return type.fields if isinstance(type, Object) else ()
 
 
-def _as_object(type: Type) -> Object:
-    if isinstance(type, Map):
-        return Object((), type.values)
-    assert isinstance(type, Object)
-    return type
-
-
 def _is_role(type: Type, messages: Set[str]) -> bool:
-    """Whether a definition lists messages: then the methods say what changed."""
+    """Return whether a definition lists messages: then the methods say what changed."""
     members = type.members if isinstance(type, Union) else (type,)
     return all(isinstance(member, Ref) and member.name in messages for member in members)
 
 
 def _capabilities(protocol: Protocol) -> frozenset[str]:
-    """The subjects that are capabilities."""
+    """Return the subjects that are capabilities."""
     return frozenset(
         f"{capability.owner.capitalize()}Capabilities"
         + "".join(suffix("field", name) for name in capability.path.split("."))
@@ -264,6 +245,6 @@ def _capabilities(protocol: Protocol) -> frozenset[str]:
 
 
 def _are_message_like(old: Type, new: Type) -> bool:
-    """Whether both name a method and one repeats the envelope, as the bases of messages do."""
+    """Return whether both name a method and one repeats the envelope, as the bases of messages do."""
     names = [{field.wire for field in _fields(type)} for type in (old, new)]
     return all("method" in known for known in names) and any("jsonrpc" in known for known in names)

@@ -1,4 +1,4 @@
-"""Compares words: descriptions, and what is deprecated."""
+"""Compare words: descriptions, and what is deprecated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcp_bindgen.protocol.model import Object, Protocol, Type
 
 from .labels import Labels
 from .match import Matches
-from .shape import Shapes
+from .normalize import Normalizer
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class DocumentationChange:
 def documentation_changes(
     old: Protocol, new: Protocol, matches: Matches, labels: Labels
 ) -> Iterator[DocumentationChange]:
-    """What differs in the words about definitions, and members, that both revisions have."""
-    olds, news = Shapes(old), Shapes(new)
+    """Find changed descriptions of definitions, and of members, that both revisions have."""
+    olds, news = Normalizer(old), Normalizer(new)
     for a, b in sorted(matches.new.items(), key=lambda pair: pair[1]):
         was, now = old.definitions[a], new.definitions[b]
         label = labels.both(a, b)
@@ -51,8 +51,8 @@ def documentation_changes(
             yield DocumentationChange("description-changed", subject, before, after, a, b)
 
 
-def _members(old: Type, new: Type, label: str, olds: Shapes, news: Shapes) -> Iterator[tuple[str, str, str]]:
-    """Subject, old and new words of members; inline objects are looked into."""
+def _members(old: Type, new: Type, label: str, olds: Normalizer, news: Normalizer) -> Iterator[tuple[str, str, str]]:
+    """Return subject, old and new description of members; inline objects are looked into."""
     one, other = olds.inline(old), news.inline(new)
     if not isinstance(one, Object) or not isinstance(other, Object):
         return

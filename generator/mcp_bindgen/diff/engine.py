@@ -1,4 +1,4 @@
-"""Compares two revisions: from two protocol models to findings and verdicts."""
+"""Compare two revisions: from two protocol models to findings and verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .verdict import verdicts
 
 
 def compare(old: Protocol, new: Protocol, *, evidence: bool = True) -> Comparison:
-    """What differs between two revisions, and what that means for whom.
+    """Find what differs between two revisions, and what that means for whom.
 
     Args:
         old: The old revision.
@@ -35,7 +35,7 @@ def _witnessed(old: Protocol, new: Protocol, found: Iterable[Found]) -> Iterator
 
 
 def arranged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings in groups, the worst first in each, and groups in the order of their worst."""
+    """Sort findings into groups: the worst first in each, and groups in the order of their worst."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(finding.group, []).append(finding)

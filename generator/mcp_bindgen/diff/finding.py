@@ -1,4 +1,4 @@
-"""What a comparison of two revisions says: findings, and a verdict for each pairing of an old with a new side."""
+"""The result of a comparison of two revisions: findings, and a verdict for each pairing of an old with a new side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From changes to findings: who sends what changed, in which messages, and what that means."""
+"""Turn changes into findings: who sends what changed, in which messages, and what that means."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from mcp_bindgen.protocol.model import Protocol, Sender
 from .compare import Comparer
 from .documentation import documentation_changes
 from .finding import Finding, Impact, Message, Plane
+from .location import Change, Unit
 from .match import match
 from .messages import MessageChange, is_asked_for, message_changes
 from .moves import with_moves
 from .reach import Reach
 from .replacements import replacements
 from .rules import RULES, Impacts, impacts
-from .spots import Change, Unit
 
 Found = tuple[Finding, Change | MessageChange | None]
 """A finding, and the change that a witness can be made of."""
@@ -47,7 +47,7 @@ class Findings:
         }
 
     def run(self) -> list[Found]:
-        """All findings; one that several places lead to stands there once, with all that it reaches."""
+        """Return all findings; one that several places lead to stands there once, with all that it reaches."""
         found: dict[str, Found] = {}
         for finding, change in self.everything():
             known = found.get(finding.fingerprint)
@@ -55,7 +55,7 @@ class Findings:
         return list(found.values())
 
     def everything(self) -> Iterator[Found]:
-        """All findings, in the order in which they are made."""
+        """Return all findings, in the order in which they are made."""
         said = list(message_changes(self.old, self.new))
         changes = with_moves(self.comparer.run(), self.comparer.olds, self.comparer.news)
         self.replacements = replacements(self.old, self.new, said, changes, self.matches)
@@ -68,13 +68,13 @@ class Findings:
             yield self.reaching(finding), None
 
     def is_code(self, change: Change) -> bool:
-        """Whether a change is that of an error's code, which is found as such."""
+        """Return whether a change is that of an error's code, which is found as such."""
         return change.rule == "const-changed" and change.subject in self.codes
 
     # --- messages -----------------------------------------------------------------------------------------------
 
     def of_message(self, change: MessageChange) -> Finding:
-        """A finding about a message or an error code."""
+        """Return a finding about a message or an error code."""
         senders: tuple[Sender, ...] = (change.message.sender,) if change.message else ("server",)
         levels = impacts(change.parts or [change.rule], senders)
         if change.insisted:
@@ -100,10 +100,10 @@ class Findings:
     # --- types --------------------------------------------------------------------------------------------------
 
     def of_type(self, change: Change) -> Finding:
-        """A finding about the structure of a definition, or of what answers a request."""
-        rule, unit = RULES[change.rule], change.spot.unit
+        """Return a finding about the structure of a definition, or of what answers a request."""
+        rule, unit = RULES[change.rule], change.location.unit
         known, meets = self.sent(unit)
-        on_wire = unit.wire and change.spot.wire and rule.plane is Plane.WIRE
+        on_wire = unit.wire and change.location.wire and rule.plane is Plane.WIRE
         sent: Mapping[Sender, set[Message]] = known if on_wire else {}
         levels: Impacts = impacts(change.parts or [change.rule], sent)
         gate = self.gate(change)
@@ -126,8 +126,8 @@ class Findings:
         )
 
     def gate(self, change: Change) -> str:
-        """What has to be asked for before it is sent."""
-        method = change.spot.unit.answers
+        """Return what has to be asked for before it is sent."""
+        method = change.location.unit.answers
         protocol, form = (
             (self.old, change.old_type) if change.rule == "union-member-removed" else (self.new, change.new_type)
         )
@@ -136,7 +136,7 @@ class Findings:
         return ""
 
     def sent(self, unit: Unit) -> tuple[Mapping[Sender, set[Message]], bool]:
-        """Who sends a unit in both revisions, and in which messages: those of both, else those of either.
+        """Return who sends a unit in both revisions, and in which messages: those of both, else those of either.
 
         Also says whether a message that has it can meet a side of the other revision at all.
         """
@@ -152,7 +152,7 @@ class Findings:
         return met or apart, bool(met)
 
     def side(self, unit: Unit, side: int, above: frozenset[int]) -> dict[Sender, set[Message]]:
-        """The same in one of the revisions."""
+        """Return the same in one of the revisions."""
         found: dict[Sender, set[Message]] = {}
         reach, names = self.reach[side], unit.news if side else unit.olds
         for name in names:
@@ -167,7 +167,7 @@ class Findings:
     # --- names --------------------------------------------------------------------------------------------------
 
     def of_names(self) -> Iterator[Finding]:
-        """Definitions that came, went, were renamed, or whose name means something else."""
+        """Find definitions that came, went, were renamed, or whose name means something else."""
         matches, moved = self.matches, self.comparer.moved | self.matches.redefined
         for a, b in matches.new.items():
             if a != b:
@@ -186,12 +186,12 @@ class Findings:
                 yield replace(finding, definition_new=name)
 
     def words(self, protocol: Protocol, name: str) -> str:
-        """What a definition is, in a few words."""
-        shapes = self.comparer.olds if protocol is self.old else self.comparer.news
-        return shapes.words(protocol.definitions[name].type)
+        """Describe a definition in a few words."""
+        normalizer = self.comparer.olds if protocol is self.old else self.comparer.news
+        return normalizer.words(protocol.definitions[name].type)
 
     def reaching(self, finding: Finding) -> Finding:
-        """`finding` with the messages that its definitions reach."""
+        """Return `finding` with the messages that its definitions reach."""
         found: set[Message] = set()
         for reach, name in zip(self.reach, (finding.definition_old, finding.definition_new), strict=True):
             for sender in reach.senders(name):
@@ -199,7 +199,7 @@ class Findings:
         return replace(finding, reaches=tuple(sorted(found)))
 
     def plain(self, rule: str, subject: str, old: str, new: str) -> Finding:
-        """A finding that the wire does not show."""
+        """Return a finding that the wire does not show."""
         return Finding(
             rule, subject, self.labels.group(subject), RULES[rule].plane, *_NONE, old, new, hint=RULES[rule].hint
         )
@@ -214,7 +214,7 @@ def _hint(rule: str, gate: str) -> str:
 
 
 def _merged(one: Finding, other: Finding) -> Finding:
-    """The same finding from two places: the worse of both, and all that it reaches."""
+    """Return the same finding from two places: the worse of both, and all that it reaches."""
     planes = list(Plane)
     return replace(
         one,

@@ -1,4 +1,4 @@
-"""The history of one thing over all revisions: since when it is there, what changed, and when it went."""
+"""Follow one thing through all revisions: since when it is there, what changed, and when it went."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mcp_bindgen.spec import Store
 from .engine import compare
 from .finding import Comparison, Finding, Message
 from .labels import Labels
+from .location import suffix
 from .match import Matches, match
 from .reach import answers
+from .selectors import Selector, find, is_about, locate, unknown
 from .source import load
-from .spots import suffix
-from .subjects import Subject, find, is_about, locate, unknown
 
 EventKind = Literal["since", "changed", "renamed", "gone"]
 _NAMES = frozenset({"definition-renamed", "definition-added", "definition-removed"})
@@ -68,7 +68,7 @@ class History:
 
 
 def timeline(store: Store, files: Iterable[Path], semantics: Mapping[str, Any]) -> list[Protocol]:
-    """All revisions of ours, oldest first, and then those of schema files; `semantics` are the facts about these.
+    """Return all revisions of ours, oldest first, then those of schema files; `semantics` are the facts about these.
 
     Raises:
         BadInput: A file is not a usable schema.
@@ -79,7 +79,7 @@ def timeline(store: Store, files: Iterable[Path], semantics: Mapping[str, Any]) 
 
 
 def history(words: str, protocols: Sequence[Protocol]) -> History:
-    """The history of what `words` name, followed through its renames from the newest revision that has that name.
+    """Return the history of what `words` name, followed through its renames from the newest revision that has it.
 
     Args:
         words: A method, a definition, a member such as `Tool.annotations`, or an error code or its name.
@@ -93,24 +93,24 @@ def history(words: str, protocols: Sequence[Protocol]) -> History:
     if newest is None:
         raise unknown(words, protocols)
     steps = [Step(old, new) for old, new in pairwise(protocols)]
-    line: list[Subject | None] = [None] * len(protocols)
+    line: list[Selector | None] = [None] * len(protocols)
     line[newest] = found[newest]
     for index in range(newest, 0, -1):
         line[index - 1] = steps[index - 1].before(line[index])
     for index in range(newest, len(steps)):
         line[index + 1] = steps[index].after(line[index])
-    subject = line[newest]
-    assert subject is not None
+    selector = line[newest]
+    assert selector is not None
     return History(
-        name=str(subject),
-        kind=subject.kind,
+        name=str(selector),
+        kind=selector.kind,
         revisions=tuple(protocol.revision for protocol in protocols),
         names={protocol.revision: str(one) for protocol, one in zip(protocols, line, strict=True) if one is not None},
         events=tuple(_events(line, protocols, steps)),
     )
 
 
-def _events(line: Sequence[Subject | None], protocols: Sequence[Protocol], steps: Sequence[Step]) -> Iterator[Event]:
+def _events(line: Sequence[Selector | None], protocols: Sequence[Protocol], steps: Sequence[Step]) -> Iterator[Event]:
     first = line[0]
     if first is not None:
         yield Event(protocols[0].revision, "since", str(first), words=_described(protocols[0], first))
@@ -136,71 +136,71 @@ class Step:
         self.labels = Labels(old, new, self.matches)
         self.findings = [finding for finding in self.comparison.findings if finding.rule != _WORDS]
 
-    def before(self, subject: Subject | None) -> Subject | None:
-        """What a subject of the new revision was in the old one."""
-        return self._other(subject, self.old, back=True)
+    def before(self, selector: Selector | None) -> Selector | None:
+        """Return what a selector of the new revision was in the old one."""
+        return self._other(selector, self.old, back=True)
 
-    def after(self, subject: Subject | None) -> Subject | None:
-        """What a subject of the old revision is in the new one."""
-        return self._other(subject, self.new, back=False)
+    def after(self, selector: Selector | None) -> Selector | None:
+        """Return what a selector of the old revision is in the new one."""
+        return self._other(selector, self.new, back=False)
 
-    def _other(self, subject: Subject | None, other: Protocol, *, back: bool) -> Subject | None:
-        if subject is None:
+    def _other(self, selector: Selector | None, other: Protocol, *, back: bool) -> Selector | None:
+        if selector is None:
             return None
-        if subject.kind in ("method", "error"):
-            return find(other, subject.name)
-        mapped = (self.matches.old if back else self.matches.new).get(subject.name)
+        if selector.kind in ("method", "error"):
+            return find(other, selector.name)
+        mapped = (self.matches.old if back else self.matches.new).get(selector.name)
         if mapped is None:
-            inline = other.definitions.get(subject.name)
-            mapped = subject.name if inline is not None and subject.name not in self.matches.redefined else None
+            inline = other.definitions.get(selector.name)
+            mapped = selector.name if inline is not None and selector.name not in self.matches.redefined else None
         if mapped is None:
             return None
-        if not subject.steps:
-            return Subject("definition", mapped)
-        moved = Subject("member", mapped, subject.steps)
+        if not selector.steps:
+            return Selector("definition", mapped)
+        moved = Selector("member", mapped, selector.steps)
         if locate(other, moved) is not None:
             return moved
-        renamed = Subject("member", mapped, self._renamed(subject, back=back))
+        renamed = Selector("member", mapped, self._renamed(selector, back=back))
         return renamed if locate(other, renamed) is not None else None
 
-    def _renamed(self, subject: Subject, *, back: bool) -> tuple[tuple[str, str], ...]:
-        """The way to a member whose own name changed."""
-        kind, wire = subject.steps[-1]
-        places = self._places(None if back else subject, subject if back else None)
+    def _renamed(self, selector: Selector, *, back: bool) -> tuple[tuple[str, str], ...]:
+        """Return the way to a member whose own name changed."""
+        kind, wire = selector.steps[-1]
+        places = self._places(None if back else selector, selector if back else None)
         stems = {place.removesuffix(suffix(kind, wire)) for place in places}
         for finding in self.findings:
             here, there = (finding.new, finding.old) if back else (finding.old, finding.new)
             known = finding.rule == "field-renamed" and here == wire
             if known and any(finding.subject == stem + suffix(kind, finding.new) for stem in stems):
-                return (*subject.steps[:-1], (kind, there))
-        return subject.steps
+                return (*selector.steps[:-1], (kind, there))
+        return selector.steps
 
-    def about(self, old: Subject | None, new: Subject | None) -> Iterator[Finding]:
-        """The findings about a subject, or about something inside of it."""
-        subject = new or old
-        if subject is None:
+    def about(self, old: Selector | None, new: Selector | None) -> Iterator[Finding]:
+        """Return the findings about a selector, or about something inside of it."""
+        selector = new or old
+        if selector is None:
             return
-        if subject.kind == "method":
-            wanted = (one for one in self.findings if one.group == subject.name)
+        if selector.kind == "method":
+            wanted = (one for one in self.findings if one.group == selector.name)
             yield from (one for one in wanted if one.rule not in _NAMES)
-        elif subject.kind == "error":
-            yield from (one for one in self.findings if one.subject.endswith(f" {subject.name}"))
+        elif selector.kind == "error":
+            yield from (one for one in self.findings if one.subject.endswith(f" {selector.name}"))
         else:
             places = self._places(old, new)
             messages = self._messages(old, new)
             for finding in self.findings:
                 here = any(is_about(finding.subject, place) for place in places)
-                if (here or finding.subject in messages) and not (finding.rule in _NAMES and subject.steps):
+                if (here or finding.subject in messages) and not (finding.rule in _NAMES and selector.steps):
                     yield finding
 
-    def _places(self, old: Subject | None, new: Subject | None) -> set[str]:
-        """The subjects under which a definition or a member is reported."""
+    def _places(self, old: Selector | None, new: Selector | None) -> set[str]:
+        """Return the subjects under which a definition or a member is reported."""
         found: set[str] = set()
-        for subject, protocol in ((old, self.old), (new, self.new)):
-            spot = locate(protocol, subject) if subject is not None else None
-            if spot is not None:
-                rest = "".join(suffix(*step) for step in spot.steps)
-                found |= {label + rest for label in self._labelled(spot.owner, protocol is self.old)}
+        for selector, protocol in ((old, self.old), (new, self.new)):
+            target = locate(protocol, selector) if selector is not None else None
+            if target is not None:
+                rest = "".join(suffix(*step) for step in target.steps)
+                found |= {label + rest for label in self._labelled(target.owner, protocol is self.old)}
         return found
 
     def _labelled(self, owner: str, is_old: bool) -> Iterable[str]:
@@ -211,31 +211,31 @@ class Step:
         pair = (owner, other) if is_old else (other, owner)
         return {self.labels.both(*pair), pair[1]}
 
-    def _messages(self, old: Subject | None, new: Subject | None) -> set[str]:
-        """The messages, as subjects, whose definition a subject is."""
+    def _messages(self, old: Selector | None, new: Selector | None) -> set[str]:
+        """Return the messages, as subjects, whose definition a selector is."""
         return {
             str(Message(method.name, method.kind, sender))
-            for subject, protocol in ((old, self.old), (new, self.new))
-            if subject is not None and not subject.steps
+            for selector, protocol in ((old, self.old), (new, self.new))
+            if selector is not None and not selector.steps
             for method in protocol.methods
-            if method.definition == subject.name
+            if method.definition == selector.name
             for sender in method.senders
         }
 
 
-def _described(protocol: Protocol, subject: Subject) -> str:
-    """What a subject is, in a few words."""
-    match subject.kind:
+def _described(protocol: Protocol, selector: Selector) -> str:
+    """Describe what a selector names, in a few words."""
+    match selector.kind:
         case "method":
-            return _method(next(method for method in protocol.methods if method.name == subject.name))
+            return _method(next(method for method in protocol.methods if method.name == selector.name))
         case "error":
-            error = next(error for error in protocol.errors if error.name == subject.name)
+            error = next(error for error in protocol.errors if error.name == selector.name)
             return f"{error.code}, {error.doc}".rstrip(", ")
         case _:
-            spot = locate(protocol, subject)
-            assert spot is not None
-            words = describe(spot.type)
-            optional = spot.field is not None and not spot.field.required
+            target = locate(protocol, selector)
+            assert target is not None
+            words = describe(target.type)
+            optional = target.field is not None and not target.field.required
             return f"{words}, optional" if optional else words
 
 

@@ -1,4 +1,4 @@
-"""What definitions are called in subjects, and what reports list them under."""
+"""Label definitions in subjects, and group subjects for reports."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class Labels:
         self._messages = _messages(old) | _messages(new)
 
     def both(self, old: str, new: str) -> str:
-        """The label of a definition of both revisions."""
+        """Return the label of a definition of both revisions."""
         return self.new(new) if old in self._old else new
 
     def old(self, name: str) -> str:
-        """The label of a definition that only the old revision has."""
+        """Return the label of a definition that only the old revision has."""
         message = self._old.get(name)
         return f"{self.matches.new.get(message, message)}.params" if message else name
 
     def new(self, name: str) -> str:
-        """The label of a definition of the new revision."""
+        """Return the label of a definition of the new revision."""
         return f"{self._new[name]}.params" if name in self._new else name
 
     def message(self, name: str) -> str:
-        """A message of the new revision as a subject, by its definition; empty for other definitions."""
+        """Return a message of the new revision as a subject, by its definition; empty for other definitions."""
         return self._subjects.get(name, "")
 
     def group(self, subject: str) -> str:
-        """What a subject is listed under: its method, or its definition."""
+        """Return what a subject is listed under: its method, or its definition."""
         subject = subject.partition("|")[0]
         if subject in self._messages:
             return self._messages[subject]
@@ -58,7 +58,7 @@ class Labels:
 
 
 def _params(protocol: Protocol) -> dict[str, str]:
-    """The definitions that are the params of one message and nothing else -> that message."""
+    """Return the definitions that are the params of one message and nothing else -> that message."""
     used = Counter(name for definition in protocol.definitions.values() for name in references(definition.type))
     return {
         method.params.name: method.definition
@@ -70,7 +70,7 @@ def _params(protocol: Protocol) -> dict[str, str]:
 
 
 def _messages(protocol: Protocol) -> dict[str, str]:
-    """The messages, as subjects -> their methods."""
+    """Return the messages, as subjects -> their methods."""
     return {
         str(Message(method.name, method.kind, sender)): method.name
         for method in protocol.methods
@@ -79,7 +79,7 @@ def _messages(protocol: Protocol) -> dict[str, str]:
 
 
 def _groups(protocol: Protocol) -> dict[str, str]:
-    """The definitions that belong to one method -> its name."""
+    """Return the definitions that belong to one method -> its name."""
     results = Counter(type.name for method in protocol.methods for type in answers(method) if isinstance(type, Ref))
     found = {method.definition: method.name for method in protocol.methods}
     found |= {params: found[message] for params, message in _params(protocol).items()}

@@ -1,4 +1,4 @@
-"""Which definition of the old revision is which one of the new: by name, or renamed where the evidence is strong.
+"""Match the definitions of two revisions: by name, or as renamed where the evidence is strong.
 
 Evidence for a rename is, in this order: the message of the same method; an heir of the old structure where a name was
 given to something else; a similar structure to which most references have moved; the same structure, found only once.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mcp_bindgen.protocol.model import Array, Const, Map, Object, Protocol, Ref, Type, Union, references
 
-from .shape import Shapes, category
+from .normalize import Normalizer, category
 
 SIMILAR = 0.5
 """How much of a structure must be the same for a rename to which the references have moved."""
@@ -37,12 +37,12 @@ class Matches:
     redefined: frozenset[str]
 
     def same(self, old: str, new: str) -> bool:
-        """Whether the two are one definition."""
+        """Return whether the two are one definition."""
         return self.new.get(old) == new
 
 
 def match(old: Protocol, new: Protocol) -> Matches:
-    """Finds the definitions that the two have in common."""
+    """Find the definitions that the two have in common."""
     return _Matcher(old, new).run()
 
 
@@ -70,7 +70,7 @@ class _Matcher:
         self.free_new.discard(new)
 
     def messages(self) -> None:
-        """The messages of one method are one definition, whatever they are called."""
+        """Return the messages of one method are one definition, whatever they are called."""
         news = {method.name: method.definition for method in self.new.methods}
         for method in self.old.methods:
             name = news.get(method.name, "")
@@ -78,7 +78,7 @@ class _Matcher:
                 self.pair(method.definition, name)
 
     def heirs(self, same: Iterable[str]) -> set[str]:
-        """Finds names that were given to something else, while the old thing lives on under another name."""
+        """Find names that were given to something else, while the old thing lives on under another name."""
         redefined: set[str] = set()
         for name in sorted(same):
             if isinstance(self.old.definitions[name].type, Ref) or isinstance(self.new.definitions[name].type, Ref):
@@ -100,7 +100,7 @@ class _Matcher:
         return redefined
 
     def references(self) -> bool:
-        """Pairs similar definitions to which most references have moved; whether there were any."""
+        """Pair similar definitions to which most references have moved; whether there were any."""
         before, after = _places(self.old), _places(self.new)
         votes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         total_old: dict[str, int] = defaultdict(int)
@@ -125,7 +125,7 @@ class _Matcher:
         return self.accept(scores, SIMILAR)
 
     def accept(self, scores: Mapping[tuple[str, str], float], least: float) -> bool:
-        """Pairs those that are each other's best."""
+        """Pair those that are each other's best."""
         by_old: dict[str, dict[str, float]] = defaultdict(dict)
         by_new: dict[str, dict[str, float]] = defaultdict(dict)
         for (a, b), score in scores.items():
@@ -141,10 +141,10 @@ class _Matcher:
         return bool(chosen)
 
     def structures(self) -> None:
-        """Pairs what is left where the same structure, and not a trivial one, is found once on either side."""
-        shapes = Shapes(self.old, lambda name: self.pairs.get(name, name)), Shapes(self.new)
+        """Pair what is left where the same structure, and not a trivial one, is found once on either side."""
+        normalizer = Normalizer(self.old, lambda name: self.pairs.get(name, name)), Normalizer(self.new)
         found: list[dict[Hashable, list[str]]] = []
-        for shape, free in zip(shapes, (self.free_old, self.free_new), strict=True):
+        for shape, free in zip(normalizer, (self.free_old, self.free_new), strict=True):
             by_key: dict[Hashable, list[str]] = defaultdict(list)
             for name in free:
                 type = shape.protocol.definitions[name].type
@@ -157,11 +157,11 @@ class _Matcher:
                 self.pair(olds[0], others[0])
 
     def category(self, protocol: Protocol, name: str) -> str:
-        """What kind of thing a definition is."""
+        """Return the JSON type of a definition."""
         return category(protocol.resolve(Ref(name)))
 
     def similarity(self, old: str, new: str) -> float:
-        """How much of two definitions is the same, from 0 to 1."""
+        """Return how much of two definitions is the same, from 0 to 1."""
         if self.category(self.old, old) != self.category(self.new, new):
             return 0.0
         one, other = self.old.definitions[old].type, self.new.definitions[new].type
@@ -173,7 +173,7 @@ class _Matcher:
 
 
 def _best(scores: Mapping[str, float], least: float) -> str | None:
-    """The name with the highest score, if it is high enough and no other name has the same."""
+    """Return the name with the highest score, if it is high enough and no other name has the same."""
     ranked = sorted(scores, key=lambda name: -scores[name])[:2]
     if not ranked or scores[ranked[0]] < least:
         return None
@@ -183,7 +183,7 @@ def _best(scores: Mapping[str, float], least: float) -> str | None:
 
 
 def _places(protocol: Protocol) -> dict[tuple[str, str], set[str]]:
-    """Definition and member -> the definitions that it refers to."""
+    """Return definition and member -> the definitions that it refers to."""
     found: dict[tuple[str, str], set[str]] = {}
     for name, definition in protocol.definitions.items():
         if isinstance(definition.type, Object):
@@ -195,7 +195,7 @@ def _places(protocol: Protocol) -> dict[tuple[str, str], set[str]]:
 
 
 def _parts(type: Type) -> dict[str, object]:
-    """What a type consists of: members of an object or of a union, values of an enumeration."""
+    """Return the parts of a type: members of an object or of a union, values of an enumeration."""
     match type:
         case Object(fields):
             return {field.wire: (field.required, field.type) for field in fields}

@@ -1,4 +1,4 @@
-"""Compares what the two revisions talk about: methods, directions, carriers and error codes."""
+"""Compare what the two revisions talk about: methods, directions, carriers and error codes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MessageChange:
 
 
 def message_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
-    """What differs in methods, and in error codes."""
+    """Find what differs in methods, and in error codes."""
     before, after = _sent(old), _sent(new)
     for message in sorted(before.keys() | after.keys()):
         was, now = before.get(message), after.get(message)
@@ -65,7 +65,7 @@ def _sent(protocol: Protocol) -> dict[Message, Method]:
 
 
 def _one_sided(change: str, message: Message, other: Protocol, was: Method | None, now: Method | None) -> MessageChange:
-    """A message that `other`, one of the two revisions, does not have."""
+    """Return a message that `other`, one of the two revisions, does not have."""
     method = was or now
     assert method is not None
     whole = f"request-method-{change}" if message.kind == "request" else f"notification-{change}"
@@ -83,7 +83,7 @@ def _change(rule: str, message: Message, old: str, new: str, was: Method | None,
 
 
 def _gate(method: Method, sender: Sender, other: Protocol) -> str:
-    """The capability that the receiver would have to declare, where the other revision does not know it."""
+    """Return the capability that the receiver would have to declare, where the other revision does not know it."""
     needed = method.capability(sender)
     known = {capability.name for capability in other.capabilities}
     return needed if needed is not None and not needed.startswith(sender) and needed not in known else ""
@@ -102,7 +102,7 @@ def _error_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
 
 
 def is_asked_for(protocol: Protocol, method: str, answer: Type | None) -> bool:
-    """Whether an answer to the message `method` is given only to a request whose params ask for it.
+    """Return whether an answer to the message `method` is given only to a request whose params ask for it.
 
     Where the schema itself says what answers a request, in `XResultResponse`, any request may be answered so.
     """

@@ -1,4 +1,4 @@
-"""Recognises a member that moved to another place: gone once, come once, with the same name and the same type."""
+"""Recognise a member that moved to another place: gone once, come once, with the same name and the same type."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import replace
 
 from mcp_bindgen.protocol.model import Type
 
-from .shape import Shapes
-from .spots import Change
+from .location import Change
+from .normalize import Normalizer
 
 
-def with_moves(changes: Sequence[Change], old: Shapes, new: Shapes) -> list[Change]:
-    """`changes`, in which a removal and an addition that are one move are one change."""
+def with_moves(changes: Sequence[Change], old: Normalizer, new: Normalizer) -> list[Change]:
+    """Return `changes`, in which a removal and an addition that are one move are one change."""
     gone: dict[str, list[Change]] = defaultdict(list)
     come: dict[str, list[Change]] = defaultdict(list)
     for change in changes:
         if change.rule.startswith("field-removed-"):
-            gone[change.spot.step[1]].append(change)
+            gone[change.location.step[1]].append(change)
         elif change.rule.startswith("field-added-"):
-            come[change.spot.step[1]].append(change)
+            come[change.location.step[1]].append(change)
     merged: dict[int, Change | None] = {}
     for wire, removed in gone.items():
         added = come.get(wire, [])
@@ -33,19 +33,19 @@ def with_moves(changes: Sequence[Change], old: Shapes, new: Shapes) -> list[Chan
     return [kept for change in changes if (kept := merged.get(id(change), change)) is not None]
 
 
-def _is_move(removed: Change, added: Change, old: Shapes, new: Shapes) -> bool:
+def _is_move(removed: Change, added: Change, old: Normalizer, new: Normalizer) -> bool:
     if removed.rule.removeprefix("field-removed-") != added.rule.removeprefix("field-added-"):
         return False
     return _key(removed.old_type, old) == _key(added.new_type, new) and _root(removed) == _root(added)
 
 
-def _key(type: Type | None, shapes: Shapes) -> object:
+def _key(type: Type | None, normalizer: Normalizer) -> object:
     assert type is not None
-    return shapes.key(type)
+    return normalizer.key(type)
 
 
 def _root(change: Change) -> str:
-    """The definition that a subject begins with."""
+    """Return the definition that a subject begins with."""
     name = change.subject
     for mark in ".[{|":
         name = name.partition(mark)[0]

@@ -1,4 +1,4 @@
-"""Which messages reach a definition, and who sends it in them."""
+"""Find which messages reach a definition, and who sends it in them."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ class Reach:
             yield from references(type)
 
     def senders(self, name: str) -> set[Sender]:
-        """Who sends the definition."""
+        """Return who sends the definition."""
         return set(self._messages[name]) if name in self._messages else set()
 
     def messages(self, name: str, sender: Sender) -> set[Message]:
-        """The messages in which `sender` sends the definition, be it in their params or in their results."""
+        """Return the messages in which `sender` sends the definition, be it in their params or in their results."""
         return self._messages[name][sender] if sender in self.senders(name) else set()
 
 
 def envelopes(protocol: Protocol) -> frozenset[str]:
-    """The definitions that are whole JSON-RPC messages, whatever they carry."""
+    """Return the definitions that are whole JSON-RPC messages, whatever they carry."""
     found: set[str] = set()
     pending = [ENVELOPE] if ENVELOPE in protocol.definitions else []
     while pending:
@@ -91,10 +91,10 @@ def _has_version(type: Type) -> bool:
 
 
 def messages(protocol: Protocol) -> frozenset[str]:
-    """The definitions of messages."""
+    """Return the definitions of messages."""
     return frozenset(method.definition for method in protocol.methods)
 
 
 def answers(method: Method) -> list[Type]:
-    """Everything that may answer a request."""
+    """Return everything that may answer a request."""
     return [type for type in (method.result, *method.alternatives) if type is not None]

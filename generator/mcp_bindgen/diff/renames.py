@@ -1,4 +1,4 @@
-"""Recognises a member that was renamed: the same type, equally required, and a name that says the same."""
+"""Recognise a member that was renamed: the same type, equally required, and a name that says the same."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from mcp_bindgen.protocol.model import Field
 from mcp_bindgen.protocol.naming import words
 
-from .shape import Shapes
+from .normalize import Normalizer
 
 
-def renamed_fields(gone: Sequence[Field], come: Sequence[Field], old: Shapes, new: Shapes) -> list[tuple[Field, Field]]:
-    """Pairs of members of which one is gone and the other has come, where no other pair would do as well."""
+def renamed_fields(
+    gone: Sequence[Field], come: Sequence[Field], old: Normalizer, new: Normalizer
+) -> list[tuple[Field, Field]]:
+    """Pair of members of which one is gone and the other has come, where no other pair would do as well."""
     close = [
         (before, after)
         for before in gone
@@ -26,6 +28,6 @@ def renamed_fields(gone: Sequence[Field], come: Sequence[Field], old: Shapes, ne
 
 
 def _akin(one: str, other: str) -> bool:
-    """Whether two names share at least half of their words, such as `ttl` and `ttlMs`."""
+    """Return whether two names share at least half of their words, such as `ttl` and `ttlMs`."""
     mine, theirs = ({word.lower() for word in words(name)} for name in (one, other))
     return 2 * len(mine & theirs) >= max(len(mine), len(theirs)) and bool(mine & theirs)

@@ -1,4 +1,4 @@
-"""What may take the place of a method that is gone: weaker evidence than a rename needs, so only a hint."""
+"""Suggest what may take the place of a method that is gone: weaker evidence than a rename needs, so only a hint."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from mcp_bindgen.protocol.model import Method, Object, Protocol, Ref, references
 from mcp_bindgen.protocol.naming import words
 
+from .location import Change
 from .match import Matches
 from .messages import MessageChange
 from .reach import answers
-from .spots import Change
 
 _SHORTEST = 6
 """How long a common beginning of two words must be: `subscribe` and `subscriptions` share eight letters."""
@@ -22,7 +22,7 @@ _NOTHING = "nothing is asked"
 def replacements(
     old: Protocol, new: Protocol, said: Sequence[MessageChange], changes: Sequence[Change], matches: Matches
 ) -> dict[str, str]:
-    """Subject of a method that is gone, or new -> a hint about what stands for it in the other revision."""
+    """Return, for each method that is gone or new, a hint about what stands for it in the other revision."""
     gone = [change for change in said if change.rule == "request-method-removed" and not change.gate]
     come = [change for change in said if change.rule == "request-method-added" and not change.gate]
     found: dict[str, list[str]] = defaultdict(list)
@@ -50,7 +50,7 @@ def _name(change: MessageChange) -> str:
 def _traces(
     changes: Sequence[MessageChange], protocol: Protocol, rename: Mapping[str, str]
 ) -> dict[tuple[str, str], list[MessageChange]]:
-    """What a replacement would share with a method -> the methods that have it.
+    """Return the traits that a replacement would share with a method -> the methods that have them.
 
     It is the beginning of a long word of the name, a definition that only this result refers to, or that neither
     anything is asked nor a capability needed. The sender is always the same.
@@ -81,7 +81,7 @@ def _result_types(method: Method, protocol: Protocol) -> Iterator[str]:
 
 
 def _asks(method: Method, protocol: Protocol) -> bool:
-    """Whether its params have anything of their own."""
+    """Return whether its params have anything of their own."""
     params = protocol.resolve(method.params) if method.params is not None else None
     return isinstance(params, Object) and any(field.wire != "_meta" for field in params.fields)
 
@@ -89,7 +89,7 @@ def _asks(method: Method, protocol: Protocol) -> bool:
 def _carried(
     change: MessageChange, protocol: Protocol, changes: Sequence[Change], matches: Matches, how: str
 ) -> Iterator[str]:
-    """Where the other revision has what the params of a method hold: members of the same type that only it has."""
+    """Find where the other revision has what the params of a method hold: members of the same type that only it has."""
     method = change.old_method or change.new_method
     params = protocol.resolve(method.params) if method is not None and method.params is not None else None
     if not isinstance(params, Object):
@@ -103,17 +103,17 @@ def _carried(
             if other.rule.startswith(f"field-{how}-") and _is_same(field.type, other, matches, how)
         ]
         if same:
-            other = max(same, key=lambda other: _shared(field.wire, other.spot.step[1]))
+            other = max(same, key=lambda other: _shared(field.wire, other.location.step[1]))
             yield f"Its `{field.wire}` {'is' if how == 'added' else 'was'} `{other.subject}`."
 
 
 def _shared(one: str, other: str) -> int:
-    """How many words two names have in common."""
+    """Count the words that two names have in common."""
     return len(set(_words(one)) & set(_words(other)))
 
 
 def _is_same(type: Ref, change: Change, matches: Matches, how: str) -> bool:
     other = change.new_type if how == "added" else change.old_type
-    if not isinstance(other, Ref) or change.spot.step[1] == "_meta":
+    if not isinstance(other, Ref) or change.location.step[1] == "_meta":
         return False
     return matches.same(type.name, other.name) if how == "added" else matches.same(other.name, type.name)

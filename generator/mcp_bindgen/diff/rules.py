@@ -1,4 +1,4 @@
-"""The table of rules: what each change means for whom. Nothing else knows severities.
+"""The table of rules: the impact of each change on each pairing. Nothing else knows severities.
 
 A change matters to two pairings. A pairing is sound when all that its sender may say, which is only what its own
 revision declares, is accepted by its receiver, who tolerates members that it does not know. So in what a client sends,
@@ -45,12 +45,12 @@ class Rule:
 
 
 def _swapped(id: str, mirror: str, client: Impacts, says: str, hint: str) -> Rule:
-    """A rule for which clients and servers are alike: the pairings swap with the sender."""
+    """Return a rule for which clients and servers are alike: the pairings swap with the sender."""
     return Rule(id, mirror, client, (client[1], client[0]), says, hint)
 
 
 def _alike(id: str, both: Impact, says: str, hint: str) -> Rule:
-    """A rule that is its own mirror and hits every pairing alike."""
+    """Return a rule that is its own mirror and hits every pairing alike."""
     return Rule(id, id, (both, both), (both, both), says, hint)
 
 
@@ -214,7 +214,7 @@ RULES = {rule.id: rule for rule in (*_MESSAGES, *_MEMBERS, *_TYPES, *_OTHERS, *_
 
 
 def impacts(rules: Iterable[str], senders: Iterable[Sender]) -> Impacts:
-    """The impacts of a change that is all of `rules`, in what `senders` send: the worst; none where nobody sends it."""
+    """Return the impacts of a change that is all of `rules`, in what `senders` send: the worst, if anybody sends it."""
     both = tuple(senders)
     cells = [RULES[rule].client if sender == "client" else RULES[rule].server for rule in rules for sender in both]
     return (

@@ -1,13 +1,13 @@
-"""Only what somebody uses: findings by role, method, capability, plane and severity."""
+"""Select findings by role, method, capability, plane and severity."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mcp_bindgen.protocol.model import Protocol, Sender
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import suggestion
 
 from .finding import Comparison, Finding, Plane, Severity
 from .verdict import verdicts
@@ -32,7 +32,7 @@ class Selection:
     least: Severity = Severity.INFO
 
     def of(self, comparison: Comparison) -> Comparison:
-        """The part of a comparison that is wanted; its verdicts are about the wanted messages only.
+        """Return the part of a comparison that is wanted; its verdicts are about the wanted messages only.
 
         A finding that is about the envelope of all messages, or about errors, is always about the wanted ones too.
         """
@@ -44,7 +44,7 @@ class Selection:
         return replace(comparison, old_client=old_client, new_client=new_client, findings=wanted)
 
     def check(self, comparisons: Sequence[Comparison]) -> None:
-        """Refuses what none of the revisions has; raises `BadInput` with the nearest name."""
+        """Refuse what none of the revisions has; raise `BadInput` with the nearest name."""
         protocols = [protocol for comparison in comparisons for protocol in (comparison.old, comparison.new)]
         _check(self.methods, {method.name for protocol in protocols for method in protocol.methods}, "method")
         paths = {capability.path for protocol in protocols for capability in protocol.capabilities}
@@ -67,7 +67,7 @@ class Selection:
 
 
 def _needs(protocol: Protocol) -> dict[str, frozenset[str]]:
-    """Method -> the capabilities that it needs, without their owner and what is below them."""
+    """Return method -> the capabilities that it needs, without their owner and what is below them."""
     return {
         method.name: frozenset(capability.split(".")[1] for _, capability in method.capabilities)
         for method in protocol.methods
@@ -77,6 +77,4 @@ def _needs(protocol: Protocol) -> dict[str, frozenset[str]]:
 def _check(wanted: Iterable[str], known: Iterable[str], what: str) -> None:
     names = sorted(known)
     for name in sorted(set(wanted) - set(names)):
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise BadInput(f"neither revision has a {what} {name!r}", fix=f"{hint}known: {', '.join(names)}")
+        raise BadInput(f"neither revision has a {what} {name!r}", fix=suggestion(name, names))

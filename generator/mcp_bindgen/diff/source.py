@@ -1,4 +1,4 @@
-"""What a command line compares: revisions of ours, schema files, and chains of revisions."""
+"""Load what a command line compares: revisions of ours, schema files, and chains of revisions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def load(names: Sequence[str], store: Store, semantics: Mapping[str, Any]) -> list[tuple[Protocol, Protocol]]:
-    """The pairs of revisions that are to be compared, oldest first.
+    """Return the pairs of revisions that are to be compared, oldest first.
 
     Args:
         names: Two revisions or schema files, or one chain such as `2024-11-05..2026-07-28`: each step in it is a pair.
@@ -38,7 +38,7 @@ def load(names: Sequence[str], store: Store, semantics: Mapping[str, Any]) -> li
 
 
 def _chain(name: str, store: Store) -> list[str]:
-    """The revisions from the first to the last one of a chain, in its direction."""
+    """Return the revisions from the first to the last one of a chain, in its direction."""
     first, _, last = name.partition(_CHAIN)
     for revision in (first, last):
         store.pin(revision)
@@ -60,6 +60,6 @@ def _protocol(name: str, store: Store, semantics: Mapping[str, Any]) -> Protocol
 
 
 def _revision(path: Path) -> str:
-    """What to call the revision of a file: the date of its folder (`2025-11-25/schema.json`), else its own name."""
+    """Name the revision of a file: by the date of its folder (`2025-11-25/schema.json`), else by its own name."""
     folder = path.resolve().parent.name
     return folder if _DATE.fullmatch(folder) else path.stem

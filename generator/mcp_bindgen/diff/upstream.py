@@ -1,4 +1,4 @@
-"""What a schema file that upstream published again changes compared with ours."""
+"""Compare a schema file that upstream published again with ours."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Release:
 
 
 def against(store: Store, file: Path, revision: str | None = None) -> Release:
-    """Compares a file that upstream published with a revision of ours: the one that is named, else the nearest.
+    """Compare a file that upstream published with a revision of ours: the one that is named, else the nearest.
 
     Raises:
         BadInput: The file is not a usable schema, or the revision is unknown.

@@ -1,4 +1,4 @@
-"""Whether an old and a new side can work together."""
+"""Judge whether an old and a new side can work together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CERTAIN = frozenset(
 
 
 def verdicts(old: Protocol, new: Protocol, findings: Sequence[Finding]) -> tuple[Verdict, Verdict]:
-    """How an old client gets on with a new server, and a new client with an old server."""
+    """Judge an old client with a new server, and a new client with an old server."""
     return (
         _verdict(old, new, [(finding, finding.old_client) for finding in findings]),
         _verdict(new, old, [(finding, finding.new_client) for finding in findings]),

@@ -1,4 +1,4 @@
-"""Evidence: for each finding on the wire a small value, held against both revisions by a JSON Schema validator.
+"""Prove findings: for each on the wire a small value, held against both revisions by a JSON Schema validator.
 
 A value is built around the place that changed, from what both revisions need besides, so that nothing else decides
 whether it is accepted. It takes the closed form, without members that nobody declares; the schemas it is held against
@@ -15,14 +15,14 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator, Registry
 
+from mcp_bindgen.protocol.examples import Examples, Unfit
 from mcp_bindgen.protocol.model import Carrier, Map, Object, Protocol, Ref, Type, Union
 from mcp_bindgen.protocol.schema import document_of, schema_of
 
 from .finding import Finding, Impact, Message, Witness
+from .location import Change, Location
 from .messages import MessageChange
 from .rules import RULES
-from .samples import Endless, Samples
-from .spots import Change, Spot
 
 _GONE: Any = object()
 """Stands for a member that is left out."""
@@ -47,18 +47,18 @@ class Witnesses:
 
     def __init__(self, old: Protocol, new: Protocol) -> None:
         self.protocols = old, new
-        self.samples = Samples(old), Samples(new)
+        self.examples = Examples(old), Examples(new)
         self._registry = Registry([(_urn(side), document_of(self.protocols[side])) for side in _SIDES])
         self._validators: dict[tuple[int, str], Draft202012Validator] = {}
         self._roles: dict[tuple[int, str, str, str], Draft202012Validator | None] = {}
 
     def witnessed(self, finding: Finding, change: Change | MessageChange) -> Finding:
-        """`finding` with a witness, or with the reason why it has none."""
+        """Return `finding` with a witness, or with the reason why it has none."""
         if isinstance(change, MessageChange) and change.message is None:
             return replace(finding, unwitnessed="any error response may carry any code, so no schema tells them apart")
         try:
             return self._message(finding, change) if isinstance(change, MessageChange) else self._type(finding, change)
-        except Endless:
+        except Unfit:
             return replace(finding, unwitnessed="it has no finite instance")
 
     # --- messages -----------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Witnesses:
         method = change.new_method if side else change.old_method
         assert method is not None
         envelope = _ENVELOPE[method.kind] if method.carrier == "message" else {}
-        instance = {**self.samples[side].minimal(Ref(method.definition)), **envelope}
+        instance = {**self.examples[side].one(Ref(method.definition)), **envelope}
         judges = [self._role(side, change.message, method.carrier) for side in _SIDES]
         old, new = (judge is not None and judge.is_valid(instance) for judge in judges)
         verdicts = old, new
@@ -81,7 +81,7 @@ class Witnesses:
     # --- types --------------------------------------------------------------------------------------------------
 
     def _type(self, finding: Finding, change: Change) -> Finding:
-        unit = change.spot.unit
+        unit = change.location.unit
         wanted = _wanted(change)
         seen: dict[Verdicts, Any] = {}
         for instance in self._instances(change):
@@ -95,11 +95,11 @@ class Witnesses:
         return replace(finding, witness=Witness(seen[found], _name(unit.old), _name(unit.new), *found))
 
     def _instances(self, change: Change) -> Iterator[Any]:
-        """Values of the unit in which the place that changed holds different things; the simplest first."""
+        """Make values of the unit in which the place that changed holds different things; the simplest first."""
         tried: set[str] = set()
         for value in self._leaves(change):
             for first in (1, 0):
-                instance = self._embedded(change.spot, value, first)
+                instance = self._embedded(change.location, value, first)
                 text = json.dumps(instance, sort_keys=True)
                 if text not in tried:
                     tried.add(text)
@@ -108,46 +108,49 @@ class Witnesses:
                     return
 
     def _leaves(self, change: Change) -> Iterator[Any]:
-        """What to put into the place that changed."""
+        """Make values to put into the place that changed."""
         rule, types = change.rule, (change.old_type, change.new_type)
         if rule.startswith("additional-properties-"):
-            yield {**self._merged(change.spot, 1), "other": True}
+            yield {**self._merged(change.location, 1), "other": True}
             return
         if rule in ("field-became-required", "field-became-optional") or rule.endswith("-required"):
             yield _GONE
         for side in (1, 0):
             type = types[side]
             if type is not None:
-                yield self.samples[side].minimal(type)
+                yield self.examples[side].one(type)
         for side in (1, 0):
             type = types[side]
             if type is not None:
-                yield from self.samples[side].variants(type)
+                yield from self.examples[side].several(type)
 
-    def _embedded(self, spot: Spot, value: Any, first: int) -> Any:
-        """`value` in its place within a value of the unit; `first` is the side that decides where both have a say."""
-        while spot.above is not None:
-            kind, name = spot.step
+    def _embedded(self, location: Location, value: Any, first: int) -> Any:
+        """Return `value` in its place within a value of the unit; the side `first` decides where both have a say."""
+        while location.above is not None:
+            kind, name = location.step
             if kind == "field":
-                holder = self._merged(spot.above, first)
+                holder = self._merged(location.above, first)
                 holder.pop(name, None)
                 value = holder if value is _GONE else {**holder, name: value}
             elif kind == "values":
-                value = {**self._merged(spot.above, first), "key": value}
+                value = {**self._merged(location.above, first), "key": value}
             elif kind == "items":
                 value = [value]
-            spot = spot.above
-        if spot.unit.hidden:
-            value = {**value, **_ENVELOPE["notification" if spot.unit.label.endswith("Notification") else "request"]}
+            location = location.above
+        if location.unit.hidden:
+            value = {
+                **value,
+                **_ENVELOPE["notification" if location.unit.label.endswith("Notification") else "request"],
+            }
         return value
 
-    def _merged(self, spot: Spot, first: int) -> dict[str, Any]:
-        """What an object in a place needs according to either revision."""
+    def _merged(self, location: Location, first: int) -> dict[str, Any]:
+        """Return the members that an object in a place needs according to either revision."""
         found: dict[str, Any] = {}
         for side in (1 - first, first):
-            type = self._object(spot.new if side else spot.old, side)
+            type = self._object(location.new if side else location.old, side)
             if type is not None:
-                found |= deepcopy(self.samples[side].minimal(type))
+                found |= deepcopy(self.examples[side].one(type))
         return found
 
     def _object(self, type: Type, side: int) -> Object | Map | None:
@@ -158,7 +161,7 @@ class Witnesses:
         return type if isinstance(type, Object | Map) else None
 
     def accepts(self, side: int, type: Type, instance: Any) -> bool:
-        """Whether a revision accepts a value of `type`."""
+        """Return whether a revision accepts a value of `type`."""
         key = side, repr(type)  # to Python, the constants 1 and true are equal
         if key not in self._validators:
             self._validators[key] = self._validator(side, type)
@@ -168,7 +171,7 @@ class Witnesses:
         return Draft202012Validator(schema_of(type, _urn(side)), registry=self._registry)
 
     def _role(self, side: int, message: Message, carrier: Carrier) -> Draft202012Validator | None:
-        """Judges everything of the same kind that the sender of a message may send in the same way, if anything."""
+        """Judge everything of the same kind that the sender of a message may send in the same way, if anything."""
         key = side, message.kind, message.sender, carrier
         if key not in self._roles:
             members = tuple(
@@ -189,7 +192,7 @@ def _name(type: Type) -> str:
 
 
 def _wanted(change: Change) -> list[Verdicts]:
-    """What would show a change, the best first."""
+    """Return the verdicts that would show a change, the best first."""
     rules = [RULES[rule] for rule in (change.parts or (change.rule,))]
     narrowed = any(rule.client[0] is Impact.BREAKS for rule in rules)
     widened = any(rule.client[1] is Impact.BREAKS for rule in rules)

@@ -1,4 +1,4 @@
-"""Turns a protocol model into a package of typed Python: one emitter and one template for each emitted file."""
+"""Turn a protocol model into a package of typed Python: one emitter and one template for each emitted file."""
 
 from .bindings import emit
 from .header import MARK

@@ -1,4 +1,4 @@
-"""Type expressions of the protocol model as Python annotations."""
+"""Write type expressions of the protocol model as Python annotations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKED = {**PLAIN, "integer": "Integer", "number": "Number", "boolean": "Boolea
 
 
 def annotation(type: Type, scalars: Mapping[str, str] = PLAIN, prefix: str = "types.") -> str:
-    """`type` as an annotation.
+    """Return `type` as an annotation.
 
     Args:
         type: The type expression.
@@ -41,5 +41,5 @@ def annotation(type: Type, scalars: Mapping[str, str] = PLAIN, prefix: str = "ty
 
 
 def optional(text: str) -> str:
-    """The annotation `text`, or `None`."""
+    """Return the annotation `text`, or `None`."""
     return text if text in ("Json", "None") or text.endswith("| None") else f"{text} | None"

@@ -1,31 +1,45 @@
-"""From a protocol model to the files of its package."""
+"""Emit the files of a revision's package from its protocol model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol import Protocol, naming
+from mcp_bindgen.runtime.abi import GENERATION
 
-from . import client, dispatcher, errors, methods, package, revision, server, types
+from . import methods, revision, stubs, types
 from .collector import collector_paused
+from .environment import render
 from .header import header
 from .imports import prune
 from .scopes import check_scopes
 from .style import style
 
-EMITTERS: dict[str, Callable[[Protocol, str], str]] = {
-    "types.py": types.emit,
-    "methods.py": methods.emit,
-    "errors.py": errors.emit,
-    "revision.py": revision.emit,
-    "server.py": server.emit,
-    "client.py": client.emit,
-    "dispatcher.py": dispatcher.emit,
+_VALUES: dict[str, Callable[[Protocol], dict[str, object]]] = {
+    "methods.py": methods.values,
+    "errors.py": lambda protocol: {"constant": naming.constant},
+    "revision.py": revision.values,
+    "server.py": lambda protocol: {
+        "calls": list(stubs.calls(protocol, "server")),
+        "questions": list(stubs.questions(protocol)),
+        "handlers": list(stubs.handlers(protocol, "server")),
+    },
+    "client.py": lambda protocol: {
+        "calls": list(stubs.calls(protocol, "client")),
+        "handlers": list(stubs.handlers(protocol, "client")),
+    },
+    "dispatcher.py": lambda protocol: {
+        "sides": [
+            ("SERVER", "server", list(stubs.handlers(protocol, "server"))),
+            ("CLIENT", "client", list(stubs.handlers(protocol, "client"))),
+        ]
+    },
 }
+"""File -> what its template shows of a revision."""
 
 
 def emit(protocol: Protocol, package_name: str, command: str) -> dict[str, str]:
-    """The bindings of one revision.
+    """Return the bindings of one revision.
 
     Args:
         protocol: The revision.
@@ -39,9 +53,12 @@ def emit(protocol: Protocol, package_name: str, command: str) -> dict[str, str]:
         BadInput: A name of the schema cannot be used in Python, or two would be the same there.
     """
     top = header(f"from MCP {protocol.revision}, schema {protocol.digest[:16]}. Do not edit.", command)
+    package = {"package": package_name, "generation": GENERATION, "command": command}
     check_scopes(protocol)
     with collector_paused():
-        files = {name: emitter(protocol, top) for name, emitter in EMITTERS.items()}
-        files["__init__.py"] = package.emit(protocol, top, package_name, command)
+        shared = {"header": top, "protocol": protocol}
+        files = {name: render(f"{name}.jinja", **shared, **values(protocol)) for name, values in _VALUES.items()}
+        files["types.py"] = types.emit(protocol, top)
+        files["__init__.py"] = render("__init__.py.jinja", **shared, **package)
         styled = {name: style(prune(text)) for name, text in sorted(files.items())}
     return {**styled, "py.typed": f"{top}\n"}

@@ -1,4 +1,4 @@
-"""Pausing Python's garbage collector while code is written."""
+"""Pause Python's garbage collector while code is written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Generator[None]:
-    """Parsing and formatting keep all that they build until the end, so looking for garbage meanwhile only costs."""
+    """Pause the collector: parsing and formatting keep all that they build until the end."""
     enabled = gc.isenabled()
     gc.disable()
     try:

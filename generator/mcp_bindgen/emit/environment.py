@@ -1,4 +1,4 @@
-"""The Jinja environment of all templates: undefined names are errors, words are wrapped, code stays escaped."""
+"""Set up Jinja for all templates: undefined names are errors, words are wrapped, code stays escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 110
 
 @cache
 def environment() -> Environment:
-    """The environment, made once per process."""
+    """Return the environment, made once per process."""
     return Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
@@ -27,7 +27,7 @@ def environment() -> Environment:
 
 
 def docstring(text: str, indent: int = 4) -> str:
-    """`text` as a Python docstring: quoted, escaped, and wrapped at `indent` columns; paragraphs are kept."""
+    """Return `text` as a Python docstring: quoted, escaped, and wrapped at `indent` columns; paragraphs are kept."""
     pad = " " * indent
     plain = _printable(text).strip()
     safe = _escaped(plain)
@@ -39,12 +39,12 @@ def docstring(text: str, indent: int = 4) -> str:
 
 
 def _escaped(text: str) -> str:
-    """`text` as it is written inside of three quotes."""
+    """Return `text` as it is written inside of three quotes."""
     return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
 def _printable(text: str) -> str:
-    """`text` without what has no place in source code, such as NUL and halves of surrogate pairs."""
+    """Return `text` without what has no place in source code, such as NUL and halves of surrogate pairs."""
     lines = ("".join(char if char.isprintable() else _blank(char) for char in line) for line in text.splitlines())
     return "\n".join(lines)
 
@@ -54,7 +54,7 @@ def _blank(char: str) -> str:
 
 
 def _reflow(text: str) -> list[str]:
-    """Lines of a paragraph are joined; blank lines, list items and indented lines stay apart."""
+    """Join the lines of a paragraph; blank lines, list items and indented lines stay apart."""
     parts: list[str] = []
     for line in text.splitlines():
         new = (
@@ -77,11 +77,11 @@ def _wrap(part: str, width: int) -> list[str]:
 
 
 def render(template: str, **values: object) -> str:
-    """The text of `template` with `values` filled in."""
+    """Return the text of `template` with `values` filled in."""
     return environment().get_template(template).render(docstring=docstring, quoted=quoted, **values)
 
 
 def quoted(text: str) -> str:
-    """`text` as a string literal of Python, in double quotes; what nobody could see in it is escaped."""
+    """Return `text` as a string literal of Python, in double quotes; what nobody could see in it is escaped."""
     plain = json.dumps(text, ensure_ascii=False)
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in plain)

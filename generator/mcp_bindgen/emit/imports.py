@@ -1,4 +1,4 @@
-"""Drops the imports that a rendered module does not use, so that templates may name all that they could need."""
+"""Drop the imports that a rendered module does not use, so that templates may name all that they could need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def prune(code: str) -> str:
-    """`code` without the imported names that nothing in it refers to."""
+    """Return `code` without the imported names that nothing in it refers to."""
     tree = ast.parse(code)
     used = set(_names(tree))
     lines = code.splitlines(keepends=True)
@@ -21,7 +21,7 @@ def prune(code: str) -> str:
 
 
 def _names(node: ast.AST, quoted: bool = False) -> Iterator[str]:
-    """The names in `node`; with `quoted` its strings are annotations, else they are values."""
+    """Return the names in `node`; with `quoted` its strings are annotations, else they are values."""
     match node:
         case ast.Name(id=name) | ast.Subscript(value=ast.Name(id="Literal" as name)):
             yield name
@@ -38,7 +38,7 @@ def _names(node: ast.AST, quoted: bool = False) -> Iterator[str]:
 
 
 def _annotations(node: ast.AST) -> Iterator[ast.AST | None]:
-    """The children of `node` that are annotations, so that their strings are too."""
+    """Return the children of `node` that are annotations, so that their strings are too."""
     match node:
         case ast.AnnAssign(annotation=ast.Name(id="TypeAlias"), value=value):
             yield value

@@ -1,4 +1,4 @@
-"""Emits `methods.py`: the table of methods."""
+"""Prepare the table of methods for the template of `methods.py`."""
 
 from __future__ import annotations
 
@@ -8,25 +8,21 @@ from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Method
 
 from .annotations import annotation
-from .environment import render
 from .stubs import answers, constant, params_annotation
 
 
-def emit(protocol: Protocol, header: str) -> str:
-    """The text of `methods.py`."""
+def values(protocol: Protocol) -> dict[str, object]:
+    """Return what the template shows."""
     words = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
     words |= {"HeaderParams" for method in protocol.methods if method.header_params is not None}
-    return render(
-        "methods.py.jinja",
-        header=header,
-        protocol=protocol,
-        words=[*sorted(words), "by_name"],
-        annotation=annotation,
-        constant=constant,
-        fields=asdict,
-        generic=_generic,
-        params_annotation=params_annotation,
-    )
+    return {
+        "words": [*sorted(words), "by_name"],
+        "annotation": annotation,
+        "constant": constant,
+        "fields": asdict,
+        "generic": _generic,
+        "params_annotation": params_annotation,
+    }
 
 
 def _generic(method: Method) -> str:

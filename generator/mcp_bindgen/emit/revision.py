@@ -1,24 +1,20 @@
-"""Emit `revision.py`: the facts of the revision, as one value."""
+"""Prepare the facts of a revision for the template of `revision.py`."""
 
 from __future__ import annotations
 
 from mcp_bindgen.protocol import Protocol, naming
 
-from .environment import render
 from .stubs import constant
 
 _JSON_RPC = range(-32768, -32599)  # codes that JSON-RPC itself defines (section 5.1)
 
 
-def emit(protocol: Protocol, header: str) -> str:
-    """Render the text of `revision.py`."""
+def values(protocol: Protocol) -> dict[str, object]:
+    """Return what the template shows."""
     constants = {method.name: constant(method) for method in protocol.methods}
-    return render(
-        "revision.py.jinja",
-        header=header,
-        protocol=protocol,
-        facts=protocol.facts,
-        era="STATELESS" if protocol.era == "stateless" else "HANDSHAKE",
-        utilities=[(role, constants[name]) for role, name in protocol.facts.utilities if name in constants],
-        errors=[naming.constant(error.name) for error in protocol.errors if error.code not in _JSON_RPC],
-    )
+    return {
+        "facts": protocol.facts,
+        "era": "STATELESS" if protocol.era == "stateless" else "HANDSHAKE",
+        "utilities": [(role, constants[name]) for role, name in protocol.facts.utilities if name in constants],
+        "errors": [naming.constant(error.name) for error in protocol.errors if error.code not in _JSON_RPC],
+    }

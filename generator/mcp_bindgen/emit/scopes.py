@@ -1,4 +1,4 @@
-"""Checks that every name of a revision is there once in the class or module that it goes into."""
+"""Check that every name of a revision is there once in the class or module that it goes into."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .stubs import calls, constant, handlers
 
 
 def check_scopes(protocol: Protocol) -> None:
-    """Refuses two definitions that give the same name to a method, a stub or an error.
+    """Refuse two definitions that give the same name to a method, a stub or an error.
 
     Raises:
         BadInput: One of them would hide the other.

@@ -1,4 +1,4 @@
-"""What the templates of `server.py` and `client.py` show: calls to the other side, and handlers for what it sends."""
+"""Prepare calls and handlers for the templates of `server.py` and `client.py`."""
 
 from __future__ import annotations
 
@@ -82,30 +82,30 @@ class Question:
 
 
 def constant(method: Method) -> str:
-    """The name of a method's descriptor in `methods.py`."""
+    """Return the name of a method's descriptor in `methods.py`."""
     return naming.descriptor(method.stub)
 
 
 def params_annotation(method: Method) -> str | None:
-    """The type of a method's params, or `None` when it has none."""
+    """Return the type of a method's params, or `None` when it has none."""
     return None if method.params is None else annotation(method.params)
 
 
 def answers(method: Method) -> str:
-    """Everything that may answer a request."""
+    """Return everything that may answer a request."""
     types = [type for type in (method.result, *method.alternatives) if type is not None]
     return " | ".join(annotation(type) for type in types) or "None"
 
 
 def calls(protocol: Protocol, sender: Sender) -> Iterator[Call]:
-    """The calls that `sender` may make, requests first."""
+    """Return the calls that `sender` may make, requests first."""
     for method in protocol_calls.methods_in_order(protocol):
         if protocol_calls.sends(method, sender):
             yield _call(protocol, method, sender)
 
 
 def handlers(protocol: Protocol, receiver: Sender) -> Iterator[Handler]:
-    """The stubs for what may be sent to `receiver`, requests first."""
+    """Return the stubs for what may be sent to `receiver`, requests first."""
     for method in protocol_calls.methods_in_order(protocol):
         if protocol_calls.receives(method, receiver):
             yield Handler(
@@ -119,7 +119,7 @@ def handlers(protocol: Protocol, receiver: Sender) -> Iterator[Handler]:
 
 
 def questions(protocol: Protocol) -> Iterator[Question]:
-    """What only a server asks."""
+    """Return what only a server asks."""
     for method, classes in protocol_calls.questions(protocol):
         assert method.params is not None
         assert method.result is not None
@@ -187,7 +187,7 @@ def _call_doc(protocol: Protocol, method: Method, sender: Sender, arguments: tup
 
 
 def _arguments(protocol: Protocol, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:
-    """The arguments of a call by position and by keyword, and the expression that makes the params of them."""
+    """Return the arguments of a call by position and by keyword, and the expression that makes the params of them."""
     if method.params is None:
         return (), (), "None"
     text = annotation(method.params)

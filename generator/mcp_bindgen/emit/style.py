@@ -11,5 +11,5 @@ _MODE = Mode(line_length=WIDTH, target_versions={TargetVersion.PY311})
 
 
 def style(code: str) -> str:
-    """`code` as black writes it."""
+    """Return `code` as black writes it."""
     return format_str(code, mode=_MODE)

@@ -1,4 +1,4 @@
-"""What is generated, and where to: a revision of ours, or bindings of the user's own."""
+"""Decide what is generated, and where to: a revision of ours, or bindings of the user's own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Target:
     command: str
 
     def render(self) -> tuple[Protocol, dict[str, str]]:
-        """The protocol model and the package's files.
+        """Return the protocol model and the package's files.
 
         Raises:
             BadInput: The schema breaks a convention.
@@ -50,7 +50,7 @@ class Target:
 
 
 def checkout() -> Path:
-    """The `generated/` folder of this checkout; raises `BadInput` outside of one."""
+    """Return the `generated/` folder of this checkout; raise `BadInput` outside of one."""
     root = Path(__file__).resolve().parents[3]
     if not (root / "generated" / NAMESPACE).is_dir() or not (root / "pyproject.toml").exists():
         raise BadInput("this installation has no generated/ folder", fix="give --out DIR and --package NAME")
@@ -68,7 +68,7 @@ def targets(
     only: tuple[str, ...] = (),
     store: Store | None = None,
 ) -> list[Target]:
-    """What a command line asks for.
+    """Return the packages that a command line asks for.
 
     Args:
         revisions: The revisions to generate; none means all.

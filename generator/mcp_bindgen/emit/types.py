@@ -1,4 +1,4 @@
-"""Emits `types.py`: datamodel-code-generator makes models of the hoisted schema, our templates give them their form."""
+"""Emit `types.py`: datamodel-code-generator makes models of the hoisted schema, our templates give them their form."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ CONTRACT = Form(base="mcp_bindgen.runtime.contract.model", defaults=True)
 
 
 def emit(protocol: Protocol, header: str, form: Form = PROTOCOL) -> str:
-    """The text of `types.py`.
+    """Return the text of `types.py`.
 
     Raises:
         BadInput: A definition has the name of something that every generated module uses.
@@ -87,12 +87,12 @@ def _module(protocol: Protocol, header: str, body: str, form: Form) -> str:
 
 
 def _shadows(protocol: Protocol) -> bool:
-    """Whether a definition hides `typing.Annotated` (2024-11-05 has one of that name)."""
+    """Return whether a definition hides `typing.Annotated` (2024-11-05 has one of that name)."""
     return "Annotated" in protocol.definitions
 
 
 def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
-    """The definitions alone, without the module around them; for modules that hold more than types.
+    """Return the definitions alone, without the module around them; for modules that hold more than types.
 
     Raises:
         BadInput: A definition has a name that is no good for a class.
@@ -123,14 +123,14 @@ def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
 
 
 def _check_free(protocol: Protocol, form: Form) -> None:
-    """No definition may hide what the module imports; the library would rename it and then miss its template data."""
+    """Refuse definitions that would hide what the module imports; the library would rename them."""
     imports = [node for node in ast.parse(_module(protocol, "", "", form)).body if isinstance(node, ast.ImportFrom)]
     for name in sorted({alias.name for node in imports for alias in node.names} & set(protocol.definitions)):
         raise _taken(name)
 
 
 def _check_names(body: str, protocol: Protocol) -> None:
-    """Nothing may be renamed, dropped or invented on the way."""
+    """Refuse definitions that were renamed, dropped or invented on the way."""
     for name in sorted(set(_defined(ast.parse(body).body)) ^ set(protocol.definitions)):
         raise _taken(name)
 
@@ -162,7 +162,7 @@ def _defined(statements: list[ast.stmt]) -> Iterator[str]:
 
 
 def _document(protocol: Protocol, form: Form) -> dict[str, Any]:
-    """The hoisted effective schema with Python names, in which an optional field is one that may be `None`."""
+    """Return the hoisted effective schema with Python names, in which an optional field is one that may be `None`."""
     early = recursive_aliases(protocol)
     return {
         "$defs": {
@@ -190,7 +190,7 @@ def _property(field: Field, protocol: Protocol, form: Form) -> dict[str, Any]:
 
 
 def _has_default(field: Field, form: Form) -> bool:
-    """Whether an optional field reads as something else than `None` where it is absent."""
+    """Return whether an optional field reads as something else than `None` where it is absent."""
     return form.defaults and field.default is not None
 
 
@@ -241,7 +241,7 @@ def _template_data(protocol: Protocol, form: Form) -> defaultdict[str, dict[str,
 
 
 def _doc(definition: Definition) -> str:
-    """The words for a definition; without any, its name in words."""
+    """Return the words for a definition; without any, its name in words."""
     doc = definition.doc or f"`{definition.name}` of the protocol."
     return f"{doc}\n\nDeprecated {definition.deprecated}." if definition.deprecated else doc
 
@@ -264,7 +264,7 @@ def _member(field: Field, protocol: Protocol, form: Form) -> Mapping[str, Any]:
 
 
 def _refinements(type: Type, protocol: Protocol) -> list[str]:
-    """The arguments of pydantic's `Field` that carry what a Python type expression cannot."""
+    """Return the arguments of pydantic's `Field` that carry what a Python type expression cannot."""
     match type:
         case Scalar(constraints=constraints) | Array(constraints=constraints):
             return [f"{_KEYWORDS[keyword]}={value!r}" for keyword, value in constraints]

@@ -1,28 +1,23 @@
-"""Puts generated files in place: all of them or none, and never over files that are not ours."""
+"""Write generated packages, and compare them with what is on the disk; files that are not ours are refused."""
 
 from __future__ import annotations
 
-import ctypes
-import difflib
-import os
-import shutil
-import sys
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec import BadInput, transaction
+from mcp_bindgen.spec.transaction import Change
 
 from .header import MARK
 
 _CACHE = "__pycache__"
 
 
-def write(folder: Path, files: dict[str, str], *, force: bool = False) -> bool:
-    """Makes `folder` hold exactly `files` beside its sub-folders, in one step.
+def write(folder: Path, files: Mapping[str, str], *, force: bool = False) -> bool:
+    """Make `folder` hold exactly `files` beside its sub-folders: all of them or none.
 
     Files that are not ours are refused, or with `force` kept, unless one of ours has their name. Sub-folders are kept:
-    another package of ours may stand there. When anything goes wrong, a full disk or a kill included, the old folder
-    stays as it was.
+    another package of ours may stand there.
 
     Returns:
         Whether anything changed.
@@ -37,102 +32,39 @@ def write(folder: Path, files: dict[str, str], *, force: bool = False) -> bool:
             file=folder,
             fix="choose another folder, or overwrite with --force",
         )
-    if read(folder) == files:
+    changes = _changes(folder, files)
+    if all(change.before == change.after for change in changes.values()):
         return False
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        try:
-            fresh.chmod(0o755)
-            _keep(folder, foreign, fresh)
-            for name, text in files.items():
-                save(fresh / name, text)
-            _replace(folder, fresh)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    except OSError as error:
-        reason = error.strerror or error
-        raise BadInput(f"cannot be written ({reason})", file=folder, fix="nothing was changed there") from None
+    kept = {name: Change(transaction.read(folder / name), change.after) for name, change in changes.items()}
+    transaction.put(folder, kept, beside=True)
     return True
 
 
-def read(folder: Path) -> dict[str, str]:
-    """The generated files that `folder` holds now."""
-    if not folder.is_dir():
-        return {}
-    ours = (path for path in sorted(folder.iterdir()) if path.is_file() and _is_ours(path))
-    return {path.name: path.read_text("utf-8", errors="replace") for path in ours}
+def drift(folder: Path, files: Mapping[str, str]) -> str:
+    """Return how `folder` differs from `files`, as a unified diff; empty when it does not."""
+    origins = {"a": "on disk", "b": "from the schema"}
+
+    def label(side: str, name: str) -> str:
+        return f"{folder.name}/{name} ({origins[side]})"
+
+    return transaction.unified_diff(_changes(folder, files), label).decode("utf-8", errors="replace")
 
 
-def drift(folder: Path, files: dict[str, str]) -> str:
-    """How `folder` differs from `files`, as a unified diff; empty when it does not."""
-    present = read(folder)
-    parts: list[str] = []
-    for name in sorted({*present, *files}):
-        parts += difflib.unified_diff(
-            present.get(name, "").splitlines(keepends=True),
-            files.get(name, "").splitlines(keepends=True),
-            fromfile=f"{folder.name}/{name} (on disk)" if name in present else "/dev/null",
-            tofile=f"{folder.name}/{name} (from the schema)" if name in files else "/dev/null",
-        )
-    return "".join(part if part.endswith("\n") else f"{part}\n\\ No newline at end of file\n" for part in parts)
+def _changes(folder: Path, files: Mapping[str, str]) -> dict[str, Change]:
+    """Return what makes the generated files of `folder` be `files`; line ends do not count."""
+    paths = folder.iterdir() if folder.is_dir() else ()
+    ours = (path for path in paths if path.is_file() and _is_ours(path))
+    present = {path.name: path.read_bytes().replace(b"\r\n", b"\n") for path in ours}
+    wanted = {name: text.encode() for name, text in files.items()}
+    return {name: Change(present.get(name), wanted.get(name)) for name in sorted({*present, *wanted})}
 
 
 def _foreign(folder: Path) -> list[Path]:
-    if not folder.exists():
-        return []
-    if not folder.is_dir():
+    if folder.exists() and not folder.is_dir():
         raise BadInput("is a file, not a folder", file=folder, fix="choose another --out or --package")
     paths = (path for path in sorted(folder.rglob("*")) if _CACHE not in path.parts)
     return [path for path in paths if path.is_symlink() or (path.is_file() and not _is_ours(path))]
 
 
 def _is_ours(path: Path) -> bool:
-    mark = MARK.encode()
-    with path.open("rb") as file:
-        return file.read(len(mark)) == mark
-
-
-def _keep(folder: Path, foreign: list[Path], fresh: Path) -> None:
-    """Copies the sub-folders of `folder`, and the `foreign` files in it, into `fresh`."""
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if path in foreign:
-            shutil.copy2(path, fresh / path.name, follow_symlinks=False)
-        elif path.is_dir() and path.name != _CACHE:
-            shutil.copytree(path, fresh / path.name, symlinks=True, ignore=shutil.ignore_patterns(_CACHE))
-
-
-def save(path: Path, text: str) -> None:
-    """Writes a file, so that it is on the disk and not only on its way there."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _replace(folder: Path, fresh: Path) -> None:
-    """Puts `fresh` in the place of `folder`; afterwards `fresh` holds the old files, if there were any."""
-    if not folder.exists():
-        fresh.rename(folder)
-    elif not _exchange(folder, fresh):
-        old = fresh.with_name(f"{fresh.name}.old")
-        folder.rename(old)
-        try:
-            fresh.rename(folder)
-        except OSError:
-            old.rename(folder)
-            raise
-        old.rename(fresh)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Swaps two folders in a single step of the kernel; says whether it could."""
-    swap = 2
-    here = -100
-    paths = os.fsencode(one.resolve()), os.fsencode(other.resolve())
-    libc = ctypes.CDLL(None, use_errno=True)
-    if sys.platform == "linux" and hasattr(libc, "renameat2"):
-        return bool(libc.renameat2(here, paths[0], here, paths[1], swap) == 0)
-    if sys.platform == "darwin" and hasattr(libc, "renamex_np"):
-        return bool(libc.renamex_np(*paths, swap) == 0)
-    return False
+    return path.read_bytes().startswith(MARK.encode())

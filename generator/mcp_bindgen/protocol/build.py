@@ -1,4 +1,4 @@
-"""From an effective schema to the protocol model."""
+"""Build the protocol model of an effective schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .passes import PASSES, Draft
 
 
 def build(source: EffectiveSchema) -> Protocol:
-    """Runs all passes over `source`.
+    """Run all passes over `source`.
 
     Raises:
         BadInput: The schema breaks a convention that the protocol model reads; the error names file and pointer.

@@ -1,4 +1,4 @@
-"""What Python code sees of a method: the names of its stubs, and the arguments that a call takes."""
+"""Derive what Python sees of a method: the names of its stubs, and the arguments that a call takes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Walk:
 
 
 def methods_in_order(protocol: Protocol) -> list[Method]:
-    """The methods in the order of their stubs: requests first."""
+    """Return the methods in the order of their stubs: requests first."""
     return sorted(protocol.methods, key=lambda method: (method.kind != "request", method.name))
 
 
 def receives(method: Method, side: Sender) -> bool:
-    """Whether a method may be sent to `side`."""
+    """Return whether a method may be sent to `side`."""
     return side not in method.senders or len(method.senders) == 2
 
 
@@ -44,12 +44,12 @@ def sends(method: Method, side: Sender) -> bool:
 
 
 def call_name(method: Method) -> str:
-    """The stub that sends a method."""
+    """Return the stub that sends a method."""
     return method.stub if method.kind == "request" else naming.notifier(method.stub)
 
 
 def handler_name(method: Method, receiver: Sender) -> str:
-    """The stub that takes a method.
+    """Return the stub that takes a method.
 
     A server's requests carry their plain names, because answering them is what a server is for; everything else that
     arrives is `on_...`, so that it cannot be mistaken for a call.
@@ -85,12 +85,12 @@ def argument_fields(type: Object) -> Iterator[Field]:
 
 
 def is_metadata(field: Field) -> bool:
-    """Whether a field holds the metadata that a call makes itself, and adds to what it is given."""
+    """Return whether a field holds the metadata that a call makes itself, and adds to what it is given."""
     return field.wire == _META and field.required and isinstance(field.type, Ref)
 
 
 def may_omit(field: Field) -> bool:
-    """Whether a call may leave a field out."""
+    """Return whether a call may leave a field out."""
     return not field.required or field.default is not None or is_metadata(field)
 
 
@@ -100,7 +100,7 @@ def positional(method: Method, arguments: tuple[Field, ...]) -> tuple[Field, ...
 
 
 def walk(protocol: Protocol, method: Method) -> Walk | None:
-    """How to walk through the results of `method`; `None` when it is not paginated."""
+    """Return how to walk through the results of `method`; `None` when it is not paginated."""
     arguments = call_arguments(protocol, method)
     result = protocol.resolve(method.result) if method.result is not None else None
     if not any(field.wire == "cursor" for field in arguments or ()) or not all(map(may_omit, arguments or ())):
@@ -117,7 +117,7 @@ def walk(protocol: Protocol, method: Method) -> Walk | None:
 
 
 def questions(protocol: Protocol) -> Iterator[tuple[Method, tuple[str, ...]]]:
-    """What only a server asks, with the classes of its params, which tell it apart.
+    """Return what only a server asks, with the classes of its params, which tell it apart.
 
     Two requests with the same params cannot be told apart by them, so they are left out.
     """
@@ -132,7 +132,7 @@ def questions(protocol: Protocol) -> Iterator[tuple[Method, tuple[str, ...]]]:
 
 
 def _classes(protocol: Protocol, type: Type | None) -> Iterator[str]:
-    """The classes that params may be of."""
+    """Return the classes that params may be of."""
     match type:
         case Ref(name) if isinstance(protocol.definitions[name].type, Object):
             yield name

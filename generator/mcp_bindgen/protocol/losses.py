@@ -1,4 +1,4 @@
-"""Refuses what a schema says and a type cannot carry, because it would be lost."""
+"""Refuse what a schema says and a type cannot carry, because it would be lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ALWAYS = frozenset({"type", "format"})
 
 
 def refuse_lost(schema: Schema, read: Iterable[str], pointer: str) -> None:
-    """Refuses keywords that are not `read`; those that narrow nothing may stand anywhere."""
+    """Refuse keywords that are not `read`; those that narrow nothing may stand anywhere."""
     known = {*_ALWAYS, *read}
     for keyword in STRUCTURE:
         if keyword in schema and keyword not in known and not _is_idle(keyword, schema[keyword]):
@@ -40,7 +40,7 @@ def _is_idle(keyword: str, value: Any) -> bool:
 
 
 def refuse_beside_union(schema: Schema, pointer: str) -> None:
-    """Refuses a union beside which something else narrows the value; only `"type": "object"` may stand there."""
+    """Refuse a union beside which something else narrows the value; only `"type": "object"` may stand there."""
     for union in ("anyOf", "oneOf"):
         beside = [keyword for keyword in STRUCTURE if keyword in schema and keyword not in (union, "format")]
         beside = [keyword for keyword in beside if (keyword, schema[keyword]) != ("type", "object")]
@@ -53,13 +53,13 @@ def refuse_beside_union(schema: Schema, pointer: str) -> None:
 
 
 def refuse_empty(choices: Sequence[object], pointer: str) -> None:
-    """Refuses a choice between nothing."""
+    """Refuse a choice between nothing."""
     if not choices:
         raise BadInput("a choice between nothing accepts nothing", pointer=pointer, fix="name what is accepted")
 
 
 def refuse_pattern(pattern: str, pointer: str) -> None:
-    """Refuses a pattern that pydantic's engine cannot compile: it has no look-around and no back-references."""
+    """Refuse a pattern that pydantic's engine cannot compile: it has no look-around and no back-references."""
     try:
         SchemaValidator(core_schema.str_schema(pattern=pattern))
     except SchemaError:

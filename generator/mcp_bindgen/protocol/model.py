@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Sender = Literal["client", "server"]
@@ -78,7 +78,7 @@ class Object:
     extra: Type | None = Free()
 
     def field(self, wire: str) -> Field | None:
-        """The field with the wire name `wire`, if there is one."""
+        """Return the field with the wire name `wire`, if there is one."""
         return next((member for member in self.fields if member.wire == wire), None)
 
 
@@ -201,7 +201,7 @@ class Method:
         return self.senders[0] if len(self.senders) == 1 else "both"
 
     def capability(self, sender: Sender) -> str | None:
-        """The capability that must be declared before `sender` may send it."""
+        """Return the capability that must be declared before `sender` may send it."""
         return dict(self.capabilities).get(sender)
 
 
@@ -276,13 +276,13 @@ class Protocol:
     facts: Facts = field(default_factory=Facts)
 
     def resolve(self, type: Type) -> Type:
-        """`type` with references to other definitions followed, until it is something else."""
+        """Return `type` with references to other definitions followed, until it is something else."""
         while isinstance(type, Ref):
             type = self.definitions[type.name].type
         return type
 
     def accepts_null(self, type: Type) -> bool:
-        """Whether `null` is a value of `type`."""
+        """Return whether `null` is a value of `type`."""
         match self.resolve(type):
             case Free():
                 return True
@@ -295,21 +295,56 @@ class Protocol:
             case _:
                 return False
 
+    def reach(self, roots: Iterable[str], within: Container[str] | None = None) -> dict[str, None]:
+        """Return `roots` and every definition that they lead to, in the order in which they are found.
+
+        Args:
+            roots: Names of definitions.
+            within: The definitions to stay in; by default all.
+        """
+        found: dict[str, None] = {}
+        pending = list(roots)
+        while pending:
+            name = pending.pop()
+            if name not in found and (within is None or name in within):
+                found[name] = None
+                pending.extend(references(self.definitions[name].type))
+        return found
+
+
+def parts(type: Type) -> Iterator[Type]:
+    """Return the types directly inside of `type`; a reference has none."""
+    match type:
+        case Array(items=inner) | Map(values=inner):
+            yield inner
+        case Union(members):
+            yield from members
+        case Object(fields, extra):
+            yield from (member.type for member in fields)
+            yield from () if extra is None else (extra,)
+        case Ref() | Free() | Scalar() | Const():
+            return
+
 
 def references(type: Type) -> Iterator[str]:
-    """The definitions that `type` names directly."""
+    """Return the definitions that `type` names directly."""
+    if isinstance(type, Ref):
+        yield type.name
+    for part in parts(type):
+        yield from references(part)
+
+
+def map_parts(type: Type, change: Callable[[Type], Type]) -> Type:
+    """Return `type` with `change(part)` in the place of each type directly inside of it."""
     match type:
-        case Ref(name):
-            yield name
-        case Array(items=inner) | Map(values=inner):
-            yield from references(inner)
+        case Array(items):
+            return replace(type, items=change(items))
+        case Map(values):
+            return Map(change(values))
         case Union(members):
-            for option in members:
-                yield from references(option)
+            return replace(type, members=tuple(map(change, members)))
         case Object(fields, extra):
-            for member in fields:
-                yield from references(member.type)
-            if extra is not None:
-                yield from references(extra)
-        case Free() | Scalar() | Const():
-            return
+            changed = tuple(replace(field, type=change(field.type)) for field in fields)
+            return Object(changed, None if extra is None else change(extra))
+        case Ref() | Free() | Scalar() | Const():
+            return type

@@ -1,4 +1,4 @@
-"""Every name that generated code uses is made here, and only here."""
+"""Make every name that generated code uses."""
 
 from __future__ import annotations
 
@@ -57,32 +57,32 @@ _TABLES = frozenset({"METHODS", "FLAGS"})
 
 
 def words(name: str) -> list[str]:
-    """The words of a name in any of the protocol's styles: `listChanged`, `tools/list_changed`, `JSONValue`."""
+    """Return the words of a name in any of the protocol's styles: `listChanged`, `tools/list_changed`, `JSONValue`."""
     return _WORD.findall(name)
 
 
 def snake(name: str) -> str:
-    """`name` as `snake_case`."""
+    """Return `name` as `snake_case`."""
     return "_".join(word.lower() for word in words(name))
 
 
 def pascal(name: str) -> str:
-    """`name` as `PascalCase`; the first letter of each word is raised, the rest is kept."""
+    """Return `name` as `PascalCase`; the first letter of each word is raised, the rest is kept."""
     return "".join(word[0].upper() + word[1:] for word in words(name))
 
 
 def constant(name: str) -> str:
-    """`name` as `UPPER_CASE`."""
+    """Return `name` as `UPPER_CASE`."""
     return snake(name).upper()
 
 
 def is_definition(name: str) -> bool:
-    """Whether generated code can use the name of a definition as it is: a class, or an alias that looks like one."""
+    """Return whether generated code can use the name of a definition as it is: for a class, or an alias."""
     return _DEFINITION.fullmatch(name) is not None and not keyword.iskeyword(name)
 
 
 def field(wire: str) -> str:
-    """The Python name of a member: the part after a vendor prefix, in snake case, never a name that
+    """Return the Python name of a member: the part after a vendor prefix, in snake case, never a name that
     pydantic or the annotations beside it need."""
     name = snake(wire.rpartition("/")[2]) or "field"
     if name[0].isdigit():
@@ -91,12 +91,12 @@ def field(wire: str) -> str:
 
 
 def _free(name: str, reserved: frozenset[str]) -> str:
-    """`name`, or with a trailing underscore where it would hide something or is a word of Python's."""
+    """Return `name`, or with a trailing underscore where it would hide something or is a word of Python's."""
     return f"{name}_" if keyword.iskeyword(name) or name in reserved else name
 
 
 def fields(owner: str, wires: Iterable[str]) -> dict[str, str]:
-    """Wire name -> Python name for all members of one object.
+    """Return wire name -> Python name for all members of one object.
 
     Raises:
         BadInput: Two members would have the same name in Python.
@@ -126,41 +126,41 @@ def argument(name: str, reserved: frozenset[str] = _ARGUMENTS) -> str:
 
 
 def hoisted(parent: str, member: str) -> str:
-    """The name of an inline object below `parent`."""
+    """Return the name of an inline object below `parent`."""
     return parent + (pascal(member) or "Value")
 
 
 def request_stub(definition: str) -> str:
-    """`CallToolRequest` -> `call_tool`."""
+    """Return `CallToolRequest` -> `call_tool`."""
     return _free(snake(definition.removesuffix("Request")), _STUBS)
 
 
 def notification_stub(definition: str) -> str:
-    """`ToolListChangedNotification` -> `tool_list_changed`; stubs put `on_` or `notify_` before it."""
+    """Return `ToolListChangedNotification` -> `tool_list_changed`; stubs put `on_` or `notify_` before it."""
     return snake(definition.removesuffix("Notification"))
 
 
 def handler(stub: str) -> str:
-    """`create_message` -> `on_create_message`."""
+    """Return `create_message` -> `on_create_message`."""
     return f"on_{stub.removesuffix('_')}"
 
 
 def notifier(stub: str) -> str:
-    """`initialized` -> `notify_initialized`."""
+    """Return `initialized` -> `notify_initialized`."""
     return f"notify_{stub.removesuffix('_')}"
 
 
 def walker(stub: str) -> str:
-    """`list_tools` -> `iter_tools`."""
+    """Return `list_tools` -> `iter_tools`."""
     return f"iter_{stub.removesuffix('_').removeprefix('list_')}"
 
 
 def descriptor(stub: str) -> str:
-    """`call_tool` -> `CALL_TOOL`, in the module of methods."""
+    """Return `call_tool` -> `CALL_TOOL`, in the module of methods."""
     return _free(constant(stub), _TABLES)
 
 
 def package(revision: str) -> str:
-    """`2025-11-25` -> `v2025_11_25`."""
+    """Return `2025-11-25` -> `v2025_11_25`."""
     name = re.sub(r"\W+", "_", revision).strip("_")
     return f"v{name}" if name[:1].isdigit() else name

@@ -1,4 +1,4 @@
-"""The other way round: from types of the protocol model to JSON Schema 2020-12."""
+"""Write types of the protocol model as JSON Schema 2020-12."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type,
 
 
 def schema_of(type: Type, base: str = "") -> Schema:
-    """The JSON Schema of a type; it refers to definitions as `#/$defs/NAME` in the document `base`."""
+    """Return the JSON Schema of a type; it refers to definitions as `#/$defs/NAME` in the document `base`."""
     match type:
         case Free():
             return {}
@@ -35,6 +35,6 @@ def schema_of(type: Type, base: str = "") -> Schema:
 
 
 def document_of(protocol: Protocol) -> Schema:
-    """All definitions of a revision as one JSON Schema document, hoisted ones included."""
+    """Return all definitions of a revision as one JSON Schema document, hoisted ones included."""
     definitions = {name: schema_of(definition.type) for name, definition in protocol.definitions.items()}
     return {"$schema": DIALECT, "$defs": definitions}

@@ -1,18 +1,18 @@
-"""The part of a protocol that some capabilities need."""
+"""Cut out the part of a protocol that some capabilities need."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import replace
 
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import suggestion
 
 from .model import Definition, Method, Protocol, Ref, Union, references
 
 
 def slice_protocol(protocol: Protocol, only: Iterable[str]) -> Protocol:
-    """`protocol` with the methods that need no capability or one of `only`, and the definitions that they lead to.
+    """Restrict `protocol` to the methods that need no capability or one of `only`, and their definitions.
 
     Args:
         protocol: The whole revision.
@@ -24,12 +24,10 @@ def slice_protocol(protocol: Protocol, only: Iterable[str]) -> Protocol:
     wanted = set(only)
     known = sorted({capability.path.partition(".")[0] for capability in protocol.capabilities})
     for name in sorted(wanted - set(known)):
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise BadInput(f"MCP {protocol.revision} has no capability {name!r}", fix=f"{hint}known: {', '.join(known)}")
+        raise BadInput(f"MCP {protocol.revision} has no capability {name!r}", fix=suggestion(name, known))
     kept = [method for method in protocol.methods if _is_wanted(method, wanted)]
     dropped = [method for method in protocol.methods if method not in kept]
-    own = _reach(protocol, _roots(protocol, dropped)) - _reach(protocol, _roots(protocol, kept))
+    own = protocol.reach(_roots(protocol, dropped)).keys() - protocol.reach(_roots(protocol, kept)).keys()
     definitions: dict[str, Definition] = {}
     for name, definition in protocol.definitions.items():
         if name not in own and isinstance(definition.type, Union):
@@ -40,7 +38,7 @@ def slice_protocol(protocol: Protocol, only: Iterable[str]) -> Protocol:
         elif name not in own:
             definitions[name] = definition
     whole = {**protocol.definitions, **definitions}
-    needed = _reach(replace(protocol, definitions=whole), definitions)
+    needed = replace(protocol, definitions=whole).reach(definitions)
     return replace(
         protocol,
         definitions={name: whole[name] for name in protocol.definitions if name in needed},
@@ -55,7 +53,7 @@ def _is_wanted(method: Method, wanted: set[str]) -> bool:
 
 
 def _roots(protocol: Protocol, methods: Iterable[Method]) -> set[str]:
-    """The definitions that exist for the sake of `methods`."""
+    """Return the definitions that exist for the sake of `methods`."""
     found: set[str] = set()
     for method in methods:
         found.add(method.definition)
@@ -64,16 +62,4 @@ def _roots(protocol: Protocol, methods: Iterable[Method]) -> set[str]:
         response = f"{method.definition.removesuffix('Request')}ResultResponse"
         if response in protocol.definitions:
             found.add(response)
-    return found
-
-
-def _reach(protocol: Protocol, roots: Iterable[str]) -> set[str]:
-    """`roots` and everything that they refer to."""
-    found: set[str] = set()
-    pending = list(roots)
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.add(name)
-            pending.extend(references(protocol.definitions[name].type))
     return found

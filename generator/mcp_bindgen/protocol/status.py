@@ -1,4 +1,4 @@
-"""How sound the `schema/` folder is: pins, patches and words of each revision."""
+"""Check the `schema/` folder: pins, patches and descriptions of each revision."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Report:
 
 
 def reports_of(store: Store) -> list[Report]:
-    """A report for each revision; raises `BadInput` where a file is damaged or a patch no longer fits."""
+    """Return a report for each revision; raise `BadInput` where a file is damaged or a patch no longer fits."""
     return [_report(store, revision) for revision in store.pins]
 
 

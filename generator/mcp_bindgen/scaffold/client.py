@@ -1,4 +1,4 @@
-"""The files of a client's project that depend on what it offers, and on what it can ask."""
+"""Write the files of a client's project that depend on what it offers, and on what it can ask."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mcp_bindgen.protocol import Protocol, naming
 from mcp_bindgen.protocol.calls import Walk, methods_in_order, walk
 from mcp_bindgen.protocol.model import Object, Ref
 
-from .answers import PREFIX, Handler, handlers
 from .expressions import expression
-from .plan import Plan, Speech
+from .handler_bodies import PREFIX, Handler, handlers
+from .plan import Plan, RevisionPlan
 from .rendering import module, render
 from .server import introduction
 
@@ -37,24 +37,29 @@ class Shown:
 def client_project(plan: Plan) -> dict[str, str]:
     """Name -> text of the files of a client: its modules, its command, and their tests."""
     found: dict[str, str] = {}
-    for speech in plan.speeches:
-        written = handlers(speech.protocol, "client", speech.features)
-        values = {"names": plan.names, "handlers": written, "package": speech.package, "module": speech.module}
-        info = introduction(plan, speech)
+    for revision_plan in plan.revision_plans:
+        written = handlers(revision_plan.protocol, "client", revision_plan.features)
+        values = {
+            "names": plan.names,
+            "handlers": written,
+            "package": revision_plan.package,
+            "module": revision_plan.module,
+        }
+        info = introduction(plan, revision_plan)
         text = render("project/client.py.jinja", doc=docstring(_doc(written)), info=info, **values)
         test = render(
             "project/tests/test_client.py.jinja",
-            typed=typed(plan) if speech is plan.speeches[-1] else None,
-            **_curious(speech),
+            typed=typed(plan) if revision_plan is plan.revision_plans[-1] else None,
+            **_curious(revision_plan),
             **values,
         )
-        found[f"src/{plan.names.package}/{speech.module}.py"] = module(text)
-        found[f"tests/test_{speech.module}.py"] = module(test)
+        found[f"src/{plan.names.package}/{revision_plan.module}.py"] = module(text)
+        found[f"tests/test_{revision_plan.module}.py"] = module(test)
     return found
 
 
 def typed(plan: Plan) -> str | None:
-    """The class of the typed client, which there is for the newest revision of a project with a contract."""
+    """Return the class of the typed client, which there is for the newest revision of a project with a contract."""
     if plan.contract is None:
         return None
     from .generated.typed_client import client_class
@@ -62,13 +67,13 @@ def typed(plan: Plan) -> str | None:
     return client_class(plan.names.package)
 
 
-def _curious(speech: Speech) -> dict[str, str]:
-    """What a server says in the tests of a client, as expressions."""
+def _curious(revision_plan: RevisionPlan) -> dict[str, str]:
+    """Return the expressions that a server uses in the tests of a client."""
 
     def new(name: str, value: object) -> str:
-        return expression(speech.protocol, Ref(name), value, PREFIX)
+        return expression(revision_plan.protocol, Ref(name), value, PREFIX)
 
-    listing = next(method for method in speech.protocol.methods if method.stub == "list_tools")
+    listing = next(method for method in revision_plan.protocol.methods if method.stub == "list_tools")
     assert listing.params is not None
     return {
         "curious": new("Implementation", {"name": "curious", "version": "1"}),
@@ -79,17 +84,17 @@ def _curious(speech: Speech) -> dict[str, str]:
 
 
 def shown(plan: Plan) -> list[Shown]:
-    """The lists that all of a client's revisions have, and whose items have names."""
-    known = [_lists(speech) for speech in plan.speeches]
+    """Return the lists that all of a client's revisions have, and whose items have names."""
+    known = [_lists(revision_plan) for revision_plan in plan.revision_plans]
     return [one for one in known[-1] if all(one in others for others in known)]
 
 
-def _lists(speech: Speech) -> list[Shown]:
+def _lists(revision_plan: RevisionPlan) -> list[Shown]:
     found: dict[str, Shown] = {}
-    for method in methods_in_order(speech.protocol):
-        walked = walk(speech.protocol, method)
+    for method in methods_in_order(revision_plan.protocol):
+        walked = walk(revision_plan.protocol, method)
         owner, _, path = (method.capability("client") or "").partition(".")
-        if walked is not None and owner == "server" and _has_name(speech.protocol, walked):
+        if walked is not None and owner == "server" and _has_name(revision_plan.protocol, walked):
             one = naming.snake(annotation(walked.item, prefix=""))
             capability = quoted(path.partition(".")[0])  # its first list is the one that every server has
             found.setdefault(capability, Shown(capability, walked.name, one.replace("_", " "), one))

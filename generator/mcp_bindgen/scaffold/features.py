@@ -1,8 +1,7 @@
-"""What a project may offer: the capabilities of a side, with the methods that it has to answer for them."""
+"""Find what a project may offer: the capabilities of a side, with the methods that it has to answer for them."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from mcp_bindgen.protocol.calls import receives
 from mcp_bindgen.protocol.model import Method, Sender
 from mcp_bindgen.runtime.eras.lifecycle import DISCOVER, INITIALIZE, LISTEN, PING
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import suggestion
 
 _OURS = frozenset({DISCOVER, INITIALIZE, LISTEN, PING})
 """What the runtime answers for everybody."""
@@ -50,7 +50,7 @@ def features(protocol: Protocol, side: Sender) -> dict[str, Feature]:
 def choose(
     protocols: Iterable[Protocol], side: Sender, wanted: tuple[str, ...]
 ) -> dict[str, tuple[tuple[Feature, ...], Protocol]]:
-    """Revision -> what to offer in it, and the revision: a feature is left out where a revision does not have it.
+    """Return what to offer in each revision, and the revision: a feature is left out where a revision lacks it.
 
     Args:
         protocols: The revisions.
@@ -64,29 +64,25 @@ def choose(
     known = sorted({name for offered, _ in all_.values() for name in offered})
     missing = [name for name in wanted if not any(_same(name, one) for one in known)]
     for name in missing:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
         revisions = ", ".join(all_)
-        raise BadInput(
-            f"a {side} of MCP {revisions} has no capability {name!r}", fix=f"{hint}known: {', '.join(known)}"
-        )
+        raise BadInput(f"a {side} of MCP {revisions} has no capability {name!r}", fix=suggestion(name, known))
     return {revision: (tuple(_chosen(offered, wanted)), protocol) for revision, (offered, protocol) in all_.items()}
 
 
 def _chosen(offered: Mapping[str, Feature], wanted: tuple[str, ...]) -> list[Feature]:
-    """What is offered and wanted, once each, in the order of the wishes."""
+    """Return what is offered and wanted, once each, in the order of the wishes."""
     names = (name for wish in wanted for name in offered if _same(wish, name))
     return [offered[name] for name in dict.fromkeys(names)]
 
 
 def _feature(side: Sender, capability: str | None) -> str | None:
-    """The top level of a dotted capability, if it is one of `side`."""
+    """Return the top level of a dotted capability, if it is one of `side`."""
     owner, _, path = (capability or "").partition(".")
     return path.partition(".")[0] if owner == side else None
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two names differ in nothing but case and number."""
+    """Return whether two names differ in nothing but case and number."""
     return one.lower().removesuffix("s") == other.lower().removesuffix("s")
 
 

@@ -1,4 +1,4 @@
-"""All files of a new project, as text."""
+"""Lay out all files of a new project, as text."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from mcp_bindgen.emit.environment import quoted
 from mcp_bindgen.spec import Store
 
 from .client import client_project, shown, typed
-from .contracted import contracted_files
+from .contract_server import contract_calls, contracted_files
+from .generated.regeneration import generated_files
 from .plan import Plan
 from .project import Project
 from .rendering import module, render
-from .server import calls, introduced, server_files, start
+from .server import first_calls, server_files, start
 
 
 def project_of(plan: Plan, folder: Path) -> Project:
-    """What the project says of itself once it is in `folder`."""
+    """Return what the project says of itself once it is in `folder`."""
     contract = folder / plan.file if plan.file is not None else None
     return Project(folder, plan.kind, plan.names.package, plan.revisions, contract, plan.transports)
 
 
 def layout(plan: Plan) -> dict[str, str]:
-    """Path -> text for all files of a project that its user owns."""
+    """Return path -> text for all files of a project, those that are generated included."""
     values = _values(plan)
     source = f"src/{plan.names.package}"
     files = {
@@ -35,11 +36,20 @@ def layout(plan: Plan) -> dict[str, str]:
     if plan.file is not None and plan.text is not None:
         files[plan.file] = plan.text
     more = _server(plan, values) if plan.kind == "server" else _client(plan, values)
+    if plan.contract is not None:
+        project = project_of(plan, Path())
+        generated = generated_files(project, plan.contract)
+        more |= {(project.generated / name).as_posix(): text for name, text in generated.items()}
     return dict(sorted({**files, **more}.items()))
 
 
+def calls(plan: Plan) -> list[str]:
+    """Return what to say to `mcp-bindgen call` after the server, to see first answers."""
+    return first_calls(plan) if plan.contract is None else contract_calls(plan.contract)
+
+
 def _values(plan: Plan) -> dict[str, object]:
-    """What the templates know."""
+    """Return the values that the templates use."""
     begin = start(plan)
     return {
         "names": plan.names,
@@ -50,9 +60,9 @@ def _values(plan: Plan) -> dict[str, object]:
         "stdio": "stdio" in plan.transports,
         "http": plan.http,
         "contract": plan.file,
-        "packages": [speech.package for speech in plan.speeches],
+        "packages": [revision_plan.package for revision_plan in plan.revision_plans],
         "sse": plan.revisions[0] < Store().semantics["transports"]["streamable-http"],
-        "introduced": quoted(introduced(plan)),
+        "introduced": quoted(plan.introduced),
         "place": begin.place,
         "imported": begin.imported,
         "classes": begin.classes,
@@ -61,7 +71,7 @@ def _values(plan: Plan) -> dict[str, object]:
 
 
 def _server(plan: Plan, values: dict[str, object]) -> dict[str, str]:
-    """The files that only servers have."""
+    """Return the files that only servers have."""
     source = f"src/{plan.names.package}"
     files = {
         "Dockerfile": render("project/Dockerfile.jinja", **values),
@@ -76,7 +86,7 @@ def _server(plan: Plan, values: dict[str, object]) -> dict[str, str]:
 
 
 def _client(plan: Plan, values: dict[str, object]) -> dict[str, str]:
-    """The files that only clients have."""
+    """Return the files that only clients have."""
     main = module(render("project/main_client.py.jinja", shown=shown(plan), **values))
     readme = render("project/README.client.md.jinja", typed=typed(plan), **values)
     return {"README.md": readme, f"src/{plan.names.package}/__main__.py": main, **client_project(plan)}

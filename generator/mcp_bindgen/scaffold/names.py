@@ -1,4 +1,4 @@
-"""What a project may be called, and what its parts are called then."""
+"""Check the name of a project, and derive those of its parts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Names:
 
 
 def names_of(project: str) -> Names:
-    """The names of a project that is to be called `project`.
+    """Return the names of a project that is to be called `project`.
 
     Raises:
         BadInput: It cannot be called that.

@@ -1,4 +1,4 @@
-"""What is to become a project: names, revisions, and what it offers."""
+"""Plan a project: names, revisions, and what it offers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULTS: Mapping[Kind, tuple[str, ...]] = {"server": ("tools",), "client": ()}
 
 
 @dataclass(frozen=True)
-class Speech:
+class RevisionPlan:
     """One revision of a project.
 
     Attributes:
@@ -49,7 +49,7 @@ class Plan:
     Attributes:
         names: What it is called.
         kind: Whether it is a server or a client.
-        speeches: The revisions that it speaks, the oldest first.
+        revision_plans: The revisions that it speaks, the oldest first.
         transports: How messages travel.
         contract: What the server offers that it is, or talks to, if that is known.
         file: The name of the contract's file in the project.
@@ -58,7 +58,7 @@ class Plan:
 
     names: Names
     kind: Kind
-    speeches: tuple[Speech, ...]
+    revision_plans: tuple[RevisionPlan, ...]
     transports: tuple[str, ...] = ("stdio",)
     contract: Contract | None = None
     file: str | None = None
@@ -72,7 +72,13 @@ class Plan:
     @property
     def revisions(self) -> tuple[str, ...]:
         """The names of the revisions."""
-        return tuple(speech.protocol.revision for speech in self.speeches)
+        return tuple(revision_plan.protocol.revision for revision_plan in self.revision_plans)
+
+    @property
+    def introduced(self) -> str:
+        """The name by which a server introduces itself: that of its contract, or of the project."""
+        info = self.contract.info if self.contract is not None else None
+        return str((info or {}).get("name", self.names.project))
 
     @property
     def requirement(self) -> str:
@@ -83,13 +89,13 @@ class Plan:
 
 
 def default_revision(store: Store) -> str:
-    """The newest released revision with a handshake, which all clients know."""
+    """Return the newest released revision with a handshake, which all clients know."""
     pins = [pin.name for pin in store.pins.values() if pin.era == "stateful" and pin.status == "released"]
     return pins[-1] if pins else list(store.pins)[-1]
 
 
 def transports_of(words: Sequence[str]) -> tuple[str, ...]:
-    """The transports that `words` name; raises `BadInput` where one does not exist."""
+    """Return the transports that `words` name; raise `BadInput` where one does not exist."""
     for word in words:
         if word not in TRANSPORTS:
             raise BadInput(f"there is no transport {word!r}", fix=f"known: {', '.join(TRANSPORTS)}")
@@ -107,7 +113,7 @@ def plan(
     text: str | None = None,
     store: Store | None = None,
 ) -> Plan:
-    """Plans a project.
+    """Plan a project.
 
     Args:
         names: What it is called.
@@ -131,8 +137,8 @@ def plan(
     protocols = [build(store.effective(name)) for name in known]
     chosen = choose(protocols, kind, DEFAULTS[kind] if wanted is None else wanted)
     alone = len(known) == 1 or (contract is not None and kind == "server")
-    speeches = tuple(
-        Speech(protocol, features, kind if alone else f"{kind}_{naming.package(revision).removeprefix('v')}")
+    revision_plans = tuple(
+        RevisionPlan(protocol, features, kind if alone else f"{kind}_{naming.package(revision).removeprefix('v')}")
         for revision, (features, protocol) in chosen.items()
     )
     if contract is not None and kind == "server":
@@ -140,4 +146,4 @@ def plan(
 
         refuse_unservable(contract, known, source)
     file = f"contract{source.suffix.lower()}" if source is not None else None
-    return Plan(names, kind, speeches, transports_of(transports), contract, file, text)
+    return Plan(names, kind, revision_plans, transports_of(transports), contract, file, text)

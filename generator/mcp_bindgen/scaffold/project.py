@@ -1,4 +1,4 @@
-"""What a project of ours says of itself, in `[tool.mcp-bindgen]` of its `pyproject.toml`."""
+"""Read and write `[tool.mcp-bindgen]` in the `pyproject.toml` of a project of ours."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Project:
 
     @classmethod
     def read(cls, folder: Path) -> Project:
-        """The project in a folder.
+        """Return the project in a folder.
 
         Raises:
             BadInput: There is none, or what it says of itself cannot be used.
@@ -83,7 +83,7 @@ class Project:
             return _project(folder, dict(table))
 
     def written(self, text: str) -> str:
-        """The text of a `pyproject.toml` that says what this project says; all else stays as it is.
+        """Return the text of a `pyproject.toml` that says what this project says; all else stays as it is.
 
         Raises:
             BadInput: `text` is not TOML, or `tool` is no table in it.
@@ -107,7 +107,7 @@ class Project:
         return tomlkit.dumps(document)
 
     def _values(self) -> dict[str, Any]:
-        """The table as it is written; `None` for what it does not have."""
+        """Return the table as it is written; `None` for what it does not have."""
         return {
             "kind": self.kind,
             "package": self.package,
@@ -118,7 +118,7 @@ class Project:
 
 
 def is_module(name: object) -> bool:
-    """Whether `name` can be imported by that name."""
+    """Return whether `name` can be imported by that name."""
     return isinstance(name, str) and name.isidentifier() and not iskeyword(name)
 
 

@@ -1,4 +1,4 @@
-"""The templates of scaffolds, with the filters and the rules of those of the emitters."""
+"""Render the templates of scaffolds, with the filters and the rules of those of the emitters."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _environment() -> Environment:
 
 
 def render(template: str, **values: object) -> str:
-    """The text of `template` with `values` filled in."""
+    """Return the text of `template` with `values` filled in."""
     return _environment().get_template(template).render(docstring=docstring, quoted=quoted, **values)
 
 
 def macros(template: str, **values: object) -> Mapping[str, Callable[[], str]]:
-    """The macros of `template`, none of which takes an argument: they see `values`. There are none without a template.
+    """Return the macros of `template`, which take no arguments but see `values`; none without a template.
 
     Args:
         template: Its name.
@@ -44,13 +44,13 @@ def macros(template: str, **values: object) -> Mapping[str, Callable[[], str]]:
 
 
 def module(text: str) -> str:
-    """The text of a Python module, formatted, without the imports that it does not use."""
+    """Return the text of a Python module, formatted, without the imports that it does not use."""
     head, future, body = text.rpartition("from __future__ import annotations\n")
     return style(head + future + "\n" + prune(body).lstrip())
 
 
 def noted(code: str) -> str:
-    """`code`, with a note for ruff where a model contains itself: `|` does not take what is quoted."""
+    """Return `code`, with a note for ruff where a model contains itself: `|` does not take what is quoted."""
     imports = [node for node in ast.parse(code).body if isinstance(node, ast.ImportFrom)]
     names = {alias.name for node in imports for alias in node.names}
     rules = [rule for name, rule in _OLD.items() if name in names]

@@ -1,4 +1,4 @@
-"""The files of a server's project that depend on what it offers."""
+"""Write the files of a server's project that depend on what it offers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from mcp_bindgen.emit.environment import docstring, quoted
 from mcp_bindgen.protocol.model import Ref
 
-from .answers import PREFIX, Handler, handlers
 from .expressions import expression
-from .plan import Plan, Speech
+from .handler_bodies import PREFIX, Handler, handlers
+from .plan import Plan, RevisionPlan
 from .rendering import module, render
 
 EXAMPLES: Mapping[str, str] = {
@@ -44,11 +44,11 @@ class Start:
 
 
 def start(plan: Plan) -> Start:
-    """How the classes of a project are imported."""
+    """Return how the classes of a project are imported."""
     class_ = plan.names.class_
     if plan.contract is not None and plan.kind == "server":
         return Start(".server", (class_,), (class_,), f"*{class_}().servers()")
-    modules = tuple(speech.module for speech in plan.speeches)
+    modules = tuple(revision_plan.module for revision_plan in plan.revision_plans)
     if len(modules) == 1:
         return Start(f".{modules[0]}", (class_,), (class_,))
     return Start(".", modules, tuple(f"{module}.{class_}" for module in modules))
@@ -57,38 +57,34 @@ def start(plan: Plan) -> Start:
 def server_files(plan: Plan) -> dict[str, str]:
     """Name -> text of the files of a server without a contract: its modules and their tests."""
     found: dict[str, str] = {}
-    for speech in plan.speeches:
-        written = handlers(speech.protocol, "server", speech.features)
-        values = {"names": plan.names, "handlers": written, "package": speech.package, "module": speech.module}
+    for revision_plan in plan.revision_plans:
+        written = handlers(revision_plan.protocol, "server", revision_plan.features)
+        values = {
+            "names": plan.names,
+            "handlers": written,
+            "package": revision_plan.package,
+            "module": revision_plan.module,
+        }
         text = render(
-            "project/server.py.jinja", doc=docstring(_doc(written)), info=introduction(plan, speech), **values
+            "project/server.py.jinja", doc=docstring(_doc(written)), info=introduction(plan, revision_plan), **values
         )
-        test = render("project/tests/test_server.py.jinja", declared=list(_declared(speech)), **values)
-        found[f"src/{plan.names.package}/{speech.module}.py"] = module(text)
-        found[f"tests/test_{speech.module}.py"] = module(test)
+        test = render("project/tests/test_server.py.jinja", declared=list(_declared(revision_plan)), **values)
+        found[f"src/{plan.names.package}/{revision_plan.module}.py"] = module(text)
+        found[f"tests/test_{revision_plan.module}.py"] = module(test)
     return found
 
 
-def calls(plan: Plan) -> list[str]:
-    """What to say to `mcp-bindgen call` after the server, to see first answers."""
-    if plan.contract is not None:
-        from .contracted import contract_calls
-
-        return contract_calls(plan.contract)
-    stubs = [method.stub for speech in plan.speeches for feature in speech.features for method in feature.methods]
-    return [EXAMPLES[stub] for stub in dict.fromkeys(stubs) if stub in EXAMPLES]
+def first_calls(plan: Plan) -> list[str]:
+    """Return what to say to `mcp-bindgen call` after a server without a contract, to see first answers."""
+    methods = [method for part in plan.revision_plans for feature in part.features for method in feature.methods]
+    stubs = dict.fromkeys(method.stub for method in methods)
+    return [EXAMPLES[stub] for stub in stubs if stub in EXAMPLES]
 
 
-def introduced(plan: Plan) -> str:
-    """The name by which a server introduces itself: that of its contract, or of the project."""
-    info = plan.contract.info if plan.contract is not None else None
-    return str((info or {}).get("name", plan.names.project))
-
-
-def introduction(plan: Plan, speech: Speech) -> str:
-    """The expression of who the project says it is."""
+def introduction(plan: Plan, revision_plan: RevisionPlan) -> str:
+    """Return the expression of who the project says it is."""
     value = {"name": plan.names.project, "version": "0.1.0"}
-    return expression(speech.protocol, Ref("Implementation"), value, PREFIX)
+    return expression(revision_plan.protocol, Ref("Implementation"), value, PREFIX)
 
 
 def _doc(written: list[Handler]) -> str:
@@ -97,7 +93,7 @@ def _doc(written: list[Handler]) -> str:
     return 'Answers what clients ask. What has no method here is answered with "method not found".'
 
 
-def _declared(speech: Speech) -> Iterator[str]:
-    """The features that clients see as capabilities, as literals of Python."""
-    known = {capability.name for capability in speech.protocol.capabilities}
-    yield from (quoted(feature.name) for feature in speech.features if f"server.{feature.name}" in known)
+def _declared(revision_plan: RevisionPlan) -> Iterator[str]:
+    """Return the features that clients see as capabilities, as literals of Python."""
+    known = {capability.name for capability in revision_plan.protocol.capabilities}
+    yield from (quoted(feature.name) for feature in revision_plan.features if f"server.{feature.name}" in known)

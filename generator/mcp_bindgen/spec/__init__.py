@@ -1,4 +1,4 @@
-"""Reads, pins, patches and normalises schema files: a file goes in, an effective schema comes out."""
+"""Read, pins, patches and normalises schema files: a file goes in, an effective schema comes out."""
 
 from .errors import BadInput
 from .keywords import Schema

@@ -1,4 +1,4 @@
-"""The canonical form of a schema: structure only, one order, one digest."""
+"""Write schemas in canonical form: structure only, one order, one digest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ORDER = {keyword: position for position, keyword in enumerate((*STRUCTURE, *sor
 
 
 def canonical(document: Schema) -> Schema:
-    """`document` without prose, its definitions, properties and keywords in canonical order.
+    """Return `document` without prose, its definitions, properties and keywords in canonical order.
 
     Two documents that accept the same by the same structure have the same canonical form; the order of union
     members is kept, because readers meet it in generated code.
@@ -43,23 +43,23 @@ def _canonical(schema: Schema) -> Schema:
 
 
 def _sorted(value: Any) -> Any:
-    """A value that is data, such as a `default`, with the members of its objects in order."""
+    """Return a value that is data, such as a `default`, with the members of its objects in order."""
     if is_object(value):
         return {name: _sorted(value[name]) for name in sorted(value)}
     return [_sorted(item) for item in value] if is_array(value) else value
 
 
 def _rank(value: Any) -> tuple[str, Any]:
-    """Orders the values of an `enum`, which may be of several types."""
+    """Order the values of an `enum`, which may be of several types."""
     return type(value).__name__, value if isinstance(value, str | int | float) else json.dumps(value)
 
 
 def dumps(document: Any) -> str:
-    """The text of a canonical document, as it is committed."""
+    """Return the text of a canonical document, as it is committed."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def digest(document: Schema) -> str:
-    """sha256 over the canonical structure of `document`, independent of prose and of layout."""
+    """Return the sha256 of the canonical structure of `document`, independent of prose and of layout."""
     compact = json.dumps(canonical(document), separators=(",", ":"), ensure_ascii=False)
     return sha256(compact.encode()).hexdigest()

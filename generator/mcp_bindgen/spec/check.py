@@ -1,4 +1,4 @@
-"""Checking a schema as published: known keywords only, each with a value of the kind that JSON Schema wants."""
+"""Check a schema as published: known keywords only, each with a value of the kind that JSON Schema wants."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _KINDS = {
 
 
 def check_depth(document: Any) -> None:
-    """Refuses a document that is nested so deeply that walking it could exhaust the stack."""
+    """Refuse a document that is nested so deeply that walking it could exhaust the stack."""
     level = [document]
     for _ in range(DEEPEST):
         level = [child for node in level for child in _inside(node)]
@@ -63,7 +63,7 @@ def _inside(node: Any) -> Iterator[Any]:
 
 
 def check_definition(definition: Any, top: str, *, legacy: bool) -> None:
-    """Checks every schema of a definition.
+    """Check every schema of a definition.
 
     Args:
         definition: What stands at `top`.
@@ -111,7 +111,7 @@ def _check_keyword(keyword: str, value: Any, at: str) -> None:
 
 
 def _members(keyword: str, value: Any) -> Iterator[tuple[str | int, Any]]:
-    """The schemas in the value of a keyword that has several."""
+    """Return the schemas in the value of a keyword that has several."""
     if keyword == "properties":
         yield from value.items()
     elif keyword in ("anyOf", "oneOf", "allOf"):
@@ -119,7 +119,7 @@ def _members(keyword: str, value: Any) -> Iterator[tuple[str | int, Any]]:
 
 
 def _check_characters(value: Any, at: str) -> None:
-    """Half of a surrogate pair has no UTF-8, so nothing with it can be written or hashed; prose is written without."""
+    """Refuse halves of surrogate pairs: they have no UTF-8, so nothing with them can be written or hashed."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Reading a schema file as published: strict JSON, one dialect, every reference checked."""
+"""Read a schema file as published: strict JSON, one dialect, every reference checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PREFIX = "#/$defs/"
 
 
 def read(path: Path) -> tuple[Schema, str]:
-    """Reads a schema file and normalises its dialect.
+    """Read a schema file and normalises its dialect.
 
     Returns:
         The document as `{"$schema": ..., "$defs": {...}}` with its prose, and the sha256 of the file's bytes.
@@ -42,7 +42,7 @@ def read(path: Path) -> tuple[Schema, str]:
 
 
 def normalise(document: Any) -> Schema:
-    """`document` (draft-07 or 2020-12) as a 2020-12 schema with `$defs`, checked; prose is kept.
+    """Return `document` (draft-07 or 2020-12) as a 2020-12 schema with `$defs`, checked; prose is kept.
 
     Raises:
         BadInput: As `read`, without the file's name.
@@ -68,7 +68,7 @@ def normalise(document: Any) -> Schema:
 
 
 def _translate(schema: Schema) -> Schema:
-    """Draft-07 to 2020-12: references are renamed and, as draft-07 says, hide what stands beside them."""
+    """Translate draft-07 to 2020-12: references are renamed and, as draft-07 says, hide what stands beside them."""
     if "$ref" in schema:
         prose = {keyword: schema[keyword] for keyword in schema if keyword == "description"}
         return {"$ref": schema["$ref"].replace(_LEGACY, _PREFIX, 1), **prose}
@@ -76,7 +76,7 @@ def _translate(schema: Schema) -> Schema:
 
 
 def target(reference: str) -> str:
-    """The definition that `#/$defs/NAME` refers to."""
+    """Return the definition that `#/$defs/NAME` refers to."""
     return json_pointer.split(reference[1:])[1]
 
 
@@ -97,7 +97,7 @@ def _check_references(definitions: dict[str, Schema]) -> None:
 
 
 def _check_grounded(definitions: dict[str, Schema]) -> None:
-    """A definition may contain itself below a property or an item, but it may not *be* itself."""
+    """Return a definition may contain itself below a property or an item, but it may not *be* itself."""
     graph = {name: list(_same(definition)) for name, definition in definitions.items()}
     depths: dict[str, int] = {}
     try:
@@ -121,7 +121,7 @@ def _check_grounded(definitions: dict[str, Schema]) -> None:
 
 
 def _same(schema: Schema) -> Iterator[str]:
-    """The definitions that a value of `schema` may be a value of as a whole."""
+    """Return the definitions that a value of `schema` may be a value of as a whole."""
     if "$ref" in schema:
         yield target(schema["$ref"])
     for keyword in ("anyOf", "oneOf", "allOf"):

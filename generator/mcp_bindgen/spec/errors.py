@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 
 class BadInput(Exception):
@@ -26,7 +27,7 @@ class BadInput(Exception):
         super().__init__(message)
 
     def located(self, file: object) -> BadInput:
-        """The same error, with the file named if it was not known deeper down."""
+        """Return the same error, with the file named if it was not known deeper down."""
         if self.file is not None:
             return self
         return BadInput(self.message, file=file, pointer=self.pointer, fix=self.fix)
@@ -34,18 +35,35 @@ class BadInput(Exception):
     def __str__(self) -> str:
         place = (self.file or "") + (f"#{self.pointer}" if self.pointer is not None else "")
         line = f"{place}: {self.message}" if place else self.message
-        return _one_line(f"{line}; {self.fix}" if self.fix else line)
+        return printable(f"{line}; {self.fix}" if self.fix else line)
 
 
 @contextmanager
 def locating(file: object) -> Generator[None]:
-    """Names `file` in the errors that are raised meanwhile, unless they name one themselves."""
+    """Name `file` in the errors that are raised meanwhile, unless they name one themselves."""
     try:
         yield
     except BadInput as error:
         raise error.located(file) from None
 
 
-def _one_line(text: str) -> str:
-    """`text` with line breaks, and whatever else a terminal cannot show, escaped: input has strange names at times."""
+def suggestion(name: str, known: Iterable[str], otherwise: str = "", *, most: int = 1, cutoff: float = 0.6) -> str:
+    """Return advice for a name that is not `known`: the nearest ones that are.
+
+    Args:
+        name: The name.
+        known: The names that there are.
+        otherwise: What to say after it, and alone where no name is near; by default the whole list of names.
+        most: How many near names to say.
+        cutoff: How near they must be, from 0 to 1.
+    """
+    choices = list(known)
+    near = get_close_matches(name, choices, most, cutoff)
+    if otherwise:
+        return f"did you mean {' or '.join(near)}?" if near else otherwise
+    return f"{f'did you mean {near[0]}? ' if near else ''}known: {', '.join(choices)}"
+
+
+def printable(text: str) -> str:
+    """Escape line breaks, and whatever else a terminal cannot show or would obey: input has strange names at times."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -1,4 +1,4 @@
-"""JSON, strictly: reading it, and what kind of JSON value a Python value is, in a way that type checkers follow."""
+"""Read JSON strictly, and tell the kinds of JSON values apart in a way that type checkers follow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import BadInput
 
 
 def parse(text: str, what: str, fix: str) -> Any:
-    """The value of a JSON text in which no member stands twice and every number is finite.
+    """Return the value of a JSON text in which no member stands twice and every number is finite.
 
     Args:
         text: The text.
@@ -51,15 +51,15 @@ def _finite(digits: str) -> float:
 
 
 def is_object(value: object) -> TypeIs[dict[str, Any]]:
-    """Whether `value` is a JSON object, such as a schema that is not just `true` or `false`."""
+    """Return whether `value` is a JSON object, such as a schema that is not just `true` or `false`."""
     return isinstance(value, dict)
 
 
 def is_array(value: object) -> TypeIs[list[Any]]:
-    """Whether `value` is a JSON array."""
+    """Return whether `value` is a JSON array."""
     return isinstance(value, list)
 
 
 def listed(value: Any) -> list[Any]:
-    """`value` as a list: keywords like `type` take one value or several."""
+    """Return `value` as a list: keywords like `type` take one value or several."""
     return value if is_array(value) else [value]

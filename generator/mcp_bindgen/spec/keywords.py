@@ -1,4 +1,4 @@
-"""Which JSON Schema keywords we read, which we may drop, and how to walk a schema by them.
+"""Know the JSON Schema keywords that we read and those that we may drop, and walk schemas by them.
 
 Anything outside of `STRUCTURE` and `ANNOTATIONS` changes what a schema accepts in a way that the generator
 does not carry into types, so it is refused instead of ignored (JSON Schema 2020-12, core and validation).
@@ -62,7 +62,7 @@ NESTING = frozenset((*_SCHEMA_MAPS, *_SCHEMA_LISTS, *_SCHEMAS))
 
 
 def children(schema: Schema, pointer: str) -> Iterator[tuple[str, Schema]]:
-    """The schemas directly below `schema`, each with its pointer. Boolean schemas have no inside and are left out."""
+    """Return the schemas directly below `schema`, each with its pointer; boolean schemas are left out."""
     for keyword in _SCHEMAS:
         if is_object(schema.get(keyword)):
             yield json_pointer.join(pointer, keyword), schema[keyword]
@@ -77,7 +77,7 @@ def children(schema: Schema, pointer: str) -> Iterator[tuple[str, Schema]]:
 
 
 def walk(schema: Schema, pointer: str = "") -> Iterator[tuple[str, Schema]]:
-    """`schema` and every schema below it, parents first, each with its pointer."""
+    """Return `schema` and every schema below it, parents first, each with its pointer."""
     pending = [(pointer, schema)]
     while pending:
         here, node = pending.pop()
@@ -86,7 +86,7 @@ def walk(schema: Schema, pointer: str = "") -> Iterator[tuple[str, Schema]]:
 
 
 def rebuild(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
-    """`schema` with `change(child)` in the place of each schema directly below it; nothing is modified in place."""
+    """Return `schema` with `change(child)` in the place of each schema directly below it, as a copy."""
     result = dict(schema)
     for keyword in _SCHEMAS:
         if is_object(schema.get(keyword)):

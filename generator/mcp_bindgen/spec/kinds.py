@@ -1,4 +1,4 @@
-"""What kind of value a place in an input file takes, as a test and in words."""
+"""Check the kind of value that a place in an input file takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kind:
     words: str
 
     def check(self, value: Any, name: str, pointer: str) -> None:
-        """Refuses a `value` of `name`, at `pointer`, that is of another kind."""
+        """Refuse a `value` of `name`, at `pointer`, that is of another kind."""
         if not self.fits(value):
             raise BadInput(f"{name!r} has a value of the wrong kind", pointer=pointer, fix=f"give it {self.words}")
 
@@ -59,5 +59,5 @@ SCHEMA = Kind(lambda value: isinstance(value, dict | bool), "a schema: an object
 
 
 def one_of(*choices: str) -> Kind:
-    """One of a few strings."""
+    """Return one of a few strings."""
     return Kind(lambda value: value in choices, f"one of {', '.join(choices)}")

@@ -1,4 +1,4 @@
-"""The ledger of reviewed corrections to an upstream schema."""
+"""Apply the ledger of reviewed corrections to an upstream schema."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Patch:
 
 
 def load(path: Path) -> tuple[Patch, ...]:
-    """The patches of a `patches.toml`; no file means no patch.
+    """Return the patches of a `patches.toml`; no file means no patch.
 
     Raises:
         BadInput: The file is not TOML, or is not a list of patches, or one of them is not complete.
@@ -61,7 +61,7 @@ def _patch(entry: Any, pointer: str) -> Patch:
 
 
 def apply(document: Schema, patches: tuple[Patch, ...]) -> Schema:
-    """A patched copy of `document`.
+    """Return a patched copy of `document`.
 
     Raises:
         BadInput: A patch no longer fits, because what stands at its pointer is not `old`.
@@ -98,7 +98,7 @@ def _apply(document: Schema, patch: Patch) -> None:
 
 
 def _below(node: Any, token: str) -> Any:
-    """What stands at `token`, or `_ABSENT`."""
+    """Return what stands at `token`, or `_ABSENT`."""
     try:
         return step(node, token)
     except KeyError:
@@ -106,7 +106,7 @@ def _below(node: Any, token: str) -> Any:
 
 
 def _key(node: Any, token: str) -> Any:
-    """What Python calls the place in `node` that `token` names."""
+    """Return what Python calls the place in `node` that `token` names."""
     return int(token) if is_array(node) else token
 
 

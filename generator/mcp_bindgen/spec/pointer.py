@@ -1,4 +1,4 @@
-"""JSON Pointer (RFC 6901): naming and reaching a place in a JSON document."""
+"""Name and reach a place in a JSON document by JSON Pointer (RFC 6901)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _INDEX = re.compile("0|[1-9][0-9]*")
 
 
 def join(pointer: str, *tokens: str | int) -> str:
-    """`pointer` extended by `tokens`, escaped."""
+    """Return `pointer` extended by `tokens`, escaped."""
     return pointer + "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
 def split(pointer: str) -> list[str]:
-    """The unescaped tokens of `pointer`; raises `BadInput` when it does not start with `/`."""
+    """Return the unescaped tokens of `pointer`; raise `BadInput` when it does not start with `/`."""
     if pointer and not pointer.startswith("/"):
         raise BadInput(f"{pointer!r} is not a JSON Pointer", fix="start it with '/'")
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
 
 
 def step(node: Any, token: str) -> Any:
-    """The child of `node` that `token` names; raises `KeyError` when there is none."""
+    """Return the child of `node` that `token` names; raises `KeyError` when there is none."""
     if is_array(node):
         if _INDEX.fullmatch(token) and int(token) < len(node):
             return node[int(token)]

@@ -1,8 +1,7 @@
-"""`revisions.toml`: which revisions there are and what each one was made from."""
+"""Read and revise `revisions.toml`: which revisions there are and what each one was made from."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import tomlkit
 
-from .errors import BadInput, locating
+from .errors import BadInput, locating, suggestion
 from .json import is_object
 from .toml import read_toml
 
@@ -41,7 +40,7 @@ class Pin:
 
 
 def load(path: Path) -> dict[str, Pin]:
-    """The pins of a `revisions.toml`, oldest first.
+    """Return the pins of a `revisions.toml`, oldest first.
 
     Raises:
         BadInput: The file is missing or is not TOML, or an entry is not complete.
@@ -58,7 +57,7 @@ def _pin(name: str, entry: Any) -> Pin:
 
 
 def revised(path: Path, pin: Pin) -> str:
-    """The text of a `revisions.toml` with one entry added or replaced; all else, comments included, is as it was.
+    """Return the text of a `revisions.toml` with one entry added or replaced; all else is as it was.
 
     Raises:
         BadInput: The file is damaged.
@@ -80,8 +79,5 @@ def revised(path: Path, pin: Pin) -> str:
 
 
 def unknown(name: str, known: Iterable[str]) -> BadInput:
-    """The error for a revision that does not exist, with the nearest one that does."""
-    choices = list(known)
-    near = difflib.get_close_matches(name, choices, n=1, cutoff=0)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return BadInput(f"there is no revision {name!r}", fix=f"{hint}known: {', '.join(choices)}")
+    """Return the error for a revision that does not exist, with the nearest one that does."""
+    return BadInput(f"there is no revision {name!r}", fix=suggestion(name, known, cutoff=0))

@@ -1,4 +1,4 @@
-"""`semantics.toml`: the facts that no schema can state, checked when they are read."""
+"""Read `semantics.toml`: the facts that no schema can state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TABLES = (*_VALUES, *_ENTRIES)
 
 
 def read_semantics(path: Path) -> dict[str, Any]:
-    """The facts in a file of the form of `semantics.toml`; tables that it leaves out are empty.
+    """Return the facts in a file of the form of `semantics.toml`; tables that it leaves out are empty.
 
     Raises:
         BadInput: The file is not TOML, or says something that no pass would read.
@@ -60,7 +60,7 @@ def read_semantics(path: Path) -> dict[str, Any]:
 
 
 def merge_semantics(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of both: tables are merged, in favour of `theirs`, and lists are joined."""
+    """Return the facts of both: tables are merged, in favour of `theirs`, and lists are joined."""
     return {
         name: [*ours[name], *theirs[name]] if name in _LISTS else {**ours[name], **theirs[name]} for name in _TABLES
     }

@@ -1,4 +1,4 @@
-"""The `schema/` folder: importing, loading and verifying the revisions it holds."""
+"""Import, load and verify the revisions of the `schema/` folder."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .patches import Patch
 from .revisions import Pin
 from .semantics import read_semantics
 from .toml import read_toml
+from .transaction import Change, put, read
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class EffectiveSchema:
 
 
 def find() -> Path:
-    """The `schema/` folder that belongs to this installation: of the checkout, else of the wheel."""
+    """Return the `schema/` folder that belongs to this installation: of the checkout, else of the wheel."""
     here = Path(__file__).resolve()
     for candidate in (here.parents[3] / "schema", here.parents[1] / "schema"):
         if (candidate / "revisions.toml").exists():
@@ -78,19 +79,19 @@ class Store:
         return read_toml(self.root / "docs.toml")
 
     def pin(self, revision: str) -> Pin:
-        """The pin of `revision`; raises `BadInput` with the nearest name when there is none."""
+        """Return the pin of `revision`; raise `BadInput` with the nearest name when there is none."""
         pins = self.pins
         if revision not in pins:
             raise revisions.unknown(revision, pins)
         return pins[revision]
 
     def structure(self, revision: str) -> Schema:
-        """The committed structure of `revision`, before patches."""
+        """Return the committed structure of `revision`, before patches."""
         self.pin(revision)
         return document.read(self.root / revision / "schema.json")[0]
 
     def effective(self, revision: str) -> EffectiveSchema:
-        """The effective schema of `revision`.
+        """Return the effective schema of `revision`.
 
         Raises:
             BadInput: The revision is unknown, its files are damaged, or a patch no longer fits.
@@ -108,15 +109,15 @@ class Store:
         )
 
     def ledger(self, revision: str) -> tuple[Patch, ...]:
-        """The reviewed corrections of `revision`."""
+        """Return the reviewed corrections of `revision`."""
         return patches.load(self.root / revision / "patches.toml")
 
     def is_pinned(self, revision: str) -> bool:
-        """Whether the committed structure is the one that was imported."""
+        """Return whether the committed structure is the one that was imported."""
         return canonical.digest(self.structure(revision)) == self.pin(revision).structure
 
     def add(self, revision: str, file: Path, *, commit: str, status: str, changed: date | None = None) -> Pin:
-        """Imports an upstream file: writes its structure and pins it. Patches and other revisions are not touched.
+        """Import an upstream file: writes its structure and pins it. Patches and other revisions are not touched.
 
         Raises:
             BadInput: The file is not a usable schema, `revision` is not a date, or the table of pins is damaged.
@@ -134,14 +135,13 @@ class Store:
         )
         table = self.root / "revisions.toml"
         revised = revisions.revised(table, pin)
-        folder = self.root / revision
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "schema.json").write_text(canonical.dumps(canonical.canonical(upstream)), "utf-8")
-        table.write_text(revised, "utf-8")
+        structure = canonical.dumps(canonical.canonical(upstream))
+        texts = {f"{revision}/schema.json": structure, table.name: revised}
+        put(self.root, {name: Change(read(self.root / name), text.encode()) for name, text in texts.items()})
         return pin
 
     def verify(self, revision: str, file: Path) -> tuple[bool, list[str]]:
-        """Compares an upstream file with what is committed.
+        """Compare an upstream file with what is committed.
 
         Returns:
             Whether the file is byte for byte the pinned one, and the pointers at which its structure differs.
@@ -152,13 +152,13 @@ class Store:
 
 
 def external(file: Path, revision: str, semantics: Mapping[str, Any]) -> EffectiveSchema:
-    """The effective schema of any file: a draft, a fork, a revision to come. Its own prose documents it."""
+    """Return the effective schema of any file: a draft, a fork, a revision to come. Its own prose documents it."""
     loaded, _ = document.read(file)
     return EffectiveSchema(revision, loaded["$defs"], canonical.digest(loaded), semantics, file=file)
 
 
 def era(definitions: Mapping[str, Schema]) -> str:
-    """`stateful` when the schema knows the `initialize` handshake, else `stateless`."""
+    """Return `stateful` when the schema knows the `initialize` handshake, else `stateless`."""
     for definition in definitions.values():
         for _, node in walk(definition):
             if node.get("const") == "initialize":
@@ -167,7 +167,7 @@ def era(definitions: Mapping[str, Schema]) -> str:
 
 
 def _day(revision: str) -> date:
-    """The date that a revision is named after, which is also the name of its folder."""
+    """Return the date that a revision is named after, which is also the name of its folder."""
     try:
         if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", revision):
             return date.fromisoformat(revision)
@@ -177,7 +177,7 @@ def _day(revision: str) -> date:
 
 
 def differences(ours: Any, theirs: Any, pointer: str = "") -> list[str]:
-    """One line for each place at which two JSON documents differ, with the pointer and what stands there."""
+    """Return one line for each place at which two JSON documents differ, with the pointer and what stands there."""
     if is_object(ours) and is_object(theirs):
         found: list[str] = []
         for name in [*ours, *(name for name in theirs if name not in ours)]:

@@ -1,4 +1,4 @@
-"""Reading TOML files, with errors that name them."""
+"""Read TOML files, with errors that name them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .errors import BadInput
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file; raises `BadInput` when it is missing or damaged."""
+    """Return a TOML file; raise `BadInput` when it is missing or damaged."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

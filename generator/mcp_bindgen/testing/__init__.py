@@ -1,4 +1,4 @@
-"""For the tests of servers and clients: both in one process, with every message of the server's checked."""
+"""Test servers and clients: both in one process, with every message of the server's checked."""
 
 from .checked import Watched, connected
 

@@ -1,4 +1,4 @@
-"""A client and a server that are connected in memory, and a judge of what the server sends."""
+"""Connect a client and a server in memory, and judge what the server sends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AnyClient = TypeVar("AnyClient", bound=Client)
 
 @asynccontextmanager
 async def connected(client: AnyClient, *servers: Server) -> AsyncGenerator[AnyClient]:
-    """Connects a client with servers in memory; messages travel as bytes, as they do between processes.
+    """Connect a client with servers in memory; messages travel as bytes, as they do between processes.
 
     Args:
         client: The client.
@@ -60,7 +60,7 @@ class Watched:
         self._asked: dict[Any, str] = {}
 
     async def receive(self) -> Sequence[bytes | Lost | Oversized]:
-        """Receives, and judges."""
+        """Receive, and judges."""
         messages = await self._inner.receive()
         for message in messages:
             if isinstance(message, bytes):
@@ -69,7 +69,7 @@ class Watched:
         return messages
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Sends, and remembers what was asked."""
+        """Send, and remembers what was asked."""
         for message in messages:
             for one in _each(json.loads(message)):
                 if "method" in one and "id" in one:
@@ -77,12 +77,12 @@ class Watched:
         await self._inner.send(messages)
 
     async def close(self) -> None:
-        """Closes the transport."""
+        """Close the transport."""
         await self._inner.close()
 
 
 def _each(document: Any) -> Iterable[dict[str, Any]]:
-    """The messages of a document, which is one, or a batch of them."""
+    """Return the messages of a document, which is one, or a batch of them."""
     return [one for one in document if is_object(one)] if is_array(document) else [document]
 
 
@@ -100,7 +100,7 @@ class _Judge:
         self._schemas: dict[str, jsonschema_rs.Draft202012Validator] = {}
 
     def problems(self, message: dict[str, Any], asked: str | None) -> list[str]:
-        """What is wrong with a message that answers `asked`, if it answers anything."""
+        """Return what is wrong with a message that answers `asked`, if it answers anything."""
         found = self._check(message, "JSONRPCMessage")
         if "method" in message:
             method = self._methods.get(message["method"])
@@ -112,7 +112,7 @@ class _Judge:
         return found
 
     def _check(self, value: Any, *names: str) -> list[str]:
-        """What is wrong with a value that has to fit one of some definitions, in the words of the first."""
+        """Return what is wrong with a value that has to fit one of some definitions, in the words of the first."""
         known = [name for name in names if name in self._definitions]
         errors = [next(iter(self._validator(name).iter_errors(value)), None) for name in known]
         if not errors or None in errors:

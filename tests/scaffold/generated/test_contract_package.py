@@ -15,8 +15,10 @@ import pytest
 
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.protocol import Protocol, build, naming
-from mcp_bindgen.scaffold import check_contract, contract_class, contract_files, generate_contract
+from mcp_bindgen.scaffold.check.contract_check import check_contract
+from mcp_bindgen.scaffold.generated.contract_package import contract_class, contract_files
 from mcp_bindgen.scaffold.generated.ownership import state
+from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import execute, save
 

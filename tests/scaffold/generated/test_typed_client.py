@@ -24,7 +24,8 @@ from mcp_bindgen.runtime import Client, contract
 from mcp_bindgen.runtime.contract.handlers import specs
 from mcp_bindgen.runtime.endpoint.server import serve
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.scaffold import client_class, client_files, contract_files
+from mcp_bindgen.scaffold.generated.contract_package import contract_files
+from mcp_bindgen.scaffold.generated.typed_client import client_class, client_files
 from mcp_bindgen.spec import BadInput, Store
 from tests.scaffold.generated.test_contract_package import (
     FORECAST,

@@ -1,1 +1,1 @@
-"""What changed from one contract to another, and whether clients break."""
+"""Compare contracts: what changed from one to another, and whether clients break."""

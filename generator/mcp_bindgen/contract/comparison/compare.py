@@ -1,4 +1,4 @@
-"""Compares two contracts: what a change of the server means for its clients.
+"""Compare two contracts: what a change of the server means for its clients.
 
 A client that was written for the old contract meets the new server: that is the level of a finding. Its reverse is a
 client written for the new contract that meets the old server. Each side says only what its contract declares.
@@ -24,7 +24,7 @@ _KINDS: Mapping[Kind, tuple[str, str]] = {
 
 
 def compare_contracts(old: Contract, new: Contract) -> ContractComparison:
-    """What changed from one contract to another, the worst first; the order of entries and members is no change."""
+    """Find what changed from one contract to another, the worst first; order is no change."""
     found = [finding for kind in _KINDS for finding in _findings(kind, old, new)]
     if old.instructions != new.instructions:
         found.append(
@@ -54,7 +54,7 @@ def _findings(kind: Kind, old: Contract, new: Contract) -> Iterator[ContractFind
 
 
 def _moved(gone: Mapping[str, Any], come: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Old and new URI of what is called the same: names that only one entry on each side has."""
+    """Return the old and new URIs of entries with the same name, where only one entry on each side has it."""
     found: list[tuple[str, str]] = []
     for before, item in gone.items():
         alike = [after for after, other in come.items() if other.name == item.name]
@@ -64,7 +64,7 @@ def _moved(gone: Mapping[str, Any], come: Mapping[str, Any]) -> list[tuple[str, 
 
 
 def _successor(name: str, item: Any, come: Mapping[str, Any]) -> str:
-    """A hint at what may have taken the place of an entry that is gone."""
+    """Return a hint at what may have taken the place of an entry that is gone."""
     same = [other for other, new in come.items() if _shape(new) == _shape(item) and _shape(item)]
     near = difflib.get_close_matches(name, come, n=1, cutoff=0.7)
     found: Sequence[str] = same if len(same) == 1 else near
@@ -72,6 +72,6 @@ def _successor(name: str, item: Any, come: Mapping[str, Any]) -> str:
 
 
 def _shape(item: Any) -> Any:
-    """What an entry takes; nothing where it takes nothing."""
+    """Return the arguments that an entry takes; nothing where it takes none."""
     schema = item.raw.get("inputSchema", {})
     return schema.get("properties") or item.raw.get("arguments")

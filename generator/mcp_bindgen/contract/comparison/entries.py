@@ -1,4 +1,4 @@
-"""Compares two versions of one tool, prompt, resource or template."""
+"""Compare two versions of one tool, prompt, resource or template."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Pair:
     items: tuple[Any, Any]
 
     def findings(self) -> Iterator[ContractFinding]:
-        """What changed in it."""
+        """Find what changed in the entry."""
         match self.kind:
             case "tool":
                 yield from self.taken()
@@ -54,12 +54,12 @@ class Pair:
     # --- types --------------------------------------------------------------------------------------------------
 
     def taken(self) -> Iterator[ContractFinding]:
-        """What changed in the arguments of a tool."""
+        """Find what changed in the arguments of a tool."""
         names, schemas = [item.input for item in self.items], [item.raw["inputSchema"] for item in self.items]
         yield from schema_findings(self.entry, SENT, names, schemas)
 
     def answered(self) -> Iterator[ContractFinding]:
-        """What changed in the structured content of a tool."""
+        """Find what changed in the structured content of a tool."""
         old, new = (item.raw.get("outputSchema") for item in self.items)
         if old is not None and new is not None:
             yield from schema_findings(self.entry, ANSWERED, [item.output for item in self.items], [old, new])
@@ -72,11 +72,11 @@ class Pair:
             yield self.finding("output-schema-added", "result", "is structured now", (Level.SAFE, Level.BREAKING))
 
     def arguments(self) -> Iterator[ContractFinding]:
-        """What changed in the arguments of a prompt: all are texts."""
+        """Find what changed in the arguments of a prompt: all are texts."""
         yield from self.named("argument", *self.listed("arguments"))
 
     def variables(self) -> Iterator[ContractFinding]:
-        """What changed in what is said of a template's variables; which there are, its text says."""
+        """Find what changed in the descriptions of a template's variables; which there are, its URI says."""
         old, new = self.listed("variables")
         nothing: Mapping[str, Any] = {}
         names = list(dict.fromkeys([*old, *new]))
@@ -84,12 +84,12 @@ class Pair:
         yield from self.named("variable", *sides)
 
     def listed(self, member: str) -> list[dict[str, Any]]:
-        """What a list of arguments or variables says, by name, on both sides."""
+        """Return the arguments or variables of both sides by name."""
         found: list[Any] = [item.raw.get(member) or [] for item in self.items]
         return [{one["name"]: one for one in side} for side in found]
 
     def named(self, noun: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[ContractFinding]:
-        """Compares arguments that are texts, by name."""
+        """Compare arguments that are texts, by name."""
         for name in [*old, *(name for name in new if name not in old)]:
             place, was, now = f"{noun} {name}", old.get(name), new.get(name)
             if was is None or now is None:
@@ -107,7 +107,7 @@ class Pair:
                     yield self.finding(_rule(member), place, f"has another {member}", (Level.SAFE, Level.SAFE))
 
     def one_sided(self, place: str, *, gone: bool, required: bool) -> ContractFinding:
-        """An argument that only one side has; who does not know it ignores it."""
+        """Return an argument that only one side has; who does not know it ignores it."""
         word = "required" if required else "optional"
         worse = Level.BREAKING if required else Level.SAFE
         if gone:
@@ -115,7 +115,7 @@ class Pair:
         return self.finding(f"field-added-{word}", place, f"is new and {word}", (worse, Level.RISKY))
 
     def values(self, place: str, old: Sequence[str] | None, new: Sequence[str] | None) -> Iterator[ContractFinding]:
-        """What changed in the texts that an argument may be."""
+        """Find what changed in the values that an argument may have."""
         if old is None and new is None:
             return
         if old is None or new is None:
@@ -135,7 +135,7 @@ class Pair:
     # --- everything else ----------------------------------------------------------------------------------------
 
     def annotations(self) -> Iterator[ContractFinding]:
-        """What changed in what a tool says of its effects; hosts decide by it what they ask their user."""
+        """Find what changed in the annotations of a tool; hosts decide by them what they ask their user."""
         sides: list[dict[str, Any]] = [item.raw.get("annotations") or {} for item in self.items]
         old, new = sides
         for name in sorted(old.keys() | new.keys()):
@@ -147,14 +147,14 @@ class Pair:
                 yield self.finding("annotation-changed", f"annotation {name}", words, (level, level))
 
     def mime_type(self) -> Iterator[ContractFinding]:
-        """Whether a resource is of another type."""
+        """Return whether a resource is of another type."""
         old, new = (item.raw.get("mimeType") for item in self.items)
         if old != new:
             words = f"was {old or 'not said'}, is {new or 'not said'}"
             yield self.finding("mime-type-changed", "mimeType", words, (Level.RISKY, Level.RISKY))
 
     def others(self) -> Iterator[ContractFinding]:
-        """Members that say nothing about what is sent."""
+        """Find members that changed and say nothing about what is sent."""
         old, new = (item.raw for item in self.items)
         for member in sorted((old.keys() | new.keys()) - _HANDLED[self.kind]):
             if old.get(member) != new.get(member):
@@ -170,7 +170,7 @@ class Pair:
     def finding(
         self, rule: str, place: str, words: str, levels: tuple[Level, Level], hint: str = ""
     ) -> ContractFinding:
-        """A finding about this entry."""
+        """Return a finding about this entry."""
         return ContractFinding(rule, self.kind, self.name, place, words, *levels, hint)
 
 

@@ -1,4 +1,4 @@
-"""Whether all that one schema describes is accepted by another: proved, disproved by an example, or unknown."""
+"""Decide whether one schema accepts all that another describes: by a proof, or by a counterexample."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jsonschema_rs
 
 from mcp_bindgen.spec.json import is_array, is_object
 
-from ..instances import Instances
+from ..candidates import candidates
 
 _MOST = 2000
 """How many values are tried."""
@@ -52,7 +52,7 @@ class Inclusion:
 
 
 def included(sender: Any, receiver: Any) -> Inclusion:
-    """Whether `receiver` accepts all that `sender` describes.
+    """Return whether `receiver` accepts all that `sender` describes.
 
     A sender says only what it declares: members that its schema does not name count only where it says that there may
     be others. A proof is the canonical form's, of the validator's library; an example is judged by the validator.
@@ -64,7 +64,7 @@ def included(sender: Any, receiver: Any) -> Inclusion:
     accepts, refuses = _validator(sender), _validator(receiver)
     if accepts is None or refuses is None:
         return Inclusion(Answer.UNKNOWN)
-    for value in itertools.islice(Instances(sender, receiver).all(), _MOST):
+    for value in itertools.islice(candidates(sender, receiver), _MOST):
         if not refuses.is_valid(value) and accepts.is_valid(value):
             error = next(refuses.iter_errors(value))
             return Inclusion(Answer.NO, [value], list(error.instance_path), error.message)
@@ -87,7 +87,7 @@ def _validator(schema: Any) -> Any:
 
 
 def _can_be_closed(node: Any) -> bool:
-    """Whether nothing in a schema would change its meaning if its objects were closed."""
+    """Return whether nothing in a schema would change its meaning if its objects were closed."""
     if is_object(node):
         mixed = "properties" in node and node.keys() & {"anyOf", "oneOf", "$ref"}
         return not (mixed or node.keys() & _TANGLED) and all(map(_can_be_closed, node.values()))
@@ -95,7 +95,7 @@ def _can_be_closed(node: Any) -> bool:
 
 
 def _closed(node: Any) -> Any:
-    """A schema whose objects have no members but those that it names, unless it says that there are others."""
+    """Return a schema whose objects have no members but those that it names, unless it says that there are others."""
     if is_object(node):
         found = {key: value if key in ("const", "enum", "default") else _closed(value) for key, value in node.items()}
         is_record = is_object(node.get("properties")) or node.get("type") == "object"

@@ -1,4 +1,4 @@
-"""Where two JSON Schemas are written differently: every place, down to the keyword.
+"""Find where two JSON Schemas differ: every place, down to the keyword.
 
 The type model carries what Python can say, and the diff of types says what that means. This finds the rest, so that no
 difference goes without a word. References are followed, so moving a schema to `$defs` is no difference.
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bindgen.diff.spots import suffix
+from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.spec.json import is_array, is_object
 
 from ..references import resolve
@@ -72,7 +72,7 @@ class Difference:
 
 
 def differences(old: Schema, new: Schema) -> Iterator[Difference]:
-    """Everything that is written differently in two schemas, whatever the order of their members."""
+    """Return everything that is written differently in two schemas, whatever the order of their members."""
     yield from _Walk(old, new).schemas(old, new, "")
 
 
@@ -85,7 +85,7 @@ class _Walk:
         self.kept: list[Any] = []  # so that no id is used twice
 
     def schemas(self, old: Any, new: Any, place: str) -> Iterator[Difference]:
-        """Compares two schemas."""
+        """Compare two schemas."""
         one, other = self.opened(old, 0), self.opened(new, 1)
         if (id(old), id(new)) in self.seen:
             return
@@ -109,7 +109,7 @@ class _Walk:
                 yield Difference(place, keyword, _said(was), _said(now))
 
     def properties(self, old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> Iterator[Difference]:
-        """Compares members that both sides name; those of one side are a difference each."""
+        """Compare members that both sides name; those of one side are a difference each."""
         for name in [*old, *(name for name in new if name not in old)]:
             here = place + suffix("field", name)
             if name in old and name in new:
@@ -119,7 +119,7 @@ class _Walk:
                 yield Difference(here, "properties", *map(_said, sides))
 
     def members(self, keyword: str, old: list[Any], new: list[Any], place: str) -> Iterator[Difference]:
-        """Compares lists of schemas: what is in both counts no more, and what is left goes in pairs."""
+        """Compare lists of schemas: what is in both counts no more, and what is left goes in pairs."""
         ours = [(self.text("", member, 0), member) for member in old]
         theirs = [(self.text("", member, 1), member) for member in new]
         texts = {text for text, _ in ours} & {text for text, _ in theirs}
@@ -132,7 +132,7 @@ class _Walk:
             yield Difference(place, keyword, _said(gone), _said(come))
 
     def opened(self, schema: Any, side: int) -> dict[str, Any]:
-        """A schema with its reference followed; where both say the same keyword, the target stays apart."""
+        """Return a schema with its reference followed; where both say the same keyword, the target stays apart."""
         if not is_object(schema):
             return {} if schema is True else {"not": {}}
         found, seen = dict(schema), set[str]()
@@ -148,7 +148,7 @@ class _Walk:
         return found
 
     def text(self, keyword: str, value: Any, side: int) -> str:
-        """A value such that equal texts mean equal values, with everything that it refers to."""
+        """Return a value such that equal texts mean equal values, with everything that it refers to."""
         if value is _ABSENT:
             return ""
         if keyword == "type" and isinstance(value, str):
@@ -167,7 +167,7 @@ class _Walk:
 
 
 def _are_schemas(old: Any, new: Any) -> bool:
-    """Whether there is something to look into on both sides; that nothing is allowed is a difference as a whole."""
+    """Return whether both sides can be looked into; that nothing is allowed is a difference as a whole."""
     return all(is_object(one) or one is True for one in (old, new)) and old is not new
 
 
@@ -183,12 +183,12 @@ def _references(node: Any) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    """JSON without the words in it, in one order."""
+    """Return JSON without descriptions, its members in order."""
     return json.dumps(_wordless(value), sort_keys=True)
 
 
 def _wordless(node: Any, *, names: bool = False) -> Any:
-    """A schema without words; `names` says that the keys are names, which may be words by chance."""
+    """Return a schema without words; `names` says that the keys are names, which may be words by chance."""
     if is_object(node):
         return {
             key: value if key in _VALUES and not names else _wordless(value, names=key in _MAPS and not names)

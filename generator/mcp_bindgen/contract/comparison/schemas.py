@@ -1,4 +1,4 @@
-"""Compares what one entry of a contract takes, and what it gives: by types, by what is written, and by proof.
+"""Compare what one entry of a contract takes, and what it gives: by types, by what is written, and by proof.
 
 The diff of types says what changed so that a person understands it. What types cannot carry is found in the schemas
 themselves. In the end a validator's library is asked whether all that was fine still is; its word counts.
@@ -15,9 +15,9 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.diff.finding import Finding, Impact
+from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.rules import RULES, impacts
-from mcp_bindgen.diff.spots import suffix
-from mcp_bindgen.diff.values import scalar_differences
+from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.protocol.model import Protocol, Scalar
 from mcp_bindgen.spec.keywords import CONSTRAINTS
 
@@ -74,7 +74,7 @@ class Entry:
 
 
 def schema_findings(entry: Entry, root: str, names: Sequence[str], schemas: Sequence[Any]) -> list[ContractFinding]:
-    """What changed in the arguments or in the result of an entry.
+    """Find what changed in the arguments or in the result of an entry.
 
     Args:
         entry: The entry.
@@ -97,7 +97,7 @@ class _Schemas:
         self.proofs = (forward, back) if root == SENT else (back, forward)
 
     def findings(self) -> list[ContractFinding]:
-        """Everything, each change once."""
+        """Return all findings, each change once."""
         if all(difference.keyword in WORDS for difference in self.written):
             return list(self.worded())
         typed = type_findings(self.entry.old, self.entry.new, {self.root: self.names})
@@ -118,7 +118,7 @@ class _Schemas:
     # --- what types say -----------------------------------------------------------------------------------------
 
     def typed(self, finding: Finding) -> ContractFinding:
-        """A finding of the diff of types; a proof that all is accepted outweighs it."""
+        """Return a finding of the diff of types; a proof that all is accepted outweighs it."""
         root, place = steps(finding.subject)
         levels = [_LEVELS[finding.old_client], _LEVELS[finding.new_client]]
         for side, proof in enumerate(self.proofs):
@@ -143,7 +143,7 @@ class _Schemas:
     # --- what is written ----------------------------------------------------------------------------------------
 
     def worded(self) -> Iterator[ContractFinding]:
-        """Descriptions and other words that changed."""
+        """Find descriptions and other prose that changed."""
         for one in self.written:
             if one.keyword in WORDS:
                 what = "description" if one.keyword == "description" else f"`{one.keyword}`"
@@ -151,7 +151,7 @@ class _Schemas:
                 yield self.finding(rule, one.place, f"has another {what}", [Level.SAFE, Level.SAFE])
 
     def untyped(self, one: Difference, others: Sequence[ContractFinding]) -> Iterator[ContractFinding]:
-        """What a difference means that types do not show."""
+        """Say what a difference means that types do not show."""
         if one.keyword == "default":
             yield self.ruled("default-changed", one.place, one.old or "nothing", one.new or "nothing")
         elif one.keyword == "format" or one.keyword in CONSTRAINTS:
@@ -168,7 +168,7 @@ class _Schemas:
             yield self.condition(one, others)
 
     def ruled(self, rule: str, place: str, old: str, new: str) -> ContractFinding:
-        """A finding by a rule of the diff of types; a proof that all is accepted outweighs it."""
+        """Return a finding by a rule of the diff of types; a proof that all is accepted outweighs it."""
         impact = impacts([rule], ["client" if self.root == SENT else "server"])
         levels = [_LEVELS[one] for one in impact]
         for side, proof in enumerate(self.proofs):
@@ -178,7 +178,7 @@ class _Schemas:
         return self.finding(rule, place, words, levels, hint=hint)
 
     def condition(self, one: Difference, others: Sequence[ContractFinding]) -> ContractFinding:
-        """A finding about a keyword that has no rule."""
+        """Return a finding about a keyword that has no rule."""
         if not one.old or not one.new:
             words = f"has `{one.keyword}` now: {_short(one.new)}" if one.new else f"has no `{one.keyword}` any more"
         else:
@@ -189,7 +189,7 @@ class _Schemas:
         return self.finding("schema-changed", one.place, words, levels)
 
     def untyped_level(self, one: Difference, side: int, others: Sequence[ContractFinding]) -> Level:
-        """What a difference in conditions does; where something else breaks already, it may not be this.
+        """Rate a difference in conditions; where something else breaks already, it may not be this.
 
         A condition that the sender does not know is taken to break unless it is proved that it does not.
         """
@@ -206,7 +206,7 @@ class _Schemas:
     # --- what is proved -----------------------------------------------------------------------------------------
 
     def proved(self, found: Sequence[ContractFinding], side: int, proof: Inclusion) -> list[ContractFinding]:
-        """The findings, one of which must break: if none does, the one at the place of the example."""
+        """Return the findings, one of which must break: if none does, the one at the place of the example."""
         example = self.example(proof.example[0]) if proof.example else None
         path = "".join("[]" if isinstance(step, int) else suffix("field", step) for step in proof.place)
         breaking = [one for one in found if _level(one, side) is Level.BREAKING]
@@ -237,21 +237,21 @@ class _Schemas:
         example: Example | None = None,
         apart: bool = False,
     ) -> ContractFinding:
-        """A finding about this entry; `apart` says that the place stands in a shared definition."""
+        """Return a finding about this entry; `apart` says that the place stands in a shared definition."""
         where = place if apart else self.place(place)
         return ContractFinding(
             rule, self.entry.kind, self.entry.name, where, words, levels[0], levels[1], hint, example
         )
 
     def place(self, steps: str) -> str:
-        """A place as a person would write it: `argument city`, `result days[]`."""
+        """Return a place as a person would write it: `argument city`, `result days[]`."""
         noun = {SENT: "argument" if steps else "arguments", ANSWERED: "result"}[self.root]
         if self.entry.kind == "template":
             noun = noun.replace("argument", "variable")
         return f"{noun} {_LEADING.sub(lambda found: found[1] or '', steps)}".rstrip()
 
     def example(self, instance: Any) -> Example | None:
-        """What the schemas themselves say to a value."""
+        """Hold a value against both schemas; return `None` where one of them cannot be used."""
         try:
             old, new = (jsonschema_rs.validator_for(schema, offline=True).is_valid(instance) for schema in self.schemas)
         except ValueError:
@@ -260,7 +260,7 @@ class _Schemas:
 
 
 def _covers(finding: Finding, one: Difference) -> bool:
-    """Whether a finding of the diff of types is about a difference, be it in a shared definition."""
+    """Return whether a finding of the diff of types is about a difference, be it in a shared definition."""
     explained = next((keywords for prefix, keywords in _EXPLAINS.items() if finding.rule.startswith(prefix)), _ALL)
     if one.keyword not in explained or (one.keyword == "enum" and one.old and one.new and explained is not _ALL):
         return False  # types know no numbers in an enumeration, so each value counts
@@ -276,7 +276,7 @@ def _covers(finding: Finding, one: Difference) -> bool:
 
 
 def _limit(keyword: str, said: str) -> tuple[Any, ...]:
-    """What a scalar is made of that has one limit, or one format."""
+    """Return the arguments of a scalar that has one limit, or one format."""
     if not said:
         return ()
     value = json.loads(said)

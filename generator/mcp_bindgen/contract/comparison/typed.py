@@ -1,4 +1,4 @@
-"""The types of one entry of a contract as a small protocol, and what the diff of types says of two of them."""
+"""Compare the types of one entry in two contracts with the diff of types, as two small protocols."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from dataclasses import replace
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.finding import Finding, Plane
 from mcp_bindgen.protocol.model import (
-    Array,
     Definition,
     Field,
-    Map,
     Method,
     Object,
     Protocol,
     Ref,
     Type,
-    Union,
+    map_parts,
     references,
 )
 
@@ -32,7 +30,7 @@ _CALL = "call"
 
 
 def type_findings(old: Protocol, new: Protocol, roots: Mapping[str, Sequence[str]]) -> list[Finding]:
-    """What differs on the wire between the types of an entry in two contracts.
+    """Find what differs on the wire between the types of an entry in two contracts.
 
     Args:
         old: The types of the old contract.
@@ -47,14 +45,14 @@ def type_findings(old: Protocol, new: Protocol, roots: Mapping[str, Sequence[str
 
 
 def _entry(types: Protocol, roots: Mapping[str, str]) -> Protocol:
-    """A protocol with one request, whose arguments and result are the definitions `roots`."""
+    """Return a protocol with one request, whose arguments and result are the definitions `roots`."""
     names = {name: root for root, name in roots.items()}
-    closure = _closure(types, list(roots.values()))
+    closure = list(types.reach(roots.values()))
     used = Counter(name for known in closure for name in references(types.definitions[known].type))
     definitions: dict[str, Definition] = {}
     for known in closure:
         name = names.get(known, known)
-        shared = name in roots or used[known] > 1 or known in _closure(types, _below(types, known))
+        shared = name in roots or used[known] > 1 or known in types.reach(references(types.definitions[known].type))
         definition = types.definitions[known]
         definitions[name] = replace(definition, name=name, type=_renamed(definition.type, names), hoisted=not shared)
     sent = tuple(Field(root, root, Ref(root), required=True) for root in roots if root == SENT)
@@ -64,49 +62,22 @@ def _entry(types: Protocol, roots: Mapping[str, str]) -> Protocol:
     return Protocol(types.revision, types.era, types.digest, dict(sorted(definitions.items())), (method,))
 
 
-def _closure(types: Protocol, names: Sequence[str]) -> list[str]:
-    """The definitions that are reached from some, these included."""
-    found: dict[str, None] = {}
-    pending = list(names)
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found[name] = None
-            pending += _below(types, name)
-    return list(found)
-
-
-def _below(types: Protocol, name: str) -> list[str]:
-    return list(references(types.definitions[name].type))
-
-
 def _renamed(type: Type, names: Mapping[str, str]) -> Type:
-    """`type` with other names for some definitions."""
-    match type:
-        case Ref(name):
-            return Ref(names.get(name, name))
-        case Array(items):
-            return replace(type, items=_renamed(items, names))
-        case Map(values):
-            return Map(_renamed(values, names))
-        case Union(members):
-            return replace(type, members=tuple(_renamed(member, names) for member in members))
-        case Object(fields, extra):
-            inner = tuple(replace(field, type=_renamed(field.type, names)) for field in fields)
-            return Object(inner, None if extra is None else _renamed(extra, names))
-        case _:
-            return type
+    """Return `type` with other names for some definitions."""
+    if isinstance(type, Ref):
+        return Ref(names.get(type.name, type.name))
+    return map_parts(type, lambda part: _renamed(part, names))
 
 
 def steps(subject: str) -> Iterator[str]:
-    """The root of a finding's subject and then the place in it: `arguments`, `.options.depth`."""
+    """Return the root of a finding's subject and then the place in it: `arguments`, `.options.depth`."""
     end = next((index for index, char in enumerate(subject) if char in ".[{|"), len(subject))
     yield subject[:end]
     yield _formless(subject[end:])
 
 
 def _formless(place: str) -> str:
-    """A place without the forms of unions in it: the schemas on the other side do not name them."""
+    """Return a place without the forms of unions in it: the schemas on the other side do not name them."""
     kept: list[str] = []
     skipping = False
     for char in place:

@@ -1,4 +1,4 @@
-"""What a comparison of two contracts says."""
+"""The result of a comparison of two contracts: findings with levels."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 
-from ..cover import Cover
+from ..subtyping import Subtyping
 
 NULL = Scalar("null")
 """The type of `None`."""
@@ -17,7 +17,7 @@ MAPPING = Object(())
 _Pairs = frozenset[tuple[str, str]]
 
 
-class Assignable(Cover):
+class Assignable(Subtyping):
     """Compares types by structure, but classes by name.
 
     Args:

@@ -9,8 +9,8 @@ from mcp_bindgen.protocol.model import Array, Map, Object, Protocol, Ref, Type, 
 
 from ..finding import Comparison, Finding, Plane
 from ..labels import Labels
+from ..location import suffix
 from ..match import Matches
-from ..spots import suffix
 
 _OF_NAMES = (
     "definition-renamed",

@@ -9,14 +9,15 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
+from mcp_bindgen.spec.errors import printable
+
 from ..reports.github import command
-from ..reports.terminal import Terminal, printable
+from ..reports.terminal import BOLD, CYAN, DIM, RED, YELLOW, Terminal
 from ..reports.words import plural
 from .result import Migration, Place, Use
 
 _INDENT = 11
-_BOLD, _DIM, _RED, _YELLOW, _CYAN = "1", "2", "31", "33", "36"
-_COLOURS = {"gone": _RED, "needed": _RED, "renamed": _CYAN, "changed": _YELLOW}
+_COLOURS = {"gone": RED, "needed": RED, "renamed": CYAN, "changed": YELLOW}
 _HERE = 4
 """How many imports are listed."""
 
@@ -53,10 +54,10 @@ def text(migration: Migration, *, width: int = 80, colour: bool = False) -> str:
 class _Printer(Terminal):
     def lines(self, migration: Migration) -> Iterator[str]:
         """The whole report: what there is to change, and what must change anyhow."""
-        yield self.style(_title(migration), _BOLD)
+        yield self.style(_title(migration), BOLD)
         for file, found in groupby(migration.uses, key=lambda use: use.place.file):
             yield ""
-            yield self.style(printable(file), _BOLD)
+            yield self.style(printable(file), BOLD)
             for place, uses in groupby(found, key=lambda use: use.place):
                 yield from self.place(place, list(uses))
         if migration.imports:
@@ -74,7 +75,7 @@ class _Printer(Terminal):
             yield from (self.style(line, _COLOURS[use.change.kind]) for line in rest)
             yield from self.folded(use.change.hint, _INDENT)
             for line in self.folded(_rule(use), _INDENT):
-                yield self.style(line, _DIM)
+                yield self.style(line, DIM)
             where = " " * _INDENT
 
 

@@ -1,4 +1,4 @@
-"""What a comparison looks like: one module for each format, loaded when it is asked for."""
+"""Render comparisons: one module for each format, loaded when it is asked for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Style:
 
 
 def render(report: Accepted, format: Format, style: Style | None = None) -> str:
-    """The report in one of its forms; it ends with a line break."""
+    """Return the report in one of its forms; it ends with a line break."""
     style = style or Style()
     match format:
         case Format.TEXT:

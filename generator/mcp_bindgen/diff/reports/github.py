@@ -1,4 +1,4 @@
-"""The report as annotations of a GitHub workflow: breaking changes are errors, risky ones warnings."""
+"""Render the report as annotations of a GitHub workflow: breaking changes are errors, risky ones warnings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COMMANDS = {Severity.BREAKING: "error", Severity.RISKY: "warning"}
 
 
 def github(comparisons: Sequence[Comparison]) -> str:
-    """The report as workflow commands: a notice for each verdict, then what breaks or is risky, the worst first.
+    """Return the report as workflow commands: a notice for each verdict, then what breaks or is risky, the worst first.
 
     Harmless findings are left out: a workflow shows only the first few annotations of each kind.
     """

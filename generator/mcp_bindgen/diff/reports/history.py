@@ -1,66 +1,60 @@
-"""A history as text and as JSON."""
+"""Render a history as text and as JSON."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..finding import Finding, Severity
 from ..history import Event, History
 from ..rules import RULES
-from .words import IMPACTS, sentence
+from .record import as_json
+from .terminal import BOLD, RED, YELLOW, Terminal
+from .words import sentence
 
-_BOLD, _DIM = "1", "2"
-_MARKS = {Severity.BREAKING: ("breaks", "31"), Severity.RISKY: ("risky", "33")}
+_MARKS = {Severity.BREAKING: ("breaks", RED), Severity.RISKY: ("risky", YELLOW)}
 
 _ADDED = frozenset(rule for rule in RULES if "-added" in rule)
 """What is told by saying that something is there."""
 
 
 def text(history: History, *, width: int = 80, colour: bool = False) -> str:
-    """The history for a terminal: one paragraph for each revision in which something happened."""
-    return "".join(f"{line.rstrip()}\n" for line in _Printer(history, max(width, 40), colour).lines())
+    """Return the history for a terminal: one paragraph for each revision in which something happened."""
+    return "".join(f"{line.rstrip()}\n" for line in _Printer(history, width, colour).lines())
 
 
-class _Printer:
+class _Printer(Terminal):
     def __init__(self, history: History, width: int, colour: bool) -> None:
-        self.history, self.width, self.colour = history, width, colour
+        super().__init__(width, colour)
+        self.history = history
         self.indent = max(len(revision) for revision in history.revisions) + 2
 
-    def style(self, words: str, code: str) -> str:
-        return f"\x1b[{code}m{words}\x1b[0m" if self.colour else words
-
-    def folded(self, words: str, indent: int) -> list[str]:
-        printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in words)
-        lines = textwrap.wrap(printable, self.width - indent, break_on_hyphens=False)
-        return [" " * indent + line for line in lines]
-
     def lines(self) -> Iterator[str]:
-        """The whole history."""
+        """Return the whole history."""
         for line in self.folded(f"{self.history.name} ({self.history.kind}): {_summary(self.history)}", 0):
-            yield self.style(line, _BOLD)
+            yield self.style(line, BOLD)
         for event in self.history.events:
             yield ""
             yield from self.event(event)
 
     def event(self, event: Event) -> Iterator[str]:
-        """What happened in one revision."""
+        """Report what happened in one revision."""
         told = [finding for finding in event.findings if event.kind == "since" and finding.rule in _ADDED]
         more = [finding for finding in event.findings if finding not in told]
         said = [self.marked(line, told) for line in _said(event)]
         paragraphs = [*said, *(self.finding(finding) for finding in more)]
         first, *rest = [line for paragraph in paragraphs for line in paragraph]
-        yield self.style(event.revision.ljust(self.indent), _BOLD) + first[self.indent :]
+        yield self.style(event.revision.ljust(self.indent), BOLD) + first[self.indent :]
         yield from rest
 
     def finding(self, finding: Finding) -> list[str]:
-        """One change, with what may take the place of what is gone."""
+        """Return one change, with what may take the place of what is gone."""
         lines = self.marked(sentence(finding), [finding])
         return lines + (self.folded(finding.hint, self.indent + 2) if "may take" in finding.hint else [])
 
     def marked(self, words: str, findings: Sequence[Finding]) -> list[str]:
-        """`words`, marked where a change breaks something or is risky."""
+        """Return `words`, marked where a change breaks something or is risky."""
         mark, code = _MARKS.get(max((finding.severity for finding in findings), default=Severity.INFO), ("", ""))
         if not mark:
             return self.folded(words, self.indent)
@@ -69,7 +63,7 @@ class _Printer:
 
 
 def _summary(history: History) -> str:
-    """Since when, and until when."""
+    """Say since when it is there, and until when."""
     had = list(history.names)
     last = history.revisions.index(had[-1])
     until = "" if last == len(history.revisions) - 1 else f", gone in {history.revisions[last + 1]}"
@@ -91,35 +85,16 @@ def _said(event: Event) -> Iterator[str]:
 
 
 def record(history: History) -> dict[str, Any]:
-    """The history for programs."""
-    return {
-        "name": history.name,
-        "kind": history.kind,
-        "revisions": list(history.revisions),
-        "names": history.names,
-        "events": [
-            {
-                "revision": event.revision,
-                "kind": event.kind,
-                "name": event.name,
-                "was": event.was or None,
-                "words": event.words or None,
-                "findings": [_finding(finding) for finding in event.findings],
-            }
-            for event in history.events
-        ],
-    }
+    """Return the history for programs."""
+    return {**as_json(replace(history, events=())), "events": list(map(_event, history.events))}
+
+
+def _event(event: Event) -> dict[str, Any]:
+    said = as_json(replace(event, findings=()), or_null=("was", "words"))
+    return {**said, "findings": list(map(_finding, event.findings))}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "rule": finding.rule,
-        "subject": finding.subject,
-        "plane": finding.plane.value,
-        "oldClient": IMPACTS[finding.old_client],
-        "newClient": IMPACTS[finding.new_client],
-        "old": finding.old or None,
-        "new": finding.new or None,
-        "hint": finding.hint,
-        "fingerprint": finding.fingerprint,
-    }
+    said = as_json(finding, or_null=("old", "new"))
+    names = ("rule", "subject", "plane", "oldClient", "newClient", "old", "new", "hint")
+    return {**{name: said[name] for name in names}, "fingerprint": finding.fingerprint}

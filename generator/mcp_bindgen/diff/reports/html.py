@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no network, no fonts, no library, and scripts only for comfort.
+"""Render the report as one HTML page that needs nothing else: no network, no fonts, no library.
 
 Schemas come from anywhere, so their names and words are only ever text: everything is escaped, no data goes into the
 script or the styles, and the page's content security policy admits just these two, by their hashes.
@@ -38,7 +38,7 @@ PLANES = {Plane.WIRE: "on the wire", Plane.SOURCE: "in generated code", Plane.DO
 
 
 def html(compared: Comparison | Sequence[Comparison]) -> str:
-    """The page about one comparison, or about the steps of a chain of revisions in their order."""
+    """Return the page about one comparison, or about the steps of a chain of revisions in their order."""
     comparisons = [compared] if isinstance(compared, Comparison) else list(compared)
     taken: set[str] = set()
     steps = [
@@ -81,19 +81,19 @@ def _environment() -> Environment:
 
 @cache
 def _source(name: str) -> Markup:
-    """A file of ours that goes into every page as it is."""
+    """Return a file of ours that goes into every page as it is."""
     return Markup((TEMPLATES / name).read_text("utf-8"))  # noqa: S704
 
 
 def _policy(script: str, style: str) -> str:
-    """Nothing may be loaded; of what is inside the page, only our script and our styles count."""
+    """Return the content security policy: nothing is loaded, and only our script and our styles count."""
     hashes = [b64encode(sha256(source.encode()).digest()).decode() for source in (script, style)]
     rules = ("default-src 'none'", "script-src 'sha256-{}'", "style-src 'sha256-{}'", "img-src data:")
     return "; ".join((*rules, "base-uri 'none'", "form-action 'none'")).format(*hashes)
 
 
 def _tokens(messages: Iterable[Message], methods: dict[str, int]) -> str:
-    """Sender and method of each message for the filters, in short: `c3 s14`."""
+    """Return sender and method of each message for the filters, in short: `c3 s14`."""
     return " ".join(sorted({f"{message.sender[0]}{methods[message.method]}" for message in messages}))
 
 
@@ -102,7 +102,7 @@ def _json(value: object) -> str:
 
 
 def _prose(text: str) -> Markup:
-    """Words with what stands in backticks as code."""
+    """Return words with what stands in backticks as code."""
     parts = text.split("`")
     code, plain = Markup("<code>{}</code>"), Markup("{}")
     if len(parts) % 2 == 0:  # one backtick has no partner

@@ -1,4 +1,4 @@
-"""The report for programs: JSON, and the JSON Schema that documents it."""
+"""Render the report for programs: JSON, and the JSON Schema that documents it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any, get_args
 from mcp_bindgen.protocol.model import Kind, Protocol, Sender
 
 from ..accept import Acceptance, Accepted
-from ..finding import Comparison, Finding, Impact, Message, Outcome, Plane, Severity, Verdict, Witness
+from ..finding import Comparison, Finding, Impact, Outcome, Plane, Severity
 from ..rules import RULES
+from .record import as_json
 
 
 def json(report: Accepted) -> str:
-    """The report as JSON; `json_schema` says what it holds."""
+    """Return the report as JSON; `json_schema` says what it holds."""
     return encoder.dumps(document(report), indent=2, ensure_ascii=False) + "\n"
 
 
 def document(report: Accepted) -> dict[str, Any]:
-    """The report as a JSON document."""
+    """Return the report as a JSON document."""
     return {
         "comparisons": [_comparison(comparison) for comparison in report.comparisons],
         "accepted": {
@@ -33,7 +34,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     return {
         "old": _revision(comparison.old),
         "new": _revision(comparison.new),
-        "verdict": {"oldClient": _verdict(comparison.old_client), "newClient": _verdict(comparison.new_client)},
+        "verdict": {"oldClient": as_json(comparison.old_client), "newClient": as_json(comparison.new_client)},
         "counts": {
             _name(severity): sum(finding.severity is severity for finding in comparison.findings)
             for severity in reversed(Severity)
@@ -46,60 +47,30 @@ def _revision(protocol: Protocol) -> dict[str, str]:
     return {"revision": protocol.revision, "era": protocol.era, "digest": protocol.digest}
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {"outcome": _name(verdict.outcome), "reasons": list(verdict.reasons)}
-
-
 def _finding(finding: Finding) -> dict[str, Any]:
+    witness = finding.witness and as_json(finding.witness, or_null=("definition_old", "definition_new"))
     return {
         "fingerprint": finding.fingerprint,
-        "rule": finding.rule,
-        "subject": finding.subject,
-        "group": finding.group,
-        "plane": finding.plane.value,
         "severity": _name(finding.severity),
-        "oldClient": _name(finding.old_client),
-        "newClient": _name(finding.new_client),
-        "old": finding.old,
-        "new": finding.new,
-        "definitionOld": finding.definition_old or None,
-        "definitionNew": finding.definition_new or None,
-        "reaches": [_message(message) for message in finding.reaches],
-        "gate": finding.gate or None,
-        "hint": finding.hint,
-        "witness": _witness(finding.witness) if finding.witness else None,
-        "unwitnessed": finding.unwitnessed or None,
-    }
-
-
-def _message(message: Message) -> dict[str, str]:
-    return {"method": message.method, "kind": message.kind, "sender": message.sender}
-
-
-def _witness(witness: Witness) -> dict[str, Any]:
-    return {
-        "instance": witness.instance,
-        "definitionOld": witness.definition_old or None,
-        "definitionNew": witness.definition_new or None,
-        "oldAccepts": witness.old_accepts,
-        "newAccepts": witness.new_accepts,
+        **as_json(finding, or_null=("definition_old", "definition_new", "gate", "unwitnessed")),
+        "witness": witness,
     }
 
 
 def _acceptance(acceptance: Acceptance) -> dict[str, Any]:
     expires = acceptance.expires.isoformat() if acceptance.expires else None
-    return {"fingerprint": acceptance.fingerprint, "reason": acceptance.reason, "expires": expires}
+    return {**as_json(acceptance), "expires": expires}
 
 
 def _name(value: Impact | Severity | Outcome) -> str:
-    return value.name.lower().replace("_", "-")
+    return str(as_json(value))
 
 
 # --- its schema ---------------------------------------------------------------------------------------------------
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of the report."""
+    """Return the JSON Schema of the report."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What differs between revisions of the Model Context Protocol",

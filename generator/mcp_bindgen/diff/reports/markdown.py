@@ -1,4 +1,4 @@
-"""The report as a section of a changelog, in Markdown."""
+"""Render the report as a section of a changelog, in Markdown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEVELS = {
 
 
 def markdown(comparisons: Sequence[Comparison], *, witness: bool = False) -> str:
-    """The report as Markdown: a section for each comparison.
+    """Return the report as Markdown: a section for each comparison.
 
     Args:
         comparisons: What to report.
@@ -126,7 +126,7 @@ def _witness(finding: Finding) -> Iterator[str]:
 
 
 def _code(text: str) -> str:
-    """`text` as code, whatever it holds."""
+    """Return `text` as code, whatever it holds."""
     flat = _line(text)
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
     pad = " " if len(ticks) > 1 else ""
@@ -134,12 +134,12 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """`text` without Markdown of its own."""
+    """Return `text` without Markdown of its own."""
     return _SPECIAL.sub(r"\\\1", _line(text))
 
 
 def _prose(text: str) -> str:
-    """`text` in which code in backticks stays code, and everything else is plain."""
+    """Return `text` in which code in backticks stays code, and everything else is plain."""
     flat, parts, end = _line(text), list[str](), 0
     for match in _CODE.finditer(flat):
         parts += [_SPECIAL.sub(r"\\\1", flat[end : match.start()]), match[0]]
@@ -148,5 +148,5 @@ def _prose(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """`text` in one line, without characters that cannot be seen."""
+    """Return `text` in one line, without characters that cannot be seen."""
     return "".join(char for char in " ".join(text.split()) if char.isprintable())

@@ -1,4 +1,4 @@
-"""What the HTML report shows of a comparison: findings in groups, definitions, lists of messages, anchors."""
+"""Prepare a comparison for the HTML report: findings in groups, definitions, lists of messages, anchors."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Step:
     """A comparison as the page shows it; `prefix` starts all of its anchors but those of findings."""
 
     def __init__(self, comparison: Comparison, prefix: str, taken: set[str]) -> None:
-        """Lays out `comparison`; `taken` are the anchors of findings that the page has already, and grows."""
+        """Lay out `comparison`; `taken` are the anchors of findings that the page has already, and grows."""
         self.comparison = comparison
         self.prefix = prefix
         self.anchor = f"{prefix}findings"
@@ -179,7 +179,7 @@ class Step:
         return self._reaches[messages]
 
     def _behind(self, group: str) -> Iterator[tuple[str, str]]:
-        """The definitions of a group: itself, or what a method sends and receives."""
+        """Return the definitions of a group: itself, or what a method sends and receives."""
         seen: set[str] = set()
         for methods, links in ((self._new_methods, self._new_links), (self._old_methods, self._old_links)):
             names = [group, *(_definitions(methods[group]) if group in methods else ())]

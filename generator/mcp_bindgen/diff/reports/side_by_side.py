@@ -1,15 +1,15 @@
-"""Definitions of two revisions next to each other, line by line, with links to the definitions that they name."""
+"""Put definitions of two revisions next to each other, line by line, with links to the definitions they name."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from markupsafe import Markup, escape
 
-from mcp_bindgen.protocol.model import Array, Const, Definition, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.model import Const, Definition, Free, Object, Ref, Type, Union, map_parts
 from mcp_bindgen.protocol.text import describe
 
 from ..finding import Comparison
@@ -49,7 +49,7 @@ class Pair:
         return newest
 
     def lines(self, old_links: Links, new_links: Links) -> list[Line]:
-        """What both sides say; the links are those of each revision."""
+        """Return the lines of both sides; the links are those of each revision."""
         old = list(_parts(self.old.type, old_links)) if self.old else []
         new = list(_parts(self.new.type, new_links)) if self.new else []
         found: list[Line] = []
@@ -64,7 +64,7 @@ class Pair:
 
 
 def pairs(comparison: Comparison) -> list[Pair]:
-    """All definitions of both revisions in alphabetical order, each of them once.
+    """Return all definitions of both revisions in alphabetical order, each of them once.
 
     A renamed one stands next to what the findings say it became, others next to their namesake.
     """
@@ -83,7 +83,7 @@ def pairs(comparison: Comparison) -> list[Pair]:
 
 
 def _parts(type: Type, links: Links) -> Iterator[tuple[str, Markup]]:
-    """The lines of one definition, each with the key by which it finds its counterpart."""
+    """Return the lines of one definition, each with the key by which it finds its counterpart."""
     match type:
         case Object(fields, extra):
             for field in fields:
@@ -108,26 +108,16 @@ def _parts(type: Type, links: Links) -> Iterator[tuple[str, Markup]]:
 
 
 def _linked(type: Type, links: Links) -> Markup:
-    """`type` in words, with links for the definitions that it names."""
+    """Return `type` in words, with links for the definitions that it names."""
     linked = Markup()
-    for index, part in enumerate(describe(_marked(type)).split(_MARK)):
+    for index, part in enumerate(describe(_marked(type), formats=True).split(_MARK)):
         target = links.get(part) if index % 2 else None
         linked += escape(part) if target is None else Markup('<a href="#{}">{}</a>').format(target, part)
     return linked
 
 
 def _marked(type: Type) -> Type:
-    """`type` with the names of definitions marked, and with formats where descriptions show them."""
-    match type:
-        case Ref(name):
-            return Ref(f"{_MARK}{name}{_MARK}")
-        case Scalar(_, constraints, format) if format:
-            return replace(type, constraints=(*constraints, ("format", format)))
-        case Array(items):
-            return replace(type, items=_marked(items))
-        case Map(values):
-            return Map(_marked(values))
-        case Union(members):
-            return replace(type, members=tuple(map(_marked, members)))
-        case _:
-            return type
+    """Return `type` with the names of definitions marked."""
+    if isinstance(type, Ref):
+        return Ref(f"{_MARK}{type.name}{_MARK}")
+    return map_parts(type, _marked)

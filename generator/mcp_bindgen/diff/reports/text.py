@@ -1,4 +1,4 @@
-"""The report for a terminal: a summary that fits one screen, then every finding."""
+"""Render the report for a terminal: a summary that fits one screen, then every finding."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ..finding import Comparison, Finding, Impact, Plane
-from .terminal import Terminal, printable
+from .terminal import BOLD, DIM, GREEN, RED, YELLOW, Terminal, plain
 from .words import IMPACTS, OUTCOMES, PLANES, by_rule, grouped, on, plural, reached, sentence, severities, verdict_of
 
 _INDENT = 20
 _COLUMN = 9
 _BUSIEST = 8
-_RED, _YELLOW, _GREEN, _BOLD, _DIM = "31", "33", "32", "1", "2"
-_COLOURS = {Impact.BREAKS: _RED, Impact.RISKY: _YELLOW, Impact.IGNORED: _DIM, Impact.SAFE: _GREEN, Impact.NONE: _DIM}
-_OUTCOMES = {"works": _GREEN, "works with limits": _YELLOW, "cannot talk": _RED}
+_COLOURS = {Impact.BREAKS: RED, Impact.RISKY: YELLOW, Impact.IGNORED: DIM, Impact.SAFE: GREEN, Impact.NONE: DIM}
+_OUTCOMES = {"works": GREEN, "works with limits": YELLOW, "cannot talk": RED}
 
 
 def text(comparisons: Sequence[Comparison], *, width: int = 80, colour: bool = False, witness: bool = False) -> str:
-    """The report as plain text.
+    """Return the report as plain text.
 
     Args:
         comparisons: What to report.
@@ -43,18 +42,18 @@ class _Printer(Terminal):
     # --- summary ------------------------------------------------------------------------------------------------
 
     def steps(self, comparisons: Sequence[Comparison]) -> Iterator[str]:
-        """One line for each step of a chain."""
+        """Return one line for each step of a chain."""
         for comparison in comparisons:
             outcomes = [OUTCOMES[comparison.old_client.outcome], OUTCOMES[comparison.new_client.outcome]]
             words = outcomes[0] if outcomes[0] == outcomes[1] else " / ".join(outcomes)
             yield f"{_title(comparison)}  {plural(len(comparison.findings), 'change'):>11}  {words}"
 
     def summary(self, comparison: Comparison) -> Iterator[str]:
-        """The verdicts, how much there is, and where most of it is."""
-        yield self.style(f"MCP {_title(comparison)}: {plural(len(comparison.findings), 'change')}", _BOLD)
+        """Return the verdicts, how much there is, and where most of it is."""
+        yield self.style(f"MCP {_title(comparison)}: {plural(len(comparison.findings), 'change')}", BOLD)
         yield ""
         for pairing, outcome, reasons in verdict_of(comparison):
-            yield f"{pairing.capitalize()}: {self.style(outcome, f'{_BOLD};{_OUTCOMES[outcome]}')}"
+            yield f"{pairing.capitalize()}: {self.style(outcome, BOLD, _OUTCOMES[outcome])}"
             for reason in reasons:
                 yield from self.folded(reason, 2)
         yield ""
@@ -67,7 +66,7 @@ class _Printer(Terminal):
     # --- details ------------------------------------------------------------------------------------------------
 
     def details(self, comparison: Comparison) -> Iterator[str]:
-        """Every finding: those on the wire one by one, the others by what they are."""
+        """Return every finding: those on the wire one by one, the others by what they are."""
         wire = on(comparison, Plane.WIRE)
         if wire:
             yield ""
@@ -75,7 +74,7 @@ class _Printer(Terminal):
             yield f"  {'old':<{_COLUMN}}{'new':<{_COLUMN}}client, with the other side of the other revision"
         for group, findings in grouped(wire):
             yield ""
-            yield self.style(_printable(group), _BOLD)
+            yield self.style(plain(group), BOLD)
             for finding in findings:
                 yield from self.finding(finding)
         for plane in (Plane.SOURCE, Plane.DOC):
@@ -85,19 +84,19 @@ class _Printer(Terminal):
                 yield from self.heading(PLANES[plane].upper())
             for rule, findings in by_rule(found):
                 yield ""
-                yield f"{self.style(rule, _BOLD)} ({len(findings)})"
+                yield f"{self.style(rule, BOLD)} ({len(findings)})"
                 for finding in findings:
                     words = finding.subject if plane is Plane.DOC else sentence(finding)
                     first, *rest = self.folded(words, 4)
                     yield f"  {first.strip()}"
                     yield from rest
-                    yield self.style(f"    {finding.fingerprint}", _DIM)
+                    yield self.style(f"    {finding.fingerprint}", DIM)
 
     def heading(self, title: str) -> Iterator[str]:
-        yield self.style(f"{title} {'-' * (self.width - len(title) - 1)}", _DIM)
+        yield self.style(f"{title} {'-' * (self.width - len(title) - 1)}", DIM)
 
     def finding(self, finding: Finding) -> Iterator[str]:
-        """A finding on the wire."""
+        """Return a finding on the wire."""
         impacts = (finding.old_client, finding.new_client)
         margin = "  " + "".join(
             self.style(IMPACTS[impact], _COLOURS[impact]) + " " * (_COLUMN - len(IMPACTS[impact])) for impact in impacts
@@ -112,11 +111,11 @@ class _Printer(Terminal):
             yield from self.folded(finding.hint, _INDENT)
         if self.witness:
             yield from self.folded(_witness(finding), _INDENT)
-        yield self.style(" " * _INDENT + f"{finding.rule} {finding.fingerprint}", _DIM)
+        yield self.style(" " * _INDENT + f"{finding.rule} {finding.fingerprint}", DIM)
 
 
 def _title(comparison: Comparison) -> str:
-    return f"{_printable(comparison.old.revision)} -> {_printable(comparison.new.revision)}"
+    return f"{plain(comparison.old.revision)} -> {plain(comparison.new.revision)}"
 
 
 def _witness(finding: Finding) -> str:
@@ -127,8 +126,3 @@ def _witness(finding: Finding) -> str:
     value = value if len(value) <= 400 else f"{value[:400]}..."
     old, new = words[finding.witness.old_accepts], words[finding.witness.new_accepts]
     return f"Both accept {value}" if old == new == "accepts" else f"Old {old}, new {new}: {value}"
-
-
-def _printable(text: str) -> str:
-    """`text` in one line."""
-    return printable(" ".join(text.split()))

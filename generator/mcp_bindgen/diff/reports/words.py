@@ -1,4 +1,4 @@
-"""The words that text and Markdown share."""
+"""The words that the reports share."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ PLANES = {
 
 
 def sentence(finding: Finding, quoted: Callable[[str], str] = str) -> str:
-    """What happened: the subject and the words of the rule; `quoted` is how names and types are written."""
+    """Return the subject and the words of the rule; `quoted` is how names and types are written."""
     says = RULES[finding.rule].says
     return f"{quoted(finding.subject)} {says.format(old=quoted(finding.old), new=quoted(finding.new))}"
 
 
 def on(comparison: Comparison, plane: Plane) -> list[Finding]:
-    """The findings of one plane, in their order."""
+    """Return the findings of one plane, in their order."""
     return [finding for finding in comparison.findings if finding.plane is plane]
 
 
 def grouped(findings: Iterable[Finding]) -> list[tuple[str, list[Finding]]]:
-    """Group -> its findings, in their order."""
+    """Return group -> its findings, in their order."""
     return [(group, list(members)) for group, members in groupby(findings, key=lambda finding: finding.group)]
 
 
 def by_rule(findings: Iterable[Finding]) -> list[tuple[str, list[Finding]]]:
-    """Rule -> its findings; the rules and the findings in alphabetical order."""
+    """Return rule -> its findings; the rules and the findings in alphabetical order."""
     ordered = sorted(findings, key=lambda finding: (finding.rule, finding.subject))
     return [(rule, list(members)) for rule, members in groupby(ordered, key=lambda finding: finding.rule)]
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """`1 change`, `2 changes`."""
+    """Return `1 change`, `2 changes`."""
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def severities(findings: Sequence[Finding]) -> str:
-    """How many findings break, are risky, and are harmless."""
+    """Say how many findings break, are risky, and are harmless."""
     counts = {severity: sum(finding.severity is severity for finding in findings) for severity in Severity}
     parts = [
         (counts[Severity.BREAKING], "breaks", "break"),
@@ -67,7 +67,7 @@ def severities(findings: Sequence[Finding]) -> str:
 
 
 def reached(finding: Finding, quoted: Callable[[str], str] = str, most: int = 3) -> str:
-    """The methods that a finding reaches, unless it is listed under the only one; empty for none."""
+    """Return the methods that a finding reaches, unless it is listed under the only one; empty for none."""
     names = list(dict.fromkeys(message.method for message in finding.reaches))
     if not names or names == [finding.group]:
         return ""
@@ -76,7 +76,7 @@ def reached(finding: Finding, quoted: Callable[[str], str] = str, most: int = 3)
 
 
 def verdict_of(comparison: Comparison) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Pairing, outcome and reasons of both verdicts."""
+    """Return pairing, outcome and reasons of both verdicts."""
     verdicts = (comparison.old_client, comparison.new_client)
     return [
         (pairing, OUTCOMES[verdict.outcome], verdict.reasons)

@@ -1,4 +1,4 @@
-"""Lists what either side may declare."""
+"""List what either side may declare."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWNERS: tuple[tuple[Sender, str], ...] = (("client", "ClientCapabilities"), ("s
 
 
 def collect_capabilities(draft: Draft) -> Draft:
-    """Fills in the capabilities: each member of `ClientCapabilities` and `ServerCapabilities`, and theirs."""
+    """Fill in the capabilities: each member of `ClientCapabilities` and `ServerCapabilities`, and theirs."""
     found = tuple(
         Capability(owner, path, flag)
         for owner, name in _OWNERS
@@ -23,7 +23,7 @@ def collect_capabilities(draft: Draft) -> Draft:
 
 
 def _paths(type: Type, draft: Draft, prefix: str, above: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    """The members of `type` and theirs; one that holds what stands `above` it is not followed any further."""
+    """Return the members of `type` and theirs; one that holds what stands `above` it is not followed any further."""
     while isinstance(type, Ref):
         if type.name in above:
             return

@@ -1,4 +1,4 @@
-"""Lists the error codes of the revision."""
+"""List the error codes of the revision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .draft import Draft
 
 
 def collect_errors(draft: Draft) -> Draft:
-    """Fills in the error codes: constants of error definitions, and those that `semantics.toml` states in words."""
+    """Fill in the error codes: constants of error definitions, and those that `semantics.toml` states in words."""
     errors: dict[int, ErrorCode] = {}
     for name, entry in draft.semantics["errors"].items():
         if draft.source.revision <= entry.get("until", draft.source.revision):
@@ -27,7 +27,7 @@ def collect_errors(draft: Draft) -> Draft:
 
 
 def _code(type: Type, draft: Draft) -> int | None:
-    """The constant of `code`, or of `error.code` in the definition of a whole error response."""
+    """Return the constant of `code`, or of `error.code` in the definition of a whole error response."""
     whole = _object(type, draft)
     error = whole.field("error") if whole is not None else None
     inner = _object(error.type, draft) if error is not None else None

@@ -1,4 +1,4 @@
-"""The role unions say which messages there are and who sends them."""
+"""Collect the methods: the role unions say which messages there are and who sends them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUFFIX = {"request": "Request", "notification": "Notification"}
 
 
 def collect_methods(draft: Draft) -> Draft:
-    """Fills in the methods with kind, senders, carrier and params.
+    """Fill in the methods with kind, senders, carrier and params.
 
     Raises:
         BadInput: There is no role union, a member of one is not a message, a message is in none of them, or a method
@@ -37,7 +37,7 @@ def collect_methods(draft: Draft) -> Draft:
 
 
 def _checked(definition: Definition, union: str, kind: str) -> str:
-    """The method of a message, which keeps the conventions for a member of `union`."""
+    """Return the method of a message, which keeps the conventions for a member of `union`."""
     method, name, suffix = _method(definition), definition.name, _SUFFIX[kind]
     if method is None:
         raise BadInput(

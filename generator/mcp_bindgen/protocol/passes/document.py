@@ -1,4 +1,4 @@
-"""Puts words to definitions, fields and methods."""
+"""Put words to definitions, fields and methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .draft import Draft
 
 
 def document(draft: Draft) -> Draft:
-    """Takes the words from `docs.toml`, or keeps the prose of a file that brings its own; adds deprecations."""
+    """Take the words from `docs.toml`, or keeps the prose of a file that brings its own; adds deprecations."""
     words = draft.source.docs
     revision = draft.source.revision
     definitions = dict(draft.definitions)
@@ -36,7 +36,7 @@ def document(draft: Draft) -> Draft:
 
 
 def entry(words: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict[str, str]]:
-    """What `docs.toml` says of a definition in one revision: its doc, and the docs of its fields.
+    """Return what `docs.toml` says of a definition in one revision: its doc, and the docs of its fields.
 
     Words under `[NAME.since."DATE"]` hold from that revision on; fields that several definitions share are described
     once under `[common]`.
@@ -59,7 +59,7 @@ def _documented(definition: Definition, words: Mapping[str, Any], revision: str)
 
 
 def _deprecations(draft: Draft) -> dict[str, str]:
-    """Definition -> the notice that `semantics.toml` has for it in this revision."""
+    """Return definition -> the notice that `semantics.toml` has for it in this revision."""
     found: dict[str, str] = {}
     for notice in draft.semantics["deprecations"]:
         if notice["since"] <= draft.source.revision:

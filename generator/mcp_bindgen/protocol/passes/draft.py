@@ -1,4 +1,4 @@
-"""What the passes hand on to each other."""
+"""The state that the passes hand on to each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says what a constructor fills in for a field that the wire requires."""
+"""Say what a constructor fills in for a field that the wire requires."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .draft import Draft
 
 
 def fill_defaults(draft: Draft) -> Draft:
-    """Gives required constants their one value, and the fields that `semantics.toml` names theirs."""
+    """Give required constants their one value, and the fields that `semantics.toml` names theirs."""
     return replace(
         draft, definitions={name: _filled(definition, draft) for name, definition in draft.definitions.items()}
     )

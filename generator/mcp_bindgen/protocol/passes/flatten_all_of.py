@@ -1,4 +1,4 @@
-"""`allOf` says that an object is several things at once; in Python that is one class with all their fields."""
+"""Flatten `allOf`: an object that is several things at once is one class with all their fields."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MERGED = frozenset({"properties", "required", "additionalProperties"})
 
 
 def flatten_all_of(draft: Draft) -> Draft:
-    """Replaces every `allOf` by the intersection of its parts; one that only refers to a definition still does.
+    """Replace every `allOf` by the intersection of its parts; one that only refers to a definition still does.
 
     Raises:
         BadInput: Two parts contradict each other, or the intersection cannot be written as one schema.
@@ -37,7 +37,7 @@ class _Flat:
         self.open: list[str] = []
 
     def definition(self, name: str) -> Schema:
-        """The definition `name`."""
+        """Return the definition `name`."""
         pointer = join("/$defs", name)
         if name in self.open:
             raise BadInput(
@@ -52,7 +52,7 @@ class _Flat:
         return self.made[name]
 
     def schema(self, schema: Schema, pointer: str) -> Schema:
-        """`schema`, which stands at or below `pointer`."""
+        """Return `schema`, which stands at or below `pointer`."""
         own = {keyword: value for keyword, value in schema.items() if keyword != "allOf"}
         own = rebuild(own, lambda child: self.schema(child, pointer))
         if "allOf" not in schema:
@@ -68,7 +68,7 @@ class _Flat:
         return {**{keyword: value for keyword, value in merged.items() if keyword not in PROSE}, **prose}
 
     def part(self, part: Schema, pointer: str) -> Schema:
-        """A part to be merged with others: a reference is replaced by what it refers to."""
+        """Return a part to be merged with others: a reference is replaced by what it refers to."""
         part = self.schema(part, pointer)
         while "$ref" in part:
             part = self.definition(target(part["$ref"]))
@@ -80,7 +80,7 @@ def _says_something(part: Schema) -> bool:
 
 
 def _both(left: Schema, right: Schema, pointer: str) -> Schema:
-    """The schema that accepts what both accept."""
+    """Return the schema that accepts what both accept."""
     result = {**left, **right}
     if left == right or not left or not right:
         return result
@@ -109,7 +109,7 @@ def _refuse_contradiction(left: Schema, right: Schema, pointer: str) -> None:
 
 
 def _member(name: str, left: Schema, right: Schema, pointer: str) -> Any:
-    """What both say of the member `name`: the one that does not name it may have a rule for all others."""
+    """Return what both say of the member `name`: the one that does not name it may have a rule for all others."""
     for part in (left, right):
         if name not in part.get("properties", ()) and part.get("additionalProperties") is False:
             raise BadInput(
@@ -122,7 +122,7 @@ def _member(name: str, left: Schema, right: Schema, pointer: str) -> Any:
 
 
 def _either(one: Any, other: Any, pointer: str) -> Any:
-    """The intersection of two schemas that may be booleans."""
+    """Return the intersection of two schemas that may be booleans."""
     if one is False or other is False:
         return False
     if one is True or other is True:

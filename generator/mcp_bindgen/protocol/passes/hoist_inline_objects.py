@@ -1,4 +1,4 @@
-"""Inline objects get a name of their own: `{Parent}{Property}`."""
+"""Hoist inline objects: they get a name of their own, `{Parent}{Property}`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .draft import Draft
 
 
 def hoist_inline_objects(draft: Draft) -> Draft:
-    """Moves each object with members of its own out of its place and into a definition.
+    """Move each object with members of its own out of its place and into a definition.
 
     Raises:
         BadInput: The new name is taken.
@@ -28,7 +28,7 @@ class _Hoist:
         self.found: dict[str, Schema] = {}
 
     def definition(self, name: str, schema: Schema) -> Schema:
-        """`schema`, which stays where it is, with everything inline below it moved out."""
+        """Return `schema`, which stays where it is, with everything inline below it moved out."""
         result = dict(schema)
         for keyword, member in (("items", "Item"), ("additionalProperties", "Value")):
             if is_object(schema.get(keyword)):
@@ -40,7 +40,7 @@ class _Hoist:
         return self.unions(result, name, "Option")
 
     def place(self, parent: str, member: str, schema: Schema | bool) -> Schema | bool:
-        """What stands in the place of `schema`: itself, or a reference to where it was moved."""
+        """Return what takes the place of `schema`: itself, or a reference to where it was moved."""
         if not is_object(schema):
             return schema
         if _has_members(schema):
@@ -79,5 +79,5 @@ class _Hoist:
 
 
 def _has_members(schema: Schema) -> bool:
-    """Whether a schema has members of its own; otherwise it is a plain dictionary and needs no class."""
+    """Return whether a schema has members of its own; otherwise it is a plain dictionary and needs no class."""
     return bool(schema.get("properties")) or schema.get("additionalProperties") is False or bool(schema.get("required"))

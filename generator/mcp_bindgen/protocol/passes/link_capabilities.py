@@ -1,4 +1,4 @@
-"""Says which capability must be declared before a message may be sent."""
+"""Say which capability must be declared before a message may be sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 def link_capabilities(draft: Draft) -> Draft:
-    """Fills in the capabilities of the methods.
+    """Fill in the capabilities of the methods.
 
     The namesake rule: a request needs what its receiver declares, a notification what its sender declares, under the
     first segment of the method's name, and below it the last segment where there is such a member (`tools/list` ->

@@ -1,4 +1,4 @@
-"""Says which fields name what a request is about, which ones headers repeat, and which ask for a notification."""
+"""Say which fields name what a request is about, which ones headers repeat, and which ask for a notification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .draft import Draft
 
 
 def link_fields(draft: Draft) -> Draft:
-    """Fills in `named_by`, `header_params` and `filter` of methods, where `semantics.toml` names fields that exist.
+    """Fill in `named_by`, `header_params` and `filter` of methods, where `semantics.toml` names fields that exist.
 
     The first two matter only where requests are stateless, because only those repeat something in headers.
     """

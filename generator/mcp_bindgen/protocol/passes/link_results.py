@@ -1,4 +1,4 @@
-"""Says what answers each request."""
+"""Say what answers each request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .draft import Draft
 
 
 def link_results(draft: Draft) -> Draft:
-    """Fills in the results: from `XResultResponse`, else by the name rule `XRequest` -> `XResult`, else from semantics.
+    """Fill in the results: from `XResultResponse`, else by the name rule `XRequest` -> `XResult`, else from semantics.
 
     Raises:
         BadInput: Nothing says what answers a request; the error says what to add.

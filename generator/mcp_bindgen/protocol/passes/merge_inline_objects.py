@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..model import Array, Definition, Map, Object, Ref, Type, Union
+from ..model import Definition, Object, Ref, Type, map_parts
 from .draft import Draft
 
 
@@ -48,17 +48,6 @@ def _below(draft: Draft, member: str) -> Iterator[str]:
 
 
 def _renamed(type: Type, names: Mapping[str, str]) -> Type:
-    match type:
-        case Ref(name):
-            return Ref(names.get(name, name))
-        case Array(items, constraints):
-            return Array(_renamed(items, names), constraints)
-        case Map(values):
-            return Map(_renamed(values, names))
-        case Union(members, tag):
-            return Union(tuple(_renamed(member, names) for member in members), tag)
-        case Object(fields, extra):
-            renamed = tuple(replace(field, type=_renamed(field.type, names)) for field in fields)
-            return Object(renamed, None if extra is None else _renamed(extra, names))
-        case _:
-            return type
+    if isinstance(type, Ref):
+        return Ref(names.get(type.name, type.name))
+    return map_parts(type, lambda part: _renamed(part, names))

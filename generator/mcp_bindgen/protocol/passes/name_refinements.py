@@ -1,4 +1,4 @@
-"""A type that needs more than a Python type expression gets a name when it stands inside of another one."""
+"""Name types that need more than a Python type expression where they stand inside of another one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .draft import Draft
 
 
 def name_refinements(draft: Draft) -> Draft:
-    """Moves tagged unions and constrained types out of arrays, maps and unions: `{Parent}{Property}`."""
+    """Move tagged unions and constrained types out of arrays, maps and unions: `{Parent}{Property}`."""
     found: dict[str, Definition] = {}
     definitions = {
         name: replace(definition, type=_outer(definition.type, name, "", found))
@@ -29,7 +29,7 @@ def name_refinements(draft: Draft) -> Draft:
 
 
 def _outer(type: Type, parent: str, member: str, found: dict[str, Definition]) -> Type:
-    """`type` in a place where it can be refined: a definition or a field."""
+    """Return `type` in a place where it can be refined: a definition or a field."""
     match type:
         case Array(items, constraints):
             return Array(_inner(items, parent, member or "Item", found), constraints)

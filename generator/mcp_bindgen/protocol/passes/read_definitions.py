@@ -1,4 +1,4 @@
-"""From JSON Schema to the types of the protocol model; no schema dict goes further than this."""
+"""Read JSON Schema into the types of the protocol model; no schema dict goes further than this."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PYTHON: dict[str, tuple[type, ...]] = {
 
 
 def read_definitions(draft: Draft) -> Draft:
-    """Fills in the definitions.
+    """Fill in the definitions.
 
     Raises:
         BadInput: A schema says something that the model cannot carry, or a name cannot be used in Python.
@@ -168,7 +168,7 @@ def _union(members: Sequence[Type], pointer: str) -> Type:
 
 
 def _disjoint(members: Sequence[Type]) -> bool:
-    """Whether no JSON value can be two of `members`, as far as their outermost types tell."""
+    """Return whether no JSON value can be two of `members`, as far as their outermost types tell."""
     kinds: list[str] = []
     for member in members:
         match member:

@@ -1,4 +1,4 @@
-"""A definition that spells out "any JSON value" is any JSON value."""
+"""Recognise definitions that spell out "any JSON value"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .draft import Draft
 
 
 def recognise_free(draft: Draft) -> Draft:
-    """Replaces recursive unions that accept every JSON value (2026-07-28: `JSONValue`) by `Free`."""
+    """Replace recursive unions that accept every JSON value (2026-07-28: `JSONValue`) by `Free`."""
     free = {name for name, definition in draft.definitions.items() if isinstance(definition.type, Union)}
     while True:
         still = {name for name in free if _accepts_all(draft.definitions[name].type, free, draft)}

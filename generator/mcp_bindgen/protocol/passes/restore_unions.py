@@ -1,4 +1,4 @@
-"""A union of one member is published as that member, inlined: make it a union of one reference again."""
+"""Restore unions of one member, which are published as that member, inlined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .draft import Draft
 
 
 def restore_unions(draft: Draft) -> Draft:
-    """Replaces a definition that repeats a message's definition under a union's name by a reference to it."""
+    """Replace a definition that repeats a message's definition under a union's name by a reference to it."""
     messages = {_method(schema): name for name, schema in draft.schemas.items() if name not in _unions(draft)}
     schemas = dict(draft.schemas)
     for union in _unions(draft):

@@ -1,4 +1,4 @@
-"""Finds the member that tells the alternatives of a union apart."""
+"""Find the member that tells the alternatives of a union apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .draft import Draft
 
 
 def tag_unions(draft: Draft) -> Draft:
-    """Sets `Union.tag` wherever all members are objects that require the same field with different constants."""
+    """Set `Union.tag` wherever all members are objects that require the same field with different constants."""
     definitions = {
         name: replace(definition, type=_tagged(definition.type, draft))
         for name, definition in draft.definitions.items()
@@ -44,7 +44,7 @@ def _tag(members: tuple[Type, ...], draft: Draft) -> str | None:
 
 
 def _constants(type: Type, draft: Draft) -> dict[str, str]:
-    """Wire name -> value for the required fields of an object that can hold one string only."""
+    """Return wire name -> value for the required fields of an object that can hold one string only."""
     if not isinstance(type, Ref):
         return {}
     definition: Definition = draft.definitions[type.name]

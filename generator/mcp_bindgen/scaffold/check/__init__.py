@@ -1,1 +1,1 @@
-"""Checks projects and typed clients against their contracts."""
+"""Check projects and typed clients against their contracts."""

@@ -1,4 +1,4 @@
-"""The module of a typed client in somebody's project: what it was made of, and whether it still is that."""
+"""Check the module of a typed client in somebody's project against the contract that it was made of."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ClientModule:
 
     @classmethod
     def read(cls, path: Path) -> ClientModule:
-        """The module at `path`.
+        """Return the module at `path`.
 
         Raises:
             BadInput: No saved contract of ours is beside it.
@@ -48,11 +48,11 @@ class ClientModule:
         return cls(path, *map(str, values))
 
     def contract(self) -> Contract:
-        """The saved contract; raises `BadInput` where it cannot be used."""
+        """Return the saved contract; raise `BadInput` where it cannot be used."""
         return read_contract(self.path.with_name(saved_name(self.path.stem)))
 
     def problems(self, store: Store | None = None) -> Iterator[Problem]:
-        """What was edited since, or is made in another way now."""
+        """Find what was edited since, or is generated in another way now."""
         protocol = build((store or Store()).effective(self.revision))
         files = client_files(self.contract(), protocol, self.class_name, self.path.stem, self.source, self.command)
         yield from stale(self.path.parent, files, self.command, "the saved contract")

@@ -1,4 +1,4 @@
-"""Checks that a project keeps to its contract."""
+"""Check that a project keeps to its contract."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        """One line, with the place as editors and terminals read it."""
+        """Return one line, with the place as editors and terminals read it."""
         text = f"{_near(self.file)}{f':{self.line}' if self.line else ''}: {self.message}"
         return "".join(char if char.isprintable() else " " for char in text)
 
 
 def check_contract(folder: Path, *, patience: float = PATIENCE) -> tuple[Problem, ...]:
-    """What keeps a project from its contract: generated files that are not current, and a class that does not fit.
+    """Find what keeps a project from its contract: stale generated files, and a class that does not fit.
 
     The project is imported in a Python of its own. Nothing means that all is well.
 
@@ -61,7 +61,7 @@ def check_contract(folder: Path, *, patience: float = PATIENCE) -> tuple[Problem
 
 
 def stale(folder: Path, files: Mapping[str, str], command: str, source: str) -> Iterator[Problem]:
-    """The generated files that are not what they should be.
+    """Return the generated files that are not what they should be.
 
     Args:
         folder: Where they are.
@@ -84,7 +84,7 @@ def stale(folder: Path, files: Mapping[str, str], command: str, source: str) -> 
 
 
 def _probed(project: Project, patience: float) -> Iterator[Problem]:
-    """What is wrong with the classes of a project."""
+    """Find what is wrong with the classes of a project."""
     path = os.pathsep.join([str(project.source.parent.resolve()), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     with tempfile.TemporaryDirectory() as scratch:
         result = Path(scratch, "findings.json")
@@ -112,6 +112,6 @@ def _probed(project: Project, patience: float) -> Iterator[Problem]:
 
 
 def _near(path: Path) -> Path:
-    """`path` from here, if it is below."""
+    """Return `path` from here, if it is below."""
     here = Path.cwd()
     return path.resolve().relative_to(here) if path.resolve().is_relative_to(here) else path

@@ -1,4 +1,4 @@
-"""Whether one annotation says at least what another one says; what cannot be known counts as yes."""
+"""Decide whether one annotation says at least what another one says; what cannot be known counts as yes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INVARIANT = (list, dict, set, collections.abc.MutableMapping, collections.abc.M
 
 
 def covers(wide: Any, narrow: Any) -> bool:
-    """Whether every value of the annotation `narrow` is one of `wide`.
+    """Return whether every value of the annotation `narrow` is one of `wide`.
 
     The answer is no only where that is certain: it is meant for complaints, and a wrong complaint is worse than none.
     """
@@ -36,7 +36,7 @@ def covers(wide: Any, narrow: Any) -> bool:
 
 
 def awaited(annotation: Any) -> Any:
-    """What comes of awaiting what has `annotation`, or `annotation` where that cannot be awaited."""
+    """Return the annotation of what awaiting gives, or `annotation` where it cannot be awaited."""
     plain = _plain(annotation)
     arguments = typing.get_args(plain)
     if typing.get_origin(plain) in _AWAITED and arguments:
@@ -45,7 +45,7 @@ def awaited(annotation: Any) -> Any:
 
 
 def spelled(annotation: Any) -> str:
-    """`annotation` in a few words, as somebody would write it."""
+    """Return `annotation` in a few words, as somebody would write it."""
     plain = _plain(annotation)
     if plain in (None, type(None)):
         return "None"
@@ -57,7 +57,7 @@ def spelled(annotation: Any) -> str:
 
 
 def _plain(annotation: Any) -> Any:
-    """`annotation` without aliases and notes."""
+    """Return `annotation` without aliases and notes."""
     while True:
         if isinstance(annotation, TypeAliasType):
             annotation = annotation.__value__

@@ -1,4 +1,4 @@
-"""Looks at the classes of a project, in a Python of its own: what they miss of their contract, and what they mistype.
+"""Look at the classes of a project, in a Python of its own: what they miss of their contract, and what they mistype.
 
     python -P -m mcp_bindgen.scaffold.check.probe PACKAGE RESULT
 
@@ -46,7 +46,7 @@ class Finding:
 
 
 def look(package: str) -> Iterator[Finding]:
-    """What is wrong with the subclasses of the contract's class that a package has."""
+    """Find what is wrong with the subclasses of the contract's class that a package has."""
     failures = list(_imported(package))
     yield from failures
     base = _base(sys.modules.get(f"{package}.{GENERATED}.base"))
@@ -61,7 +61,7 @@ def look(package: str) -> Iterator[Finding]:
 
 
 def _imported(package: str) -> Iterator[Finding]:
-    """Imports the modules of a package; gives what failed."""
+    """Import the modules of a package; gives what failed."""
     pending = [package, f"{package}.{GENERATED}.base"]
     while pending:
         name = pending.pop(0)
@@ -80,7 +80,7 @@ def _is_owned(name: str, package: str) -> bool:
 
 
 def _failure(name: str, error: BaseException) -> Finding:
-    """An import that failed, at the last line of it that is in the project."""
+    """Return an import that failed, at the last line of it that is in the project."""
     reason = f"{type(error).__name__}: {error}".strip(": ")
     if isinstance(error, SyntaxError) and error.filename:
         return Finding(error.filename, error.lineno or 0, f"{name} cannot be imported: {reason}")
@@ -91,7 +91,7 @@ def _failure(name: str, error: BaseException) -> Finding:
 
 
 def _base(module: ModuleType | None) -> type | None:
-    """The generated class."""
+    """Return the generated class."""
     kinds = [value for value in vars(module or ModuleType("")).values() if isinstance(value, type)]
     return next((kind for kind in kinds if module is not None and kind.__module__ == module.__name__), None)
 
@@ -118,13 +118,13 @@ def _check(kind: type, base: type) -> Iterator[Finding]:
 
 
 def _offer(method: Any) -> str:
-    """What an abstract method is for."""
+    """Describe what an abstract method is for."""
     spec = getattr(method, "__mcp_handler__", None)
     return f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
 
 
 def _near(name: str, kind: type, base: type) -> str:
-    """The method that may have been meant."""
+    """Return the method that may have been meant."""
     others = [other for other in dir(kind) if not other.startswith("_") and not hasattr(base, other)]
     near = difflib.get_close_matches(name, others, n=1, cutoff=0.8)
     return f"; did you mean it by {near[0]}?" if near else ""
@@ -138,7 +138,7 @@ def _place(thing: type | Callable[..., Any]) -> tuple[str, int]:
 
 
 def _mistyped(given: FunctionType, promised: FunctionType) -> Iterator[str]:
-    """How a method differs from what the contract says of it."""
+    """Find how a method differs from its declaration in the contract."""
     wanted = list(inspect.signature(promised).parameters.values())
     try:
         signature = inspect.signature(given)
@@ -171,7 +171,7 @@ def _covers(wide: Any, narrow: Any) -> bool:
 
 
 def _hints(function: FunctionType) -> dict[str, Any]:
-    """The annotations that can be understood; those of names that only type checkers import cannot."""
+    """Return the annotations that can be understood; those of names that only type checkers import cannot."""
     try:
         return typing.get_type_hints(function)
     except Exception:
@@ -188,7 +188,7 @@ def _hint(annotation: Any, function: FunctionType) -> Any:
 
 
 def main(package: str, result: str) -> None:
-    """Writes what is wrong with a package to a file."""
+    """Write what is wrong with a package to a file."""
     found = [asdict(finding) for finding in look(package)]
     Path(result).write_text(json.dumps(found), "utf-8")
 

@@ -1,1 +1,1 @@
-"""What is generated into projects: the code of contracts and typed clients, recognised by header and digest."""
+"""Generate into projects: the code of contracts and typed clients, recognised by header and digest."""

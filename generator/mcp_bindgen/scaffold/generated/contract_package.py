@@ -1,4 +1,4 @@
-"""The generated package of a contract: models, and an abstract class with a method for all that the contract has."""
+"""Generate the package of a contract: models, and an abstract class with a method for each of its entries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Method:
 def contract_files(
     contract: Contract, protocols: Sequence[Protocol], project_name: str, source_name: str
 ) -> dict[str, str]:
-    """The files of the generated package, with our stamp.
+    """Return the files of the generated package, with our stamp.
 
     Args:
         contract: What the server offers.
@@ -96,24 +96,24 @@ def contract_files(
 
 
 def contract_class(project_name: str) -> str:
-    """The name of the generated class: `weather_server` -> `WeatherServerContract`."""
+    """Return the name of the generated class: `weather_server` -> `WeatherServerContract`."""
     return f"{class_prefix(project_name)}Contract"
 
 
 def class_prefix(name: str) -> str:
-    """`name` as the beginning of the names of classes."""
+    """Return `name` as the beginning of the names of classes."""
     return definition(name, "")
 
 
 def answer(protocol: Protocol, method: str) -> str:
-    """What answers a request, as the name of a definition."""
+    """Return the name of the definition that answers a request."""
     found = next(known.result for known in protocol.methods if known.name == method)
     assert isinstance(found, Ref)
     return found.name
 
 
 def item(protocol: Protocol, method: str, member: str) -> Type:
-    """The type of the items of a list in what answers a request."""
+    """Return the type of the items of a list in what answers a request."""
     result = protocol.resolve(Ref(answer(protocol, method)))
     assert isinstance(result, Object)
     field = result.field(member)
@@ -123,10 +123,10 @@ def item(protocol: Protocol, method: str, member: str) -> Type:
 
 
 def _aliases(contract: Contract, protocols: Sequence[Protocol]) -> Iterator[tuple[str, str]]:
-    """The names for types that depend on the revisions, those that are used."""
+    """Return the names for types that depend on the revisions, those that are used."""
 
     def each(text: str, method: str, member: str = "") -> str:
-        """`text` for every revision, with the answer or the type of its items filled in."""
+        """Return `text` for every revision, with the answer or the type of its items filled in."""
         return " | ".join(text.format(_named(protocol, method, member)) for protocol in protocols)
 
     if contract.tools or contract.prompts or contract.resources or contract.templates:

@@ -1,4 +1,4 @@
-"""Which files are ours: a stamp with a digest tells generated files that nobody touched from those of a user."""
+"""Tell generated files that nobody touched from those of a user, by a stamp with a digest."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Origin:
 
 
 def stamp(text: str, origin: Origin) -> str:
-    """The Python file `text` below our header: what it was made of, how to make it again, and its digest."""
+    """Return the Python file `text` below our header: what it was made of, how to make it again, and its digest."""
     top = header(
         f"for MCP {', '.join(origin.revisions)}. Do not edit: sha256 {_UNSAID}.", origin.command, origin.source
     )
@@ -49,7 +49,7 @@ def stamp(text: str, origin: Origin) -> str:
 
 
 def stamp_json(document: Mapping[str, Any], origin: Origin, **notes: str) -> str:
-    """A JSON file with the members of `document` below our stamp, which says `notes` too."""
+    """Return a JSON file with the members of `document` below our stamp, which says `notes` too."""
     made = {"by": origin.command, "from": origin.source, **notes}
     whole: dict[str, Any] = {STAMP: made, **{name: value for name, value in document.items() if name != STAMP}}
     made["digest"] = _digest_json(whole)
@@ -62,7 +62,7 @@ def stamp_json(document: Mapping[str, Any], origin: Origin, **notes: str) -> str
 
 
 def state(path: Path) -> State:
-    """What `path` holds. Line ends do not count as changes, nor does the layout of JSON."""
+    """Return what `path` holds. Line ends do not count as changes, nor does the layout of JSON."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         return "foreign"
     if not path.exists():
@@ -75,7 +75,7 @@ def state(path: Path) -> State:
 
 
 def stamped(path: Path) -> Mapping[str, Any]:
-    """What the stamp of a generated JSON file says; nothing where there is none."""
+    """Return the stamp of a generated JSON file; nothing where there is none."""
     try:
         document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -108,7 +108,7 @@ def _digest(text: str) -> str:
 
 
 def _digest_json(document: Mapping[str, Any]) -> str:
-    """The digest of a document without the digest that it has."""
+    """Return the digest of a document without the digest that it has."""
     said = {name: value for name, value in document[STAMP].items() if name != "digest"}
     plain = json.dumps({**document, STAMP: said}, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(plain.encode()).hexdigest()[:16]

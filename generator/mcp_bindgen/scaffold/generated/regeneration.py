@@ -1,4 +1,4 @@
-"""Regenerates what a project has of its contract."""
+"""Regenerate what a project has of its contract."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mcp_bindgen.spec import BadInput, Store
 
 from ..project import Project
 from .contract_package import contract_files
-from .replacing import Report, replace_generated
+from .replacement import Report, replace_generated
 from .typed_client import client_class, client_package
 
 
 def project_files(project: Project, store: Store | None = None) -> dict[str, str]:
-    """The generated files of a project, by their names in `project.generated`.
+    """Return the generated files of a project, by their names in `project.generated`.
 
     Args:
         project: The project.
@@ -33,7 +33,11 @@ def project_files(project: Project, store: Store | None = None) -> dict[str, str
             file=project.file,
             fix='name one there, as in contract = "contract.yaml"',
         )
-    contract = read_contract(project.contract)
+    return generated_files(project, read_contract(project.contract), store)
+
+
+def generated_files(project: Project, contract: Contract, store: Store | None = None) -> dict[str, str]:
+    """Return the files of `project_files` for a contract that was read already."""
     source = source_name(project)
     store = store or Store()
     if project.kind == "server":
@@ -45,7 +49,7 @@ def project_files(project: Project, store: Store | None = None) -> dict[str, str
 
 
 def generate_contract(folder: Path, *, force: bool = False) -> Report:
-    """Writes the generated files of a project; those that somebody edited are left.
+    """Write the generated files of a project; those that somebody edited are left.
 
     Args:
         folder: The project's folder.
@@ -59,13 +63,13 @@ def generate_contract(folder: Path, *, force: bool = False) -> Report:
 
 
 def source_name(project: Project) -> str:
-    """The file of the contract as the project names it."""
+    """Return the file of the contract as the project names it."""
     assert project.contract is not None
     return project.contract.relative_to(project.folder).as_posix()
 
 
 def refuse_unservable(contract: Contract, revisions: Sequence[str], source: Path | None) -> None:
-    """Refuses a contract whose entries one of the revisions that shall serve them does not allow.
+    """Refuse a contract whose entries one of the revisions that shall serve them does not allow.
 
     Raises:
         BadInput: With the pointer to the first such entry, and the revision.

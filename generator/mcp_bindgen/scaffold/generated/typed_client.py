@@ -1,4 +1,4 @@
-"""A typed client of one server: a module with its models, and a class with a method for all that its contract has."""
+"""Generate a typed client of one server: a module with its models, and a class with a method for each entry."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def client_files(
     source: str,
     command: str = COMMAND,
 ) -> dict[str, str]:
-    """The module of a typed client, and beside it the contract that it was made of; both with our stamp.
+    """Return the module of a typed client, and beside it the contract that it was made of; both with our stamp.
 
     Args:
         contract: What the server offers.
@@ -122,7 +122,7 @@ def client_files(
 
 
 def client_package(contract: Contract, protocol: Protocol, class_name: str, source: str) -> dict[str, str]:
-    """The files of a package that holds a typed client, for a project; see `client_files`."""
+    """Return the files of a package that holds a typed client, for a project; see `client_files`."""
     files = client_files(contract, protocol, class_name, MODULE, source)
     init = render(
         "contract_init.py.jinja",
@@ -135,17 +135,17 @@ def client_package(contract: Contract, protocol: Protocol, class_name: str, sour
 
 
 def saved_name(module_name: str) -> str:
-    """The name of the saved contract beside the module of a typed client."""
+    """Return the name of the saved contract beside the module of a typed client."""
     return f"{module_name}.contract.json"
 
 
 def client_class(name: str) -> str:
-    """The name of a client's class: `everything` -> `EverythingClient`."""
+    """Return the name of a client's class: `everything` -> `EverythingClient`."""
     return f"{class_prefix(name)}Client"
 
 
 def title_of(contract: Contract, name: str) -> str:
-    """What the server calls itself, or else `name`."""
+    """Return what the server calls itself, or else `name`."""
     info = contract.info or {}
     return str(info.get("title") or info.get("name") or name)
 
@@ -173,7 +173,7 @@ class _Client:
         self._structured = result.field("structuredContent") is not None
 
     def methods(self) -> Iterator[_Method]:
-        """The methods, in the order of the contract."""
+        """Return the methods, in the order of the contract."""
         yield from map(self._tool, self._contract.tools)
         yield from map(self._prompt, self._contract.prompts)
         yield from map(self._resource, self._contract.resources)
@@ -224,7 +224,7 @@ class _Client:
         )
 
     def _takes(self, tool: Tool) -> tuple[str, str, list[_Argument]]:
-        """The parameters of a tool's method, the expression of what is sent, and what there is to say of them.
+        """Return the parameters of a tool's method, the expression of what is sent, and what there is to say of them.
 
         What is one of several kinds of objects is passed whole.
         """
@@ -248,7 +248,7 @@ class _Client:
         return signature, values, arguments
 
     def _is_object(self, type: Type) -> bool:
-        """Whether every value of `type` is an object."""
+        """Return whether every value of `type` is an object."""
         match self._types.resolve(type):
             case Object() | Map():
                 return True
@@ -258,7 +258,7 @@ class _Client:
                 return False
 
     def _arguments(self, name: str) -> list[_Argument]:
-        """The fields of a model as arguments, those that must be given first."""
+        """Return the fields of a model as arguments, those that must be given first."""
         model = self._types.resolve(Ref(name))
         assert isinstance(model, Object)
         fields = sorted(model.fields, key=lambda field: not field.required or field.default is not None)
@@ -282,20 +282,14 @@ class _Client:
 
 
 def _only(types: Protocol, names: Iterable[str]) -> Protocol:
-    """The types that `names` need."""
-    wanted: set[str] = set()
-    pending = list(names)
-    while pending:
-        name = pending.pop()
-        if name not in wanted:
-            wanted.add(name)
-            pending += references(types.definitions[name].type)
+    """Return the types that `names` need."""
+    wanted = types.reach(names)
     kept = {name: definition for name, definition in types.definitions.items() if name in wanted}
     return dataclasses.replace(types, definitions=kept)
 
 
 def _bound(text: str) -> Iterator[str]:
-    """The names that a module gives to something, each as often as it does."""
+    """Return the names that a module gives to something, each as often as it does."""
     for node in ast.parse(text).body:
         match node:
             case ast.ImportFrom(names=names):
@@ -309,7 +303,7 @@ def _bound(text: str) -> Iterator[str]:
 
 
 def _values(arguments: Iterable[_Argument]) -> str:
-    """A dictionary from the names on the wire to the arguments."""
+    """Return a dictionary from the names on the wire to the arguments."""
     return f"{{{', '.join(_members(arguments))}}}"
 
 
@@ -323,7 +317,7 @@ def _signature(arguments: Iterable[_Argument]) -> str:
 
 
 def _doc(description: str, arguments: Iterable[_Argument]) -> str:
-    """The docstring of a method, with a section for the arguments that have words."""
+    """Return the docstring of a method, with a section for the arguments that have words."""
     words = ((argument.name, _argument_doc(argument.field)) for argument in arguments)
     about = [f"    {name}: {text}" for name, text in words if text]
     return docstring("\n\n".join([description, *(["\n".join(["Args:", *about])] if about else [])]), indent=8)

@@ -1,1 +1,1 @@
-"""Takes projects from one revision to another without losing a line of their owners."""
+"""Take projects from one revision to another without losing a line of their owners."""

@@ -1,4 +1,4 @@
-"""The files of a project that are of concern, and a copy of them."""
+"""List the files of a project that are of concern, and copy them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PYTHON = frozenset({".py", ".pyi"})
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """The files of a project and the links to files, in alphabetical order; links to folders are not followed.
+    """Return the files of a project and the links to files, in alphabetical order; links to folders are not followed.
 
     Folders of tools are left out: hidden ones, virtual environments, caches.
     """
@@ -28,18 +28,18 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def python_files(folder: Path) -> Iterator[Path]:
-    """The Python files among them, and the stubs."""
+    """Return the Python files among them, and the stubs."""
     return (path for path in files(folder) if path.suffix in _PYTHON)
 
 
 def is_generated(raw: bytes) -> bool:
-    """Whether a Python file has our header, edited or not."""
+    """Return whether a Python file has our header, edited or not."""
     return raw.startswith(MARK.encode())
 
 
 @contextmanager
 def copied(folder: Path) -> Generator[Path]:
-    """A copy of a project that is there for a while, beside it where that is possible.
+    """Return a copy of a project that is there for a while, beside it where that is possible.
 
     Nothing that is written in the copy reaches the project: links in it lead to copies, and links out of it become the
     files that they lead to.

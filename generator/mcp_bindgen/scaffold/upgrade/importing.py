@@ -1,4 +1,4 @@
-"""Imports modules, in a Python of its own that may lack ours: `python -P importing.py JOBS OUT`.
+"""Import modules, in a Python of its own that may lack ours: `python -P importing.py JOBS OUT`.
 
 JOBS is a JSON file, a list of `{"name", "base", "file", "whole"}`. OUT gets a line of JSON for each of them, as soon as
 it is done: what went wrong, with the places in files that led there, or `null`.
@@ -18,7 +18,7 @@ from typing import Any
 
 
 def attempt(job: dict[str, Any]) -> dict[str, Any] | None:
-    """Imports one module; gives what went wrong."""
+    """Import one module; gives what went wrong."""
     if job["base"] not in sys.path:
         sys.path.insert(0, job["base"])
     loaded = sys.modules.get(job["name"])
@@ -38,7 +38,7 @@ def attempt(job: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _only_imports(job: dict[str, Any]) -> None:
-    """Runs the imports of a module and nothing else of it."""
+    """Run the imports of a module and nothing else of it."""
     tree = ast.parse(Path(job["file"]).read_bytes(), job["file"])
     tree.body = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     module = ModuleType(job["name"])
@@ -49,7 +49,7 @@ def _only_imports(job: dict[str, Any]) -> None:
 
 
 def main(jobs: str, out: str) -> None:
-    """Works through the jobs in order."""
+    """Work through the jobs in order."""
     with Path(out).open("a", encoding="utf-8") as report:
         for job in json.loads(Path(jobs).read_text("utf-8")):
             report.write(json.dumps(attempt(job)) + "\n")

@@ -1,4 +1,4 @@
-"""A copy of a project in which an upgrade is tried out before anything is written."""
+"""Try an upgrade out in a copy of a project before anything is written."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.transaction import Change, read
 
-from ..generated.replacing import Report
+from ..generated.replacement import Report
 from ..project import FILE, TABLE, Project
 from .copying import files, is_generated, python_files
-from .moving import move
-from .placing import Change
-from .trial import Failure, Interpreter, failures
+from .import_check import Failure, Interpreter, failures
+from .rewrite_imports import rewrite_imports
 
 _TEXT = 1_000_000
 """The bytes of a file up to which it is looked through for mentions."""
@@ -67,7 +67,7 @@ class Rehearsal:
     generated: Report | None = None
 
     def run(self, *, force: bool = False) -> None:
-        """Takes the copy to the new revision and makes sure that what could be imported still can."""
+        """Take the copy to the new revision and makes sure that what could be imported still can."""
         self.before = failures(self.copy, self.interpreter)
         if any(self.before.values()) and self.project.contract is not None:
             self._generate()  # perhaps only because generated files are missing
@@ -91,7 +91,7 @@ class Rehearsal:
         return replace(report, folder=self.project.generated.relative_to(self.project.folder))
 
     def _restore(self) -> None:
-        """Makes the generated files what they are in the project."""
+        """Make the generated files what they are in the project."""
         for path in self._below(self.copy):
             path.unlink()
         for path in self._below(self.project.folder):
@@ -110,7 +110,7 @@ class Rehearsal:
             name, raw = path.relative_to(self.copy).as_posix(), path.read_bytes()
             if path.is_symlink() or path in ours:
                 continue
-            found = move(raw, naming.package(self.old), naming.package(self.new), own)
+            found = rewrite_imports(raw, naming.package(self.old), naming.package(self.new), own)
             if is_generated(raw):
                 if found.lines:
                     how = command_of(raw.decode(errors="replace"))
@@ -125,14 +125,14 @@ class Rehearsal:
                 self.moved[name], self.originals[name] = found.lines, raw
 
     def _own(self) -> frozenset[str]:
-        """The top-level names of the project's modules; none where one is called like the old package."""
+        """Return the top-level names of the project's modules; none where one is called like the old package."""
         paths = [path.relative_to(self.copy) for path in python_files(self.copy)]
         if any(naming.package(self.old) in (*path.parts, path.stem) for path in paths):
             return frozenset()
         return frozenset(path.parts[1].removesuffix(".py") for path in paths if path.parts[0] == "src")
 
     def _give_back(self, broken: Mapping[str, Failure]) -> None:
-        """Gives files back their old imports: those that Python stopped at, or else all of them."""
+        """Give files back their old imports: those that Python stopped at, or else all of them."""
         found = dict(filter(None, map(self._culprit, broken.values())))
         if not found:
             file, failure = next(iter(broken.items()))
@@ -150,17 +150,17 @@ class Rehearsal:
             self.left.append(Left(name, line, reason))
 
     def _culprit(self, failure: Failure) -> tuple[str, tuple[int, str]] | None:
-        """The innermost file that led to a failure and that was moved."""
+        """Return the innermost file that led to a failure and that was moved."""
         for name, line in reversed(failure.trail):
             if name in self.moved:
                 return name, (line, failure.reason)
         return None
 
     def changes(self) -> dict[str, Change]:
-        """What has changed. What the project says of itself comes last, so that a second run can finish a first one."""
+        """Return what has changed; `pyproject.toml` comes last, so that a second run can finish a first one."""
         found: dict[str, Change] = {}
         for name in [*self._regenerated(), *self.moved, FILE]:
-            before, after = self.originals.get(name), _read(self.copy / name)
+            before, after = self.originals.get(name), read(self.copy / name)
             if before != after:
                 found[name] = Change(before, after)
         return found
@@ -173,7 +173,7 @@ class Rehearsal:
         return sorted((report.folder / name).as_posix() for name in {*report.written, *report.removed, *aside})
 
     def mentions(self) -> Iterator[str]:
-        """The lines in which the owner still names the old revision, e.g. in the README."""
+        """Return the lines in which the owner still names the old revision, e.g. in the README."""
         names = "|".join(map(re.escape, (self.old, naming.package(self.old))))
         name = re.compile(rf"(?<![\w.-])({names})(?![\w-])")
         passed = {*self._below(self.copy), *(self.copy / one.file for one in self.left)}
@@ -185,16 +185,12 @@ class Rehearsal:
                     yield f"{_name(path, self.copy)}:{number}"
 
 
-def _read(path: Path) -> bytes | None:
-    return path.read_bytes() if path.exists() else None
-
-
 def _name(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
 def _revised(project: Project, text: str, old: str, new: str) -> str:
-    """The text of a `pyproject.toml` with another revision, and every other character as it was."""
+    """Return the text of a `pyproject.toml` with another revision, and every other character as it was."""
     wanted = tomllib.loads(text)
     listed = wanted["tool"][TABLE]["revisions"]
     if old not in listed:

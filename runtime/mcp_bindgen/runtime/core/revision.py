@@ -100,7 +100,7 @@ class Era(Protocol):
 
     # --- servers ----------------------------------------------------------------------------------------------
 
-    def handler(self, server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    def handler(self, server: Any, /, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         ...
 
@@ -114,7 +114,7 @@ class Era(Protocol):
 
     # --- clients ----------------------------------------------------------------------------------------------
 
-    async def introduce(self, client: Any, session: Any) -> None:
+    async def introduce(self, client: Any, /, session: Any) -> None:
         """Get to know the server; raises `UnsupportedRevision` where it does not speak the client's revision."""
         ...
 

@@ -1,53 +1,59 @@
-"""Compares what a value may be: pairs the forms of two types that correspond, and says what is left."""
+"""Compare what a value may be: pairs the forms of two types that correspond, and says what is left."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type
 
-from .shape import category, is_value
-from .spots import Change, Spot
-from .values import limit_differences, scalar_differences
-
-if TYPE_CHECKING:
-    from .compare import Comparer
+from .location import Change, Location
+from .normalize import category, is_value
+from .scalars import limit_differences, scalar_differences
+from .sides import Sides
 
 _SIMILAR = 0.5
 
+Pair = tuple[Type, Type, Location]
+"""What the old and the new revision have in a place."""
 
-class Forms:
+
+class UnionVariants:
     """The forms of two types in one place.
 
     Args:
-        comparer: What compares the inside of paired forms.
-        spot: The place.
+        sides: Both revisions.
+        location: The place.
         old: The old type as a whole.
         new: The new type as a whole.
         olds: The forms that only the old type has.
         news: The forms that only the new type has.
         common: The forms that both have.
+
+    Attributes:
+        objects: The pairs of objects that are left to compare, member by member.
+        places: The places inside that are left to compare.
     """
 
     def __init__(
         self,
-        comparer: Comparer,
-        spot: Spot,
+        sides: Sides,
+        location: Location,
         old: Type,
         new: Type,
         olds: Sequence[Type],
         news: Sequence[Type],
         common: Sequence[Type],
     ) -> None:
-        self.comparer, self.spot = comparer, spot
+        self.sides, self.location = sides, location
+        self.objects = list[Pair]()
+        self.places = list[Pair]()
         self.old, self.new = old, new
         self.olds, self.news, self.common = list(olds), list(news), list(common)
         self.shared = bool(common)
 
     def compare(self) -> None:
-        """Notes every difference."""
+        """Note every difference."""
         if any(isinstance(form, Free) for form in self.common):
             return
         if any(isinstance(form, Free) for form in (*self.olds, *self.news)):
@@ -57,18 +63,18 @@ class Forms:
         self.constants()
         self.scalars()
         self.arrays()
-        self.objects()
+        self.pair_objects()
         self.rest()
 
     def whole(self, rule: str) -> None:
-        """Notes a change of the type as a whole."""
-        words = self.comparer.olds.words(self.old), self.comparer.news.words(self.new)
-        self.comparer.note(rule, self.spot, *words, self.old, self.new)
+        """Note a change of the type as a whole."""
+        words = self.sides.olds.words(self.old), self.sides.news.words(self.new)
+        self.sides.note(rule, self.location, *words, self.old, self.new)
 
     # --- null and constants ---------------------------------------------------------------------------------------
 
     def null(self) -> None:
-        """Null is a property of a type rather than a form of its own."""
+        """Compare nullability: null is a property of a type rather than a variant of its own."""
         for forms, others, rule in (
             (self.olds, [*self.news, *self.common], "became-non-nullable"),
             (self.news, [*self.olds, *self.common], "became-nullable"),
@@ -80,7 +86,7 @@ class Forms:
                 self.shared = True
 
     def constants(self) -> None:
-        """Compares constants: with each other, or with the scalar that takes their place."""
+        """Compare constants: with each other, or with the scalar that takes their place."""
         olds = [form for form in self.olds if isinstance(form, Const)]
         news = [form for form in self.news if isinstance(form, Const)]
         common = [form for form in self.common if isinstance(form, Const)]
@@ -91,16 +97,16 @@ class Forms:
         elif len(olds) == len(news) == 1 and not common:
             self.take(olds, news)
             words = _text(olds[0]), _text(news[0])
-            self.comparer.note("const-changed", self.spot, *words, olds[0], news[0])
+            self.sides.note("const-changed", self.location, *words, olds[0], news[0])
         else:
             self.take(olds, news)
             for form in olds:
-                self.comparer.note("enum-value-removed", self.spot, _text(form), "", form, None)
+                self.sides.note("enum-value-removed", self.location, _text(form), "", form, None)
             for form in news:
-                self.comparer.note("enum-value-added", self.spot, "", _text(form), None, form)
+                self.sides.note("enum-value-added", self.location, "", _text(form), None, form)
 
     def scalar_for(self, constants: list[Const], mine: list[Type], others: list[Type], one: str, several: str) -> None:
-        """Notes that a scalar and some of its values take each other's place."""
+        """Note that a scalar and some of its values take each other's place."""
         for form in others:
             if isinstance(form, Scalar) and not form.constraints and all(is_value(form, *c.values) for c in constants):
                 others.remove(form)
@@ -112,33 +118,33 @@ class Forms:
     # --- scalars, arrays, objects -----------------------------------------------------------------------------------
 
     def scalars(self) -> None:
-        """Compares scalars of the same JSON type."""
+        """Compare scalars of the same JSON type."""
         for old in [form for form in self.olds if isinstance(form, Scalar)]:
             for new in [form for form in self.news if isinstance(form, Scalar)]:
                 if category(old) == category(new) and old in self.olds:
                     self.take([old], [new])
                     for rule, before, after in scalar_differences(old, new):
-                        self.comparer.note(rule, self.spot, before, after, old, new)
+                        self.sides.note(rule, self.location, before, after, old, new)
 
     def arrays(self) -> None:
-        """Compares arrays, in their order."""
+        """Compare arrays, in their order."""
         olds = [form for form in self.olds if isinstance(form, Array)]
         news = [form for form in self.news if isinstance(form, Array)]
         for old, new in zip(olds, news, strict=False):
             self.take([old], [new])
             for rule, before, after in limit_differences(old, new):
-                self.comparer.note(rule, self.spot, before, after, old, new)
-            spot = self.spot.below("form", "", old, new)
-            self.comparer.place(old.items, new.items, spot.below("items", "", old.items, new.items))
+                self.sides.note(rule, self.location, before, after, old, new)
+            location = self.location.below("form", "", old, new)
+            self.places.append((old.items, new.items, location.below("items", "", old.items, new.items)))
 
-    def objects(self) -> None:
-        """Compares objects: the only ones on both sides, or those that look alike."""
+    def pair_objects(self) -> None:
+        """Compare objects: the only ones on both sides, or those that look alike."""
         olds = [form for form in self.olds if self.is_object(form, old=True)]
         news = [form for form in self.news if self.is_object(form, old=False)]
         if len(olds) == len(news) == 1 and not self.common:
             self.take(olds, news)
-            one, other = self.comparer.old.resolve(olds[0]), self.comparer.new.resolve(news[0])
-            self.comparer.objects(one, other, self.spot)
+            one, other = self.sides.old.resolve(olds[0]), self.sides.new.resolve(news[0])
+            self.objects.append((one, other, self.location))
             return
         scores: dict[tuple[int, int], float] = {
             (i, j): score
@@ -149,13 +155,12 @@ class Forms:
         while scores:
             i, j = max(scores, key=lambda pair: (scores[pair], -pair[0], -pair[1]))
             self.take([olds[i]], [news[j]])
-            self.comparer.place(
-                olds[i], news[j], self.spot.below("form", self.form_name(news[j], old=False), olds[i], news[j])
-            )
+            inside = self.location.below("form", self.form_name(news[j], old=False), olds[i], news[j])
+            self.places.append((olds[i], news[j], inside))
             scores = {pair: score for pair, score in scores.items() if pair[0] != i and pair[1] != j}
 
     def rest(self) -> None:
-        """Notes the forms that have no counterpart."""
+        """Note the forms that have no counterpart."""
         if self.olds and self.news and not self.shared:
             self.whole("type-changed")
             return
@@ -170,46 +175,46 @@ class Forms:
             self.whole("type-narrowed" if self.olds else "type-widened")
 
     def member(self, form: Type, name: str, *, old: bool) -> None:
-        """Notes a form of a union that is gone or has come; it breaks nothing where another form takes its values."""
-        comparer = self.comparer
+        """Note a form of a union that is gone or has come; it breaks nothing where another form takes its values."""
+        sides = self.sides
         rule = "union-member-removed" if old else "union-member-added"
-        spot = self.spot.below("form", name, form, form)
-        other, cover = (self.new, comparer.into_new) if old else (self.old, comparer.into_old)
+        location = self.location.below("form", name, form, form)
+        other, cover = (self.new, sides.into_new) if old else (self.old, sides.into_old)
         confused = cover.covers(other, form)
         words = (name, "") if old else ("", name)
         types = (form, None) if old else (None, form)
-        comparer.changes.append(
-            Change(rule, spot.subject, words[0], words[1], spot, types[0], types[1], confused=confused)
+        sides.changes.append(
+            Change(rule, location.subject, words[0], words[1], location, types[0], types[1], confused=confused)
         )
 
     # --- helpers ----------------------------------------------------------------------------------------------------
 
     def take(self, olds: Sequence[Type], news: Sequence[Type]) -> None:
-        """Removes paired forms from those that are left."""
+        """Remove paired forms from those that are left."""
         self.olds = _without(self.olds, olds)
         self.news = _without(self.news, news)
         self.shared = self.shared or bool(olds and news)
 
     def is_object(self, form: Type, *, old: bool) -> bool:
-        """Whether a form is an object of any kind."""
-        return isinstance((self.comparer.old if old else self.comparer.new).resolve(form), Object | Map)
+        """Return whether a form is an object of any kind."""
+        return isinstance((self.sides.old if old else self.sides.new).resolve(form), Object | Map)
 
     def form_name(self, form: Type, *, old: bool) -> str:
-        """What tells a form from others: the name of its definition, or of that of its items; empty for plain types."""
-        shapes = self.comparer.olds if old else self.comparer.news
+        """Name a variant: by its definition, or by that of its items; empty for plain types."""
+        normalizer = self.sides.olds if old else self.sides.news
         if isinstance(form, Ref):
             return form.name
         if isinstance(form, Array):
-            item = shapes.named(form.items)
-            return shapes.alias(form) or (f"{item}[]" if item else "")
+            item = normalizer.named(form.items)
+            return normalizer.alias(form) or (f"{item}[]" if item else "")
         return "object" if isinstance(form, Object) else ""
 
     def similarity(self, old: Type, new: Type) -> float:
-        """How much two objects have in common, from 0 to 1; nothing where a constant tells them apart.
+        """Return how much two objects have in common, from 0 to 1; nothing where a constant tells them apart.
 
         Two definitions that were not matched are the same here only if a constant says so.
         """
-        one, other = self.comparer.old.resolve(old), self.comparer.new.resolve(new)
+        one, other = self.sides.old.resolve(old), self.sides.new.resolve(new)
         if isinstance(one, Map) or isinstance(other, Map):
             return float(isinstance(one, Map) and isinstance(other, Map))
         assert isinstance(one, Object)
@@ -219,7 +224,7 @@ class Forms:
         tags = {mine[wire] == theirs[wire] for wire in shared if _is_tag(mine[wire]) and _is_tag(theirs[wire])}
         if False in tags:
             return 0.0
-        if not tags and self.comparer.olds.named(old) and self.comparer.news.named(new):
+        if not tags and self.sides.olds.named(old) and self.sides.news.named(new):
             return 0.0
         return 2 * len(shared) / max(len(mine) + len(theirs), 1)
 
@@ -229,7 +234,7 @@ def _is_tag(type: Type) -> bool:
 
 
 def _without(forms: Sequence[Type], taken: Sequence[Type]) -> list[Type]:
-    """`forms` without some of them; to Python, the constants 1 and true are equal, so it must be the same object."""
+    """Return `forms` without some of them; by identity, as to Python the constants 1 and true are equal."""
     return [form for form in forms if not any(form is other for other in taken)]
 
 

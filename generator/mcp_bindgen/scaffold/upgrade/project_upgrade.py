@@ -1,4 +1,4 @@
-"""The way from one revision to another: rehearsed in a copy, then put in place."""
+"""Upgrade a project to another revision: rehearse in a copy, then put the files in place."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.migration import Migration, migrate
 from mcp_bindgen.protocol import build, naming
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.transaction import Changes, put
 
-from ..generated.replacing import Report
+from ..generated.replacement import Report
 from ..project import Project
 from .copying import copied, is_generated, python_files
-from .moving import move
-from .placing import Changes, place
+from .import_check import Failure, Interpreter
 from .rehearsal import Left, Rehearsal
-from .trial import Failure, Interpreter
+from .rewrite_imports import rewrite_imports
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Upgrade:
         return not (self.left or kept or self.migration.uses)
 
     def carry_out(self) -> None:
-        """Puts the changes in place, all or none; raises `BadInput` where that is not possible."""
-        place(self.project.folder, self.changes)
+        """Put the changes in place, all or none; raise `BadInput` where that is not possible."""
+        put(self.project.folder, self.changes, follow_links=True)
 
 
 def upgrade(
@@ -68,7 +68,7 @@ def upgrade(
     force: bool = False,
     store: Store | None = None,
 ) -> Upgrade:
-    """Finds out what an upgrade changes; nothing is written yet.
+    """Find out what an upgrade changes; nothing is written yet.
 
     The new state is prepared in a copy of the project, whose modules are imported before and after. A file of the
     owner's that could not be imported any more keeps its old imports.
@@ -112,7 +112,7 @@ def upgrade(
 
 
 def replaced(project: Project, old: str | None, new: str, store: Store) -> str | None:
-    """The revision that `new` takes the place of: the oldest, unless `old` says which; `None` when all is done.
+    """Return the revision that `new` takes the place of: the oldest, unless `old` says which; `None` when all is done.
 
     Raises:
         BadInput: There is no such revision, or the project does not speak `old`, or it speaks both.
@@ -136,11 +136,11 @@ def replaced(project: Project, old: str | None, new: str, store: Store) -> str |
 
 
 def remaining(project: Project, store: Store) -> dict[str, str]:
-    """The owner's files that use bindings of a revision that the project does not speak -> that revision."""
+    """Return the owner's files that use bindings of a revision that the project does not speak -> that revision."""
     found: dict[str, str] = {}
     for path in python_files(project.folder):
         raw = path.read_bytes()
         for revision in sorted(store.pins.keys() - {*project.revisions}):
-            if not is_generated(raw) and move(raw, naming.package(revision), "another").lines:
+            if not is_generated(raw) and rewrite_imports(raw, naming.package(revision), "another").lines:
                 found[path.relative_to(project.folder).as_posix()] = revision
     return found

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.scaffold.upgrade.engine import upgrade
-from mcp_bindgen.scaffold.upgrade.moving import move
-from mcp_bindgen.scaffold.upgrade.placing import Change, place
-from mcp_bindgen.scaffold.upgrade.trial import Interpreter, failures
+from mcp_bindgen.scaffold.upgrade.import_check import Interpreter, failures
+from mcp_bindgen.scaffold.upgrade.project_upgrade import upgrade
+from mcp_bindgen.scaffold.upgrade.rewrite_imports import rewrite_imports
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.transaction import Change, put
 from tests.support.commands import execute, inside, python, snapshot
 
 OLD, NEW = "v2025_11_25", "v2026_07_28"
@@ -67,7 +67,7 @@ def filled(template: str, name: str) -> str:
 @pytest.mark.parametrize("template", SNIPPETS)
 def test_the_name_of_the_package_moves_and_nothing_else(template: str) -> None:
     before, after = (filled(HEADER + template, name).encode() for name in (OLD, NEW))
-    moved = move(before, OLD, NEW, OWN)
+    moved = rewrite_imports(before, OLD, NEW, OWN)
     assert (moved.problem, moved.raw) == ("", after)
     changed = [n for n, (a, b) in enumerate(zip(before.split(b"\n"), after.split(b"\n"), strict=True), 1) if a != b]
     assert list(moved.lines) == changed
@@ -99,9 +99,9 @@ def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
     chosen = [data.draw(ends) for _ in lines[1:]]
     mixed = "".join(line + end for line, end in zip(lines, [*chosen, ""], strict=True))
     before, after = (mark + filled(mixed, name).encode(encoding) for name in (OLD, new))
-    moved = move(before, OLD, new, OWN)
+    moved = rewrite_imports(before, OLD, new, OWN)
     assert (moved.problem, moved.raw) == ("", after)
-    assert move(after, new, OLD, OWN).raw == before
+    assert rewrite_imports(after, new, OLD, OWN).raw == before
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
 )
 def test_what_is_not_clear_is_left(code: str, why: str) -> None:
     raw = code.encode(errors="surrogateescape")
-    moved = move(raw, OLD, NEW, OWN)
+    moved = rewrite_imports(raw, OLD, NEW, OWN)
     assert why in moved.problem
     assert (moved.raw, moved.lines) == (raw, ())
 
@@ -144,7 +144,7 @@ def test_what_is_not_clear_is_left(code: str, why: str) -> None:
     ],
 )
 def test_names_that_are_not_ours_are_no_concern(code: str) -> None:
-    moved = move(code.encode(), OLD, NEW)
+    moved = rewrite_imports(code.encode(), OLD, NEW)
     assert (moved.raw, moved.lines, moved.problem) == (code.encode(), (), "")
 
 
@@ -210,29 +210,29 @@ def test_an_error_in_between_leaves_everything_as_it_was(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Path, "replace", failing)
     with pytest.raises(BadInput, match="No space left"):
-        place(tmp_path, changes)
+        put(tmp_path, changes)
     assert snapshot(tmp_path) == before
     monkeypatch.undo()
     (tmp_path / "c").write_text("of somebody else")
     with pytest.raises(BadInput, match="was changed meanwhile"):
-        place(tmp_path, changes)
+        put(tmp_path, changes)
     assert snapshot(tmp_path) == {**before, "c": b"of somebody else"}
     (tmp_path / "c").write_text("c")
-    place(tmp_path, changes)
+    put(tmp_path, changes)
     assert snapshot(tmp_path) == {"a": b"1", "b": b"2", "new/file": b"3"}
 
 
 def test_a_kill_in_between_leaves_whole_files(tmp_path: Path) -> None:
     script = (
         "import os, pathlib, sys\n"
-        "from mcp_bindgen.scaffold.upgrade.placing import Change, place\n"
+        "from mcp_bindgen.spec.transaction import Change, put\n"
         "real, left = pathlib.Path.replace, [int(sys.argv[2])]\n"
         "def replace(self, target):\n"
         "    left[0] -= 1\n"
         "    if left[0] < 0: os._exit(9)\n"
         "    return real(self, target)\n"
         "pathlib.Path.replace = replace\n"
-        "place(pathlib.Path(sys.argv[1]), {str(n): Change(b'old' * 1000, b'new' * 1000) for n in range(3)})\n"
+        "put(pathlib.Path(sys.argv[1]), {str(n): Change(b'old' * 1000, b'new' * 1000) for n in range(3)})\n"
     )
     for survived in range(4):
         folder = tmp_path / str(survived)
@@ -330,7 +330,7 @@ def test_a_second_run_finishes_what_a_killed_one_began(tmp_path: Path) -> None:
     upgraded(folder)
     for done in range(3):
         other = project(tmp_path / str(done) / "weather")
-        place(other, {name: changes[name] for name in names[:done]})
+        put(other, {name: changes[name] for name in names[:done]})
         upgraded(other)
         assert snapshot(other) == snapshot(folder)
 

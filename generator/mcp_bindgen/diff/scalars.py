@@ -1,4 +1,4 @@
-"""Compares scalars: kinds, limits and formats."""
+"""Compare scalars: kinds, limits and formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Difference = tuple[str, str, str]
 
 
 def scalar_differences(old: Scalar, new: Scalar) -> Iterator[Difference]:
-    """What differs between two scalars of the same JSON type; integers are numbers."""
+    """Find what differs between two scalars of the same JSON type; integers are numbers."""
     if old.kind != new.kind:
         yield "integer-to-number" if new.kind == "number" else "number-to-integer", old.kind, new.kind
     yield from limit_differences(old, new)
@@ -23,7 +23,7 @@ def scalar_differences(old: Scalar, new: Scalar) -> Iterator[Difference]:
 
 
 def limit_differences(old: Scalar | Array, new: Scalar | Array) -> Iterator[Difference]:
-    """What differs between the limits of two values."""
+    """Find what differs between the limits of two values."""
     before, after = dict(old.constraints), dict(new.constraints)
     for keyword in sorted(before.keys() | after.keys()):
         if before.get(keyword) != after.get(keyword):

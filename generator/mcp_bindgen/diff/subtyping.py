@@ -1,15 +1,15 @@
-"""Whether one type takes every value of another, as far as their structure tells."""
+"""Decide whether one type accepts every value of another, as far as their structure tells."""
 
 from __future__ import annotations
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 
-from .shape import is_value
+from .normalize import as_object, is_value
 
 _Pair = tuple[str, str]
 
 
-class Cover:
+class Subtyping:
     """Compares a type of one revision with a type of another.
 
     Args:
@@ -21,7 +21,7 @@ class Cover:
         self.wide, self.narrow = wide, narrow
 
     def covers(self, wide: Type, narrow: Type, above: frozenset[_Pair] = frozenset()) -> bool:
-        """Whether `wide` certainly accepts every value of `narrow`; what contains itself does if the rest does."""
+        """Return whether `wide` certainly accepts every value of `narrow`; recursion counts as yes."""
         if isinstance(wide, Ref) and isinstance(narrow, Ref):
             pair = wide.name, narrow.name
             if pair in above:
@@ -45,7 +45,7 @@ class Cover:
             case Array(), Array():
                 return set(wide.constraints) <= set(narrow.constraints) and self.covers(wide.items, narrow.items, above)
             case Object() | Map(), Object() | Map():
-                return self._objects(_as_object(wide), _as_object(narrow), above)
+                return self._objects(as_object(wide), as_object(narrow), above)
             case _:
                 return False
 
@@ -60,7 +60,3 @@ class Cover:
         if narrow.extra is not None and narrow.extra != Free():
             others.append(narrow.extra)
         return all(wide.extra is not None and self.covers(wide.extra, type, above) for type in others)
-
-
-def _as_object(type: Object | Map) -> Object:
-    return Object((), type.values) if isinstance(type, Map) else type

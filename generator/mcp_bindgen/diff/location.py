@@ -1,4 +1,4 @@
-"""Where something differs: units that are compared once, places inside of them, and changes."""
+"""Locate differences: units that are compared once, places inside of them, and changes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Spot:
+class Location:
     """A place inside of a unit.
 
     Attributes:
@@ -60,13 +60,13 @@ class Spot:
     subject: str
     old: Type
     new: Type
-    above: Spot | None = None
+    above: Location | None = None
     step: tuple[str, str] = ("form", "")
     wire: bool = True
 
-    def below(self, kind: str, name: str, old: Type, new: Type, *, wire: bool = True) -> Spot:
-        """A place one step further down."""
-        return Spot(self.unit, self.subject + suffix(kind, name), old, new, self, (kind, name), self.wire and wire)
+    def below(self, kind: str, name: str, old: Type, new: Type, *, wire: bool = True) -> Location:
+        """Return a place one step further down."""
+        return Location(self.unit, self.subject + suffix(kind, name), old, new, self, (kind, name), self.wire and wire)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Change:
         subject: What it is.
         old: What there was, in a few words.
         new: What there is.
-        spot: Where it is.
+        location: Where it is.
         old_type: The old type of just what changed: a member of an object, a form of a union, a value.
         new_type: Likewise the new one.
         parts: The rules whose impacts add up to it, where it is two changes in one.
@@ -89,7 +89,7 @@ class Change:
     subject: str
     old: str
     new: str
-    spot: Spot
+    location: Location
     old_type: Type | None = None
     new_type: Type | None = None
     parts: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Change:
 
 
 def suffix(kind: str, name: str) -> str:
-    """How a step is written in a subject."""
+    """Write a step as subjects have it."""
     match kind:
         case "field":
             return f".{name}" if name.isidentifier() else f'["{name}"]'

@@ -1,4 +1,4 @@
-"""First answers: what a handler of a new project says, and the test that holds it to that.
+"""Write handler bodies: the first answer of a handler in a new project, and the test that holds it to that.
 
 For well-known methods there is a template of the method's name; it is left aside where it does not fit the revision.
 """
@@ -15,9 +15,10 @@ from mcp_bindgen.emit.environment import WIDTH, docstring
 from mcp_bindgen.emit.stubs import handler_summary
 from mcp_bindgen.protocol import Protocol, naming
 from mcp_bindgen.protocol.calls import call_arguments, call_name, handler_name, may_omit, positional
+from mcp_bindgen.protocol.examples import Code, Unfit, example
 from mcp_bindgen.protocol.model import Field, Method, Object, Ref, Sender
 
-from .expressions import Code, Unfit, example, example_class, expression
+from .expressions import example_class, expression
 from .features import Feature
 from .rendering import macros
 
@@ -58,7 +59,7 @@ class Handler:
 
 
 def handlers(protocol: Protocol, side: Sender, features: Iterable[Feature]) -> list[Handler]:
-    """The handlers for all methods of some features, with first answers."""
+    """Return the handlers for all methods of some features, with first answers."""
     chosen = list(features)
     names = [feature.name for feature in chosen]
     methods = [method for feature in chosen for method in feature.methods]
@@ -66,7 +67,7 @@ def handlers(protocol: Protocol, side: Sender, features: Iterable[Feature]) -> l
 
 
 def call(protocol: Protocol, method: Method, params: Mapping[str, Any]) -> str:
-    """The call that sends a request, without its receiver: `call_tool("greet")`.
+    """Return the call that sends a request, without its receiver: `call_tool("greet")`.
 
     Args:
         protocol: The revision.
@@ -116,7 +117,7 @@ class _Author:
         self.features = features
 
     def handler(self) -> Handler:
-        """The handler, with the answer that its template gives, or with any that is valid."""
+        """Return the handler, with the answer that its template gives, or with any that is valid."""
         try:
             return self._written(macros(f"project/answers/{self.method.stub}.jinja", **self._words()))
         except Unfit:
@@ -140,7 +141,7 @@ class _Author:
         )
 
     def _doc(self) -> str:
-        """What is asked, and what the answer is, in the words of the revision."""
+        """Describe what is asked, and what the answer is, in the words of the revision."""
         lines = [handler_summary(self.method)]
         found = self.protocol.definitions.get(self.method.result.name) if isinstance(self.method.result, Ref) else None
         if found is not None and found.doc:
@@ -150,7 +151,7 @@ class _Author:
         return "\n\n".join(lines)
 
     def _words(self) -> dict[str, object]:
-        """What templates can say."""
+        """Return the functions and values that templates can use."""
         return {
             "method": self.method,
             "code": Code,
@@ -191,13 +192,13 @@ class _Author:
         return example_class(self.protocol, self.method.result) if self.method.result is not None else None
 
     def _any_answer(self) -> str:
-        """An answer with all that must be in it, which repeats what it is about from the params."""
+        """Return an answer with all that must be in it, which repeats what it is about from the params."""
         assert self.method.result is not None
         value = self._example(lambda field: Code(f"params.{field.name}"))
         return f"return {expression(self.protocol, self.method.result, value, PREFIX)}"
 
     def _any_test(self) -> str:
-        """Sends an example, and expects that answer."""
+        """Send an example, and expects that answer."""
         sent = self._send({})
         params: Any = example(self.protocol, self.method.params) if self.method.params is not None else {}
         value = self._example(lambda field: params[field.wire])

@@ -1,8 +1,7 @@
-"""What a user may name: a method, a definition, a member of one, an error code."""
+"""Resolve selectors: the method, definition, member or error code that a user names."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,12 +9,13 @@ from typing import Literal
 
 from mcp_bindgen.protocol.model import Array, Field, Map, Object, Protocol, Ref, Type, Union
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import suggestion
 
-from .spots import suffix
+from .location import suffix
 
 Kind = Literal["method", "definition", "member", "error"]
 Step = tuple[str, str]
-"""How a place is reached from the one above: as `spots.suffix` writes it."""
+"""How a place is reached from the one above: as `location.suffix` writes it."""
 
 _STEP = re.compile(
     r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | (?P<items>\[\]) | (?P<values>\{\}) | \|(?P<form>\w+)""", re.X
@@ -25,7 +25,7 @@ _MARKS = frozenset(".[{|")
 
 
 @dataclass(frozen=True)
-class Subject:
+class Selector:
     """Something that a revision has.
 
     Attributes:
@@ -43,7 +43,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Spot:
+class Target:
     """Where a member stands.
 
     Attributes:
@@ -59,25 +59,25 @@ class Spot:
     field: Field | None
 
 
-def find(protocol: Protocol, words: str) -> Subject | None:
-    """What `words` name in a revision."""
+def find(protocol: Protocol, words: str) -> Selector | None:
+    """Return what `words` name in a revision."""
     if any(method.name == words for method in protocol.methods):
-        return Subject("method", words)
+        return Selector("method", words)
     for error in protocol.errors:
         if words in (error.name, str(error.code)):
-            return Subject("error", error.name)
+            return Selector("error", error.name)
     if words in protocol.definitions:
-        return Subject("definition", words)
+        return Selector("definition", words)
     name = _NAME.match(words)
     steps = _steps(words[name.end() :]) if name is not None else None
     if name is None or steps is None or name[0] not in protocol.definitions:
         return None
-    subject = Subject("member", name[0], steps)
-    return subject if locate(protocol, subject) is not None else None
+    selector = Selector("member", name[0], steps)
+    return selector if locate(protocol, selector) is not None else None
 
 
 def _steps(text: str) -> tuple[Step, ...] | None:
-    """The steps that a text consists of; `None` where it is something else."""
+    """Return the steps that a text consists of; `None` where it is something else."""
     found: list[Step] = []
     end = 0
     while end < len(text):
@@ -92,22 +92,22 @@ def _steps(text: str) -> tuple[Step, ...] | None:
     return tuple(found)
 
 
-def locate(protocol: Protocol, subject: Subject) -> Spot | None:
-    """Where the place is to which a subject's steps lead; `None` where they lead nowhere."""
-    definition = protocol.definitions.get(subject.name)
+def locate(protocol: Protocol, selector: Selector) -> Target | None:
+    """Return the place to which a selector's steps lead; `None` where they lead nowhere."""
+    definition = protocol.definitions.get(selector.name)
     if definition is None:
         return None
-    spot = Spot(subject.name, (), definition.type, None)
-    for step in subject.steps:
-        found = _below(protocol, spot, step)
+    target = Target(selector.name, (), definition.type, None)
+    for step in selector.steps:
+        found = _below(protocol, target, step)
         if found is None:
             return None
-        spot = found
-    return spot
+        target = found
+    return target
 
 
-def _below(protocol: Protocol, spot: Spot, step: Step) -> Spot | None:
-    owner, steps, type = spot.owner, spot.steps, spot.type
+def _below(protocol: Protocol, target: Target, step: Step) -> Target | None:
+    owner, steps, type = target.owner, target.steps, target.type
     while isinstance(type, Ref):
         if not protocol.definitions[type.name].hoisted:
             owner, steps = type.name, ()
@@ -115,34 +115,33 @@ def _below(protocol: Protocol, spot: Spot, step: Step) -> Spot | None:
     kind, name = step
     match type:
         case Object() if kind == "field" and (field := type.field(name)) is not None:
-            return Spot(owner, (*steps, step), field.type, field)
+            return Target(owner, (*steps, step), field.type, field)
         case Array(items) if kind == "items":
-            return Spot(owner, (*steps, step), items, None)
+            return Target(owner, (*steps, step), items, None)
         case Map(values) if kind == "values":
-            return Spot(owner, (*steps, step), values, None)
+            return Target(owner, (*steps, step), values, None)
         case Object(_, extra) if kind == "values" and extra is not None:
-            return Spot(owner, (*steps, step), extra, None)
+            return Target(owner, (*steps, step), extra, None)
         case Union(members) if kind == "form":
             form = next((one for one in members if isinstance(one, Ref) and one.name == name), None)
-            return Spot(owner, (*steps, step), form, None) if form is not None else None
+            return Target(owner, (*steps, step), form, None) if form is not None else None
         case Union(members):
-            spots = (_below(protocol, Spot(owner, steps, one, None), step) for one in members)
-            return next((one for one in spots if one is not None), None)
+            targets = (_below(protocol, Target(owner, steps, one, None), step) for one in members)
+            return next((one for one in targets if one is not None), None)
         case _:
             return None
 
 
-def is_about(subject: str, place: str) -> bool:
-    """Whether a finding's subject is a place, or something inside of it."""
-    return subject == place or (subject.startswith(place) and subject[len(place)] in _MARKS)
+def is_about(selector: str, place: str) -> bool:
+    """Return whether a finding's selector is a place, or something inside of it."""
+    return selector == place or (selector.startswith(place) and selector[len(place)] in _MARKS)
 
 
 def unknown(words: str, protocols: Sequence[Protocol]) -> BadInput:
-    """The error for something that no revision has, with the nearest names."""
+    """Return the error for something that no revision has, with the nearest names."""
     names = dict.fromkeys(name for protocol in protocols for name in _names(protocol, words))
-    near = difflib.get_close_matches(words, names, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else "name a method, a definition, a member or an error code"
-    return BadInput(f"no revision has {words!r}", fix=hint)
+    otherwise = "name a method, a definition, a member or an error code"
+    return BadInput(f"no revision has {words!r}", fix=suggestion(words, names, otherwise, most=3))
 
 
 def _names(protocol: Protocol, words: str) -> Iterable[str]:

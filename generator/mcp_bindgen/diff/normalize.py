@@ -1,4 +1,4 @@
-"""The shape of types: what a value may be, whatever the definitions are called in which the schema says so."""
+"""Normalize types: references to inline definitions are followed, so only what a value may be counts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.text import describe
 
 
-class Shapes:
-    """The shapes of one revision's types.
+class Normalizer:
+    """The normalizer of one revision's types.
 
     Args:
         protocol: The revision.
@@ -24,19 +25,19 @@ class Shapes:
         self._arrays: dict[Hashable, list[str]] | None = None
 
     def named(self, type: Type) -> str | None:
-        """The name of the definition that `type` refers to; none for inline types, hoisted ones included."""
+        """Return the name of the definition that `type` refers to; none for inline types, hoisted ones included."""
         if isinstance(type, Ref) and not self.protocol.definitions[type.name].hoisted:
             return type.name
         return None
 
     def inline(self, type: Type) -> Type:
-        """`type` with references to hoisted definitions followed."""
+        """Return `type` with references to hoisted definitions followed."""
         while isinstance(type, Ref) and self.protocol.definitions[type.name].hoisted:
             type = self.protocol.definitions[type.name].type
         return type
 
     def key(self, type: Type) -> Hashable:
-        """A value that is equal for equal shapes: hoisted definitions are looked into, others go by their name."""
+        """Return what is equal for equal types: hoisted definitions are looked into, others go by their name."""
         match type:
             case Ref(name):
                 if not self.protocol.definitions[name].hoisted:
@@ -63,7 +64,7 @@ class Shapes:
                 return "object", parts, None if extra is None else self.key(extra)
 
     def alias(self, type: Array) -> str:
-        """The one definition that is the same array as an inline one; empty where there is none."""
+        """Return the one definition that is the same array as an inline one; empty where there is none."""
         if self._arrays is None:
             self._arrays = defaultdict(list)
             for name, definition in self.protocol.definitions.items():
@@ -73,7 +74,7 @@ class Shapes:
         return names[0] if len(names) == 1 else ""
 
     def alternatives(self, type: Type) -> Iterator[Type]:
-        """What a value of `type` may be: unions and enumerations are taken apart, definitions stay references."""
+        """Return the variants of `type`: unions and enumerations are taken apart, definitions stay references."""
         type = self.inline(type)
         match type:
             case Union(members):
@@ -86,7 +87,7 @@ class Shapes:
                 yield type
 
     def opened(self, type: Type) -> Iterator[Type]:
-        """Like `alternatives`, of what a reference leads to; references to objects stay."""
+        """Return the `alternatives` of what a reference leads to; references to objects stay."""
         if isinstance(type, Ref) and not isinstance(self.protocol.resolve(type), Object):
             for member in self.alternatives(self.protocol.definitions[type.name].type):
                 yield from self.opened(member)
@@ -94,34 +95,12 @@ class Shapes:
             yield type
 
     def words(self, type: Type) -> str:
-        """`type` as a person would write it, without the names of hoisted definitions."""
-        match type:
-            case Ref(name) if not self.protocol.definitions[name].hoisted:
-                return name
-            case Ref():
-                return self.words(self.inline(type))
-            case Free():
-                return "any JSON"
-            case Scalar(kind, constraints, format):
-                limits = [f"{keyword} {value}" for keyword, value in constraints] + ([format] if format else [])
-                return f"{kind} ({', '.join(limits)})" if limits else kind
-            case Const(values):
-                return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
-            case Array(items, constraints):
-                limits = [f"{keyword} {value}" for keyword, value in constraints]
-                inner = self.words(items)
-                inner = f"({inner})" if " | " in inner else inner
-                return f"array of {inner}" + (f" ({', '.join(limits)})" if limits else "")
-            case Map(values):
-                return "object" if isinstance(values, Free) else f"object of {self.words(values)}"
-            case Union(members):
-                return " | ".join(self.words(member) for member in members)
-            case Object():
-                return "object"
+        """Return `type` as a person would write it, without the names of hoisted definitions."""
+        return describe(type, self.inline, formats=True)
 
 
 def category(type: Type) -> str:
-    """The JSON type of the values of `type`, or `union` and `any`; constants are of their value's type."""
+    """Return the JSON type of the values of `type`, or `union` and `any`; constants are of their value's type."""
     match type:
         case Free():
             return "any"
@@ -140,8 +119,16 @@ def category(type: Type) -> str:
             raise TypeError("follow the reference first")
 
 
+def as_object(type: Type) -> Object:
+    """Return an object type; a dictionary is an object without members of its own."""
+    if isinstance(type, Map):
+        return Object((), type.values)
+    assert isinstance(type, Object)
+    return type
+
+
 def is_value(scalar: Scalar, value: object) -> bool:
-    """Whether a constant is a value of a scalar type, its limits aside."""
+    """Return whether a constant is a value of a scalar type, its limits aside."""
     if scalar.kind == "integer":
         return isinstance(value, int) and not isinstance(value, bool)
     return _kind(value) == category(scalar)

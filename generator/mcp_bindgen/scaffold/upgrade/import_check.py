@@ -1,4 +1,4 @@
-"""Tries whether the modules of a project can be imported, in a Python of its own."""
+"""Try whether the modules of a project can be imported, in a Python of its own."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Job:
 
 
 def failures(folder: Path, interpreter: Interpreter) -> dict[str, Failure | None]:
-    """Imports the modules in `src/` and the tests; says for each file, relative to `folder`, what goes wrong.
+    """Import the modules in `src/` and the tests; says for each file, relative to `folder`, what goes wrong.
 
     Of `__main__` modules only the imports run, and scripts elsewhere do not run at all: they would do their work.
     """
@@ -77,7 +77,7 @@ def failures(folder: Path, interpreter: Interpreter) -> dict[str, Failure | None
 
 
 def _jobs(folder: Path) -> Iterator[_Job]:
-    """The modules to import: those of `src/`, then the tests, which may rest on what a `conftest` does."""
+    """Return the modules to import: those of `src/`, then the tests, which may rest on what a `conftest` does."""
     source, tests = folder / "src", folder / "tests"
     for path in sorted(
         python_files(folder), key=lambda path: (tests in path.parents, path.name != "conftest.py", path)
@@ -94,7 +94,7 @@ def _jobs(folder: Path) -> Iterator[_Job]:
 
 
 def _run(jobs: list[_Job], folder: Path, interpreter: Interpreter) -> list[Failure | None]:
-    """What came of the first jobs: of all, or up to the one that ended Python."""
+    """Return the outcome of the first jobs: of all, or up to the one that ended Python."""
     with tempfile.TemporaryDirectory(prefix="mcp-bindgen.") as scratch:
         todo, out = Path(scratch, "jobs.json"), Path(scratch, "out")
         todo.write_text(json.dumps([vars(job) for job in jobs]), "utf-8")
@@ -109,7 +109,7 @@ def _run(jobs: list[_Job], folder: Path, interpreter: Interpreter) -> list[Failu
 
 
 def _python(arguments: list[Path], folder: Path, interpreter: Interpreter) -> int | None:
-    """Runs Python with the modules of a project in reach; gives its exit code, or `None` when time is over."""
+    """Run Python with the modules of a project in reach; gives its exit code, or `None` when time is over."""
     inherited = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     try:
         return subprocess.run(  # noqa: S603 - the Python of the user

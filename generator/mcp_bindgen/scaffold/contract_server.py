@@ -1,4 +1,4 @@
-"""The files of a server with a contract that its user owns: the subclass with first answers, and their tests."""
+"""Write the files of a server with a contract that its user owns: the subclass with first answers, and its tests."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from mcp_bindgen.contract.instances import Instances
+from mcp_bindgen.contract.candidates import candidates
 from mcp_bindgen.emit.environment import docstring, quoted
+from mcp_bindgen.protocol.examples import Unfit, example
 from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.runtime.contract import UriTemplate
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .expressions import Unfit, example, expression
+from .expressions import expression
 from .generated.contract_package import contract_class
 from .plan import Plan
 from .rendering import module, render
-from .server import introduced
 
 if TYPE_CHECKING:
-    from mcp_bindgen.contract.model import Contract, Template, Tool
+    from mcp_bindgen.contract.model import Contract, Entry, Template, Tool
 
 PREFIX = "models."
 """What stands before the names of a contract's models in the files of a project."""
@@ -71,7 +71,7 @@ class Examples:
 
 
 def contracted_files(plan: Plan) -> dict[str, str]:
-    """Path -> text of the subclass and its tests; the generated package beside them is `generate_contract`'s."""
+    """Return path -> text of the subclass and its tests; the generated package beside them is `generated_files`'s."""
     contract = plan.contract
     assert contract is not None
     answers = list(_answers(contract))
@@ -80,12 +80,12 @@ def contracted_files(plan: Plan) -> dict[str, str]:
         "base": contract_class(plan.names.package),
         "answers": answers,
         "info": None if contract.info else repr({"name": plan.names.project, "version": "0.1.0"}),
-        "introduced": quoted(introduced(plan)),
+        "introduced": quoted(plan.introduced),
     }
     text = render("project/contracted.py.jinja", **values)
     test = render(
         "project/tests/test_contracted.py.jinja",
-        package=plan.speeches[-1].package,
+        package=plan.revision_plans[-1].package,
         known=examples(contract),
         offered=[name for name in ("tools", "prompts", "resources") if getattr(contract, name)],
         literal=repr,
@@ -95,7 +95,7 @@ def contracted_files(plan: Plan) -> dict[str, str]:
 
 
 def contract_calls(contract: Contract) -> list[str]:
-    """What to say to `mcp-bindgen call` after the server, to see a first answer."""
+    """Return what to say to `mcp-bindgen call` after the server, to see a first answer."""
     known = examples(contract)
     lines = [_line("tools/call", name, value) for name, value in known.tools.items() if name not in known.unwritten]
     lines += [_line("prompts/get", name, value) for name, value in known.prompts.items()]
@@ -104,7 +104,7 @@ def contract_calls(contract: Contract) -> list[str]:
 
 
 def examples(contract: Contract) -> Examples:
-    """Examples for everything that a contract has, each of them held against its schema."""
+    """Make examples for everything that a contract has, each of them held against its schema."""
     found = Examples()
     for tool in contract.tools:
         arguments = _valid(contract, tool.input, tool.raw["inputSchema"])
@@ -125,29 +125,26 @@ def examples(contract: Contract) -> Examples:
 
 def _answers(contract: Contract) -> Iterator[Answer]:
     for tool in contract.tools:
-        arguments = f"{PREFIX}{tool.input}"
-        doc = docstring(tool.words, indent=8)
-        if tool.output is None:
-            yield Answer(tool.stub, arguments, "str", doc, f"return {quoted(f'This is what {tool.name} answers.')}")
-        else:
-            body = _output(contract, tool)
-            said = f"return {body}" if body else 'raise ToolError("There is no answer yet.")'
-            yield Answer(tool.stub, arguments, f"{PREFIX}{tool.output}", doc, said)
+        body = f"return {quoted(f'This is what {tool.name} answers.')}"
+        if tool.output is not None:
+            output = _output(contract, tool)
+            body = f"return {output}" if output else 'raise ToolError("There is no answer yet.")'
+        yield _answer(tool, tool.input, body, tool.output)
     for prompt in contract.prompts:
-        doc = docstring(prompt.words, indent=8)
-        arguments = f"{PREFIX}{prompt.arguments}" if prompt.arguments is not None else ""
-        yield Answer(prompt.stub, arguments, "str", doc, f"return {quoted(f'This is what {prompt.name} asks.')}")
+        yield _answer(prompt, prompt.arguments, f"return {quoted(f'This is what {prompt.name} asks.')}")
     for resource in contract.resources:
-        doc = docstring(resource.words, indent=8)
-        yield Answer(resource.stub, "", "str", doc, f"return {quoted(f'This is {resource.name}.')}")
+        yield _answer(resource, None, f"return {quoted(f'This is {resource.name}.')}")
     for template in contract.templates:
-        doc = docstring(template.words, indent=8)
-        arguments = f"{PREFIX}{template.variables}"
-        yield Answer(template.stub, arguments, "str", doc, f"return {quoted(f'This is a {template.name}.')}")
+        yield _answer(template, template.variables, f"return {quoted(f'This is a {template.name}.')}")
+
+
+def _answer(entry: Entry, arguments: str | None, body: str, returns: str | None = None) -> Answer:
+    given, answer = (f"{PREFIX}{name}" if name is not None else "" for name in (arguments, returns))
+    return Answer(entry.stub, given, answer or "str", docstring(entry.words, indent=8), body)
 
 
 def _output(contract: Contract, tool: Tool) -> str | None:
-    """The expression of an output that a tool may have, if one can be found."""
+    """Return the expression of an output that a tool may have, if one can be found."""
     assert tool.output is not None
     value = _valid(contract, tool.output, tool.raw["outputSchema"])
     try:
@@ -157,7 +154,7 @@ def _output(contract: Contract, tool: Tool) -> str | None:
 
 
 def _valid(contract: Contract, name: str, schema: Any) -> Any:
-    """A value of a definition that its schema accepts as well, if one can be found."""
+    """Return a value of a definition that its schema accepts as well, if one can be found."""
     try:
         validator = jsonschema_rs.validator_for(schema, offline=True)
     except ValueError:
@@ -174,11 +171,11 @@ def _guesses(contract: Contract, name: str, schema: Any) -> Iterator[Any]:
         except Unfit:
             continue
     yield {}
-    yield from itertools.islice(Instances(schema, schema).all(), _MOST_GUESSES)
+    yield from itertools.islice(candidates(schema), _MOST_GUESSES)
 
 
 def _uri(contract: Contract, template: Template) -> str | None:
-    """A URI that a template matches, if one can be found."""
+    """Return a URI that a template matches, if one can be found."""
     uri_template = UriTemplate(template.uri_template)
     try:
         uri = uri_template.expand(example(contract.types, Ref(template.variables), full=True))

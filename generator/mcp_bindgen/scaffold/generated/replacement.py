@@ -1,15 +1,13 @@
-"""Puts generated files beside those of a user: all of them or none, and never over what the user wrote."""
+"""Put generated files beside those of a user: all of them or none, and never over what the user wrote."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_bindgen.emit.writer import save
-from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec import BadInput, transaction
+from mcp_bindgen.spec.transaction import Change
 
 from .ownership import state
 
@@ -45,7 +43,7 @@ class Report:
         return not self.kept
 
     def lines(self) -> Iterator[str]:
-        """What happened, one line for each file; nothing about those that were there already."""
+        """Report what happened, one line for each file; nothing about those that were there already."""
         for name, aside in self.moved:
             yield f"{self.folder / name}: was edited, and is now {aside}"
         for name in self.written:
@@ -59,7 +57,7 @@ class Report:
 def replace_generated(
     folder: Path, files: Mapping[str, str], *, force: bool = False, sweep: bool = True, dry_run: bool = False
 ) -> Report:
-    """Puts generated files into a folder; other files there are not touched.
+    """Put generated files into a folder; other files there are not touched.
 
     Files of ours that nobody edited are replaced, or removed when they are no longer generated. Edited ones are left,
     or with `force` moved aside. When anything goes wrong, everything is as it was before; only a kill in between leaves
@@ -77,17 +75,17 @@ def replace_generated(
     """
     report = _plan(folder, files, force, sweep)
     if not dry_run and (report.written or report.removed or report.moved):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _replace(folder, files, report)
-        except OSError as error:
-            reason = error.strerror or error
-            raise BadInput(f"cannot be written ({reason})", file=folder, fix="nothing was changed there") from None
+        changes = {aside: Change(None, transaction.read(folder / name)) for name, aside in report.moved}
+        for name in (*report.removed, *(name for name, _ in report.moved)):
+            changes[name] = Change(transaction.read(folder / name), None)
+        for name in report.written:
+            changes[name] = Change(transaction.read(folder / name), files[name].encode())
+        transaction.put(folder, changes)
     return report
 
 
 def _plan(folder: Path, files: Mapping[str, str], force: bool, sweep: bool) -> Report:
-    """What is to be done."""
+    """Plan what is to be done."""
     if folder.exists() and not folder.is_dir():
         raise BadInput("is a file, not a folder", file=folder, fix="move it out of the way")
     states = {name: state(folder / name) for name in files}
@@ -117,29 +115,6 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def _aside(path: Path) -> Path:
-    """A free name for an edited file."""
+    """Return a free name for an edited file."""
     names = (path.with_name(f"{path.name}{ASIDE}{number}") for number in ("", *(f".{n}" for n in range(2, 1000))))
     return next(place for place in names if not place.exists() and not place.is_symlink())
-
-
-def _replace(folder: Path, files: Mapping[str, str], report: Report) -> None:
-    """Carries out a plan; what was done is undone in case of an error."""
-    with tempfile.TemporaryDirectory(prefix=".mcp-bindgen.", dir=folder) as scratch, ExitStack() as undo:
-        new, old = Path(scratch, "new"), Path(scratch, "old")
-        new.mkdir()
-        old.mkdir()
-        for name in report.written:  # a full disk shows here, before anything is changed
-            save(new / name, files[name])
-        for name, aside in report.moved:
-            _move(folder / name, folder / aside, undo)
-        for name in (*report.removed, *report.written):
-            if (folder / name).exists():
-                _move(folder / name, old / name, undo)
-        for name in report.written:
-            _move(new / name, folder / name, undo)
-        undo.pop_all()
-
-
-def _move(path: Path, target: Path, undo: ExitStack) -> None:
-    path.rename(target)
-    undo.callback(target.rename, path)

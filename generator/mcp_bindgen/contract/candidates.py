@@ -1,0 +1,119 @@
+"""Make values to try on JSON Schemas: such as one of them describes, with what either of them mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.examples import Examples, scalars
+from mcp_bindgen.protocol.losses import APPLIES
+from mcp_bindgen.protocol.model import (
+    Array,
+    Const,
+    Definition,
+    Field,
+    Free,
+    Object,
+    Ref,
+    Scalar,
+    Type,
+    Union,
+    parts,
+)
+from mcp_bindgen.spec.json import is_object, listed
+
+from .references import resolve
+
+_KINDS = ["object", "string", "integer", "number", "boolean", "array", "null"]
+_MEMBERS = ("anyOf", "oneOf", "allOf")
+_CONDITIONS = ("not", "if", "then", "else")
+_EVERYWHERE = (
+    "text",
+    "",
+    "a",
+    "A",
+    "0",
+    "a-b",
+    "2025-01-01",
+    "a@example.org",
+    "https://example.org/a",
+    0,
+    -1,
+    2,
+    1.5,
+    10,
+)
+
+
+def candidates(schema: Any, *others: Any) -> Iterator[Any]:
+    """Make values that `schema` may describe; not each of them is valid.
+
+    Args:
+        schema: A JSON Schema, which says what members there are.
+        others: Other schemas, whose limits and constants are worth a try as well.
+    """
+    pool = [value for one in (schema, *others) for value in _Types(one).mentioned()]
+    types = _Types(schema)
+    yield from Examples(types.protocol, [*_EVERYWHERE, *pool]).several(types.root)
+
+
+class _Types:
+    """The types that a JSON Schema speaks of: rougher than those of a contract, but with every limit and condition."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+        self._definitions: dict[str, Definition] = {}
+        self.root = self._type(schema)
+        self.protocol = Protocol("", "", "", self._definitions, ())
+
+    def mentioned(self) -> Iterator[Any]:
+        """Return the constants, and the values at limits."""
+        pending = [self.root, *(definition.type for definition in self._definitions.values())]
+        while pending:
+            type = pending.pop()
+            pending.extend(parts(type))
+            match type:
+                case Scalar():
+                    yield from scalars(type)
+                case Const(values):
+                    yield from values
+                case _:
+                    pass
+
+    def _type(self, schema: Any) -> Type:
+        if not is_object(schema):
+            return Free()
+        found: list[Type] = [Const((schema["const"],))] if "const" in schema else []
+        found += [Const(tuple(schema["enum"]))] if "enum" in schema else []
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            found.append(self._referred(reference))
+        found += [self._type(member) for keyword in _MEMBERS for member in schema.get(keyword, ())]
+        found += [self._type(schema[keyword]) for keyword in _CONDITIONS if keyword in schema]
+        plain = [] if schema.keys() & {"$ref", "anyOf"} else _KINDS
+        kinds = schema.get("type", "object" if "properties" in schema else plain)
+        found += [self._of_kind(kind, schema) for kind in listed(kinds)]
+        return found[0] if len(found) == 1 else Union(tuple(found))
+
+    def _referred(self, reference: str) -> Ref:
+        if reference not in self._definitions:
+            self._definitions[reference] = Definition(reference, Free())
+            self._definitions[reference] = Definition(reference, self._type(resolve(self._schema, reference)))
+        return Ref(reference)
+
+    def _of_kind(self, kind: str, schema: dict[str, Any]) -> Type:
+        limits = tuple((keyword, schema[keyword]) for keyword in APPLIES.get(kind, ()) if keyword in schema)
+        match kind:
+            case "object":
+                needed = schema.get("required", ())
+                named = schema.get("properties", {}).items()
+                fields = tuple(Field(wire, wire, self._type(inner), wire in needed) for wire, inner in named)
+                extra = schema.get("additionalProperties", False)
+                return Object(fields, None if extra is False else self._type(extra))
+            case "array":
+                return Array(self._type(schema.get("items")), tuple(limit for limit in limits if limit[0] != "items"))
+            case "string" | "integer" | "number" | "boolean" | "null":
+                return Scalar(kind, limits)
+            case _:
+                return Free()
