@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen import scaffold as skeletons
 from mcp_bindgen.protocol import naming
+from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 from mcp_bindgen.scaffold.upgrade.copying import is_generated
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import execute, inside, python, snapshot
@@ -221,7 +221,7 @@ def survives(origin: Path, folder: Path, data: st.DataObject) -> None:
         before, whole = owned(folder), snapshot(folder)
         try:
             if step == "generate":
-                skeletons.generate_contract(folder)
+                generate_contract(folder)
                 assert owned(folder) == before
                 continue
         except BadInput:  # the contract, or what the project says of itself, was edited

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
-from types import CoroutineType
 from typing import Any
 
 from ..core.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
@@ -43,8 +42,8 @@ async def execute(
     id_ = event.id if isinstance(event, Requested) else None
     method = event.route.method
     try:
-        answer: Any = find(event.dispatcher, event.route)(link, id_, event.params)
-        if type(answer) is CoroutineType or inspect.isawaitable(answer):  # the first is quicker to find out
+        answer = find(event.dispatcher, event.route)(link, id_, event.params)
+        if inspect.isawaitable(answer):
             answer = await answer
         if id_ is None:
             return b"", None

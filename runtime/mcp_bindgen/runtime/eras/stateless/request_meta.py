@@ -35,10 +35,15 @@ def separated(params: Any) -> tuple[Any, Any]:
     return (params.params if isinstance(params, ParamsWithMeta) else params), params.meta
 
 
+def version_key(revision: Revision) -> str:
+    """Return the key under which requests name their revision; a draft may have none, and nobody uses this one."""
+    return revision.meta_keys.get("protocol_version", "protocol_version of a draft without one")
+
+
 @cache
 def _version(revision: Revision) -> tuple[bytes, Peek]:
     """Return the key under which requests name their revision, and what finds it in their bytes."""
-    key = revision.meta_keys["protocol_version"].encode()
+    key = version_key(revision).encode()
     return key, re.compile(rb'"%b"\s*:\s*"([^"\\]{1,64})"' % re.escape(key)).search
 
 
@@ -56,7 +61,7 @@ def may_state_version(revision: Revision, data: bytes) -> bool:
 def stated_version(revision: Revision, envelope: Envelope) -> Any:
     """Return what a message says of its revision, of whatever type; `None` when it says nothing."""
     meta = envelope.params.get("_meta") if is_object(envelope.params) else None
-    return meta.get(revision.meta_keys["protocol_version"]) if is_object(meta) else None
+    return meta.get(version_key(revision)) if is_object(meta) else None
 
 
 class RequestNegotiated(Negotiated):
