@@ -31,6 +31,7 @@ from mcp_bindgen.runtime.http.server.streams import Stream
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, request
 from tests.support.commands import ROOT
+from tests.support.effort import cases
 
 PATIENCE = 60.0
 BOTH = "application/json, text/event-stream"
@@ -1322,7 +1323,7 @@ class Reader:
                     most = float("inf")
 
 
-@pytest.mark.parametrize("count", [1, 7, 60])
+@pytest.mark.parametrize("count", cases([1, 7, 60], quick=[7]))
 def test_a_server_that_is_killed(tmp_path: Path, count: int) -> None:
     """What was sent before the kill is there after it: once, in order, and followed by one clear error."""
     call = {"name": "count", "arguments": {"to": 100_000, "pause": 0.001}}
