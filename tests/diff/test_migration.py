@@ -439,6 +439,7 @@ def complaints(folder: Path) -> set[tuple[str, str, int]]:
     return {(line[1].replace("_", "-"), line[2], int(line[3])) for line in lines if line is not None}
 
 
+@pytest.mark.full
 def test_what_a_type_checker_finds_after_the_imports_are_changed_is_found_before(tmp_path: Path) -> None:
     old, used = "2025-11-25", "v2025_11_25"
     code = tmp_path / "code"

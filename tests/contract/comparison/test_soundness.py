@@ -15,6 +15,7 @@ from mcp_bindgen.contract.comparison.inclusion import Answer, included
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison
 from mcp_bindgen.contract.document import contract_of
 from tests.support.commands import shuffled
+from tests.support.effort import cases
 from tests.support.small_schemas import Schema, record
 
 TEXT: Schema = {"type": "string"}
@@ -170,7 +171,7 @@ def refused_example(dice: Dice, sender: Schema, receiver: Schema) -> tuple[Any, 
     return ()
 
 
-@pytest.mark.parametrize("batch", range(4))
+@pytest.mark.parametrize("batch", cases(range(4), quick=[0]))
 def test_no_break_goes_unnoticed(batch: int) -> None:
     breaks = 0
     for seed in range(batch * 150, batch * 150 + 150):

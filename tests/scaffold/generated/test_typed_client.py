@@ -40,6 +40,7 @@ from tests.scaffold.generated.test_contract_package import (
 )
 from tests.support.commands import execute, inside, save, snapshot
 from tests.support.contract_strategies import inputs
+from tests.support.effort import examples
 
 NULLABLE: dict[str, Any] = {
     "name": "note",
@@ -546,7 +547,11 @@ def test_hostile_packages_please_ruff(evil: Path) -> None:
 
 
 @given(taken=inputs(), given_=inputs())
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=examples(5, 15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 def test_any_schema_gives_modules_that_import(taken: dict[str, Any], given_: dict[str, Any]) -> None:
     document = {"tools": [{"name": "t", "inputSchema": taken, "outputSchema": given_}]}
     with suppress(BadInput):  # what is refused is said by the tests of contracts

@@ -18,7 +18,7 @@ from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 from mcp_bindgen.scaffold.upgrade.copying import is_generated
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import execute, inside, python, snapshot
-from tests.support.effort import cases
+from tests.support.effort import cases, examples
 
 REVISIONS = list(Store().pins)
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -117,7 +117,8 @@ def test_skeletons_speak_any_other_revision(kind: str, old: str, new: str, tmp_p
     check(contracted(tmp_path / "promised", kind, "--revision", old), new)
 
 
-@pytest.mark.parametrize("kind", cases(["server", "client"], quick=["server"]))
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["server", "client"])
 def test_a_contract_survives_any_revision(kind: str, tmp_path: Path) -> None:
     folder = contracted(tmp_path / "weather", kind, "--revision", "2024-11-05")
     for new in (OLD, NEW, "2025-06-18"):
@@ -125,7 +126,8 @@ def test_a_contract_survives_any_revision(kind: str, tmp_path: Path) -> None:
         assert naming.package(new).encode() in b"".join(snapshot(folder / "src" / "weather" / "contract").values())
 
 
-@pytest.mark.parametrize(("old", "new"), cases([(OLD, NEW), (NEW, "2025-06-18")], quick=[(OLD, NEW)]))
+@pytest.mark.full
+@pytest.mark.parametrize(("old", "new"), [(OLD, NEW), (NEW, "2025-06-18")])
 def test_what_is_listed_is_what_pyright_sees(old: str, new: str, tmp_path: Path) -> None:
     folder = scaffold("server", tmp_path / "weather", "--revision", old, "--with", "tools,resources,prompts,logging")
     assert complaints(folder) == set()
@@ -235,7 +237,7 @@ def survives(origin: Path, folder: Path, data: st.DataObject) -> None:
         assert [name for name in before if not same_lines(before[name], after[name])] == []
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(3, 8), deadline=None, suppress_health_check=SLOW)
 @given(st.data())
 def test_every_line_of_the_owner_stays(origin: Path, data: st.DataObject) -> None:
     survives(origin, origin.parent / "edited", data)

@@ -31,6 +31,7 @@ from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, request
 from tests.support.commands import ROOT
+from tests.support.effort import cases
 from tests.support.processes import PARSERS
 
 PATIENCE = 60.0
@@ -1334,7 +1335,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("parser", PARSERS)
-@pytest.mark.parametrize("count", [1, 7, 60])
+@pytest.mark.parametrize("count", cases([1, 7, 60], quick=[7]))
 def test_a_server_that_is_killed(tmp_path: Path, count: int, parser: str) -> None:
     """What was sent before the kill is there after it: once, in order, and followed by one clear error."""
     call = {"name": "count", "arguments": {"to": 100_000, "pause": 0.001}}
