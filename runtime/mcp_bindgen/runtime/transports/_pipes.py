@@ -148,7 +148,7 @@ class _Watched:
         os.set_blocking(descriptor, False)
 
     def _wake(self) -> None:
-        if self._waiter is None:  # nobody reads, and the pipe stays readable: look away until somebody does
+        if self._waiter is None:  # no reader waits, and the pipe stays readable: stop watching until the next read
             self._loop.remove_reader(self._descriptor)
             self._watching = False
         elif not self._waiter.done():

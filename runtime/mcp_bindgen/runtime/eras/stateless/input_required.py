@@ -54,7 +54,7 @@ class Questions:
             if params is not None:
                 question["params"] = jsonrpc.plain(params)
             self.open[key] = question
-            await anyio.lowlevel.checkpoint()  # who asks at the same time gets to ask as well
+            await anyio.lowlevel.checkpoint()  # concurrent questions are asked in the same round
             raise InputRequired
         answer = self.answers[key]
         data = answer.model_dump_json().encode() if isinstance(answer, BaseModel) else to_json(answer)

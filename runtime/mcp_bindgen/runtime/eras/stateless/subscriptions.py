@@ -27,7 +27,7 @@ _MOST_WAITING = 1000  # notifications for a client that reads slowly
 class Subscription:
     """The way to a client that listens: what it did not ask for is not sent.
 
-    What is to be sent waits in a queue, so that nobody who has something to tell waits for a client that reads slowly.
+    What is to be sent waits in a queue, so that a slow reader holds up no sender.
 
     Args:
         context: The context of the request that listens.
