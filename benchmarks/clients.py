@@ -24,13 +24,13 @@ Connect = Callable[[Callable[[Call], Awaitable[None]]], Awaitable[None]]
 
 
 async def ours(measure: Callable[[Call], Awaitable[None]]) -> None:
-    """Our client."""
+    """Measure the calls of our client."""
     async with Client.connect(stdio(sys.executable, SERVER)) as client:
         await measure(lambda text: client.call_tool("echo", {"text": text}))
 
 
 async def official(measure: Callable[[Call], Awaitable[None]]) -> None:
-    """The official SDK's client."""
+    """Measure the calls of the official SDK's client."""
     parameters = StdioServerParameters(command=sys.executable, args=[SERVER])
     async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
         await session.initialize()
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 async def once(connect: Connect, calls: int) -> list[float]:
-    """One round of one client."""
+    """Run one round of one client."""
     figures: list[float] = []
 
     async def measure(call: Call) -> None:

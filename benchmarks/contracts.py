@@ -1,4 +1,4 @@
-"""What a contract costs: generating its code with ten times as many tools, and a call beside a handwritten server."""
+"""Measure the cost of a contract: generating code with ten times as many tools, a call beside a handwritten server."""
 
 import importlib
 import statistics
@@ -29,7 +29,7 @@ PROTOCOL = build(Store().effective("2025-11-25"))
 
 
 def document(count: int) -> dict[str, Any]:
-    """A contract of so many tools, each with three arguments and a structured result."""
+    """Return a contract of so many tools, each with three arguments and a structured result."""
     text, number = {"type": "string", "description": "A text."}, {"type": "integer", "minimum": 0, "default": 3}
     taken = {
         "type": "object",
@@ -54,7 +54,7 @@ class Handwritten(Server):
 
 
 def contracted() -> list[AnyServer]:
-    """The server of a contract with one tool."""
+    """Return the server of a contract with one tool."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in contract_files(contract_of(document(1)), [PROTOCOL], "weather", "contract.json").items():
             path = Path(folder, "weather_contract", name)
@@ -73,17 +73,17 @@ def contracted() -> list[AnyServer]:
 
 
 def server(count: int) -> None:
-    """Generates the contract package of a server, in memory."""
+    """Generate the contract package of a server, in memory."""
     contract_files(contract_of(document(count)), [PROTOCOL], "weather", "contract.json")
 
 
 def client(count: int) -> None:
-    """Generates a typed client, in memory."""
+    """Generate a typed client, in memory."""
     client_files(contract_of(document(count)), PROTOCOL, "WeatherClient", "weather", "contract.json")
 
 
 async def microseconds(*servers: AnyServer) -> float:
-    """Of processor time for a call, there and back in memory: the median of several rounds."""
+    """Return the processor time of a call in microseconds, there and back in memory: the median of several rounds."""
     ours, theirs = pair()
     rounds: list[float] = []
     async with anyio.create_task_group() as tasks:
@@ -98,14 +98,14 @@ async def microseconds(*servers: AnyServer) -> float:
 
 
 def seconds(write: Callable[[int], None], count: int) -> float:
-    """Of processor time for the code of so many tools."""
+    """Return the processor seconds for generating the code of so many tools."""
     begin = time.process_time()
     write(count)
     return time.process_time() - begin
 
 
 def main() -> None:
-    """Prints the figures and their ratios."""
+    """Print the figures and their ratios."""
     for what, write in (("server", server), ("client", client)):
         few, many = seconds(write, FEW), seconds(write, MANY)
         print(f"{what}: {FEW} tools {few:.2f} s, {MANY} tools {many:.2f} s = {many / few:.1f}x")

@@ -1,4 +1,4 @@
-"""How long a diff takes, and how it grows: the real pairs, and schemas of 1,000 up to 10,000 definitions."""
+"""Measure a diff and how it grows: the real pairs, and schemas of 1,000 up to 10,000 definitions."""
 
 import statistics
 import subprocess
@@ -21,7 +21,7 @@ FAMILY = 5
 
 
 def main() -> None:
-    """Prints the seconds and the ratios."""
+    """Print the seconds and the ratios."""
     store = Store()
     models = {revision: build(store.effective(revision)) for revision in store.pins}
     for old, new in pairwise(models):
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def command(old: str, new: str) -> float:
-    """Median seconds of the whole command."""
+    """Return the median seconds of the whole command."""
     words = [str(Path(sys.executable).with_name("mcp-bindgen")), "diff", old, new, "--format", "json"]
     times: list[float] = []
     for _ in range(ROUNDS):
@@ -51,7 +51,7 @@ def command(old: str, new: str) -> float:
 
 
 def median(work: Callable[[], object]) -> float:
-    """Median processor seconds of `ROUNDS` runs."""
+    """Return the median processor seconds of `ROUNDS` runs."""
     times: list[float] = []
     for _ in range(ROUNDS):
         begin = time.process_time()
@@ -61,7 +61,7 @@ def median(work: Callable[[], object]) -> float:
 
 
 def synthetic(size: int, *, changed: bool) -> Protocol:
-    """A revision of about `size` definitions; in the changed one every method differs in one of ten ways."""
+    """Return a revision of about `size` definitions; in the changed one every method differs in one of ten ways."""
     definitions: dict[str, Any] = {}
     members: list[dict[str, str]] = []
     for number in range(size // FAMILY):
@@ -96,7 +96,7 @@ def synthetic(size: int, *, changed: bool) -> Protocol:
 
 
 def ref(name: str) -> dict[str, str]:
-    """A reference to a definition."""
+    """Return a reference to a definition."""
     return {"$ref": f"#/$defs/{name}"}
 
 

@@ -14,7 +14,7 @@ REVISION = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def server(revision: str) -> Server:
-    """The echo server of a revision."""
+    """Return the echo server of a revision."""
     bindings: Any = import_module(f"mcp_bindgen.v{revision.replace('-', '_')}")
     mcp = bindings.types
 

@@ -1,4 +1,4 @@
-"""How long generation takes, and how it grows: all five revisions, and one revision ten times larger."""
+"""Measure generation and how it grows: all five revisions, and one revision ten times larger."""
 
 import statistics
 import time
@@ -14,7 +14,7 @@ FACTOR = 10
 
 
 def main() -> None:
-    """Prints the seconds and the ratio."""
+    """Print the seconds and the ratio."""
     store = Store()
     every = median(lambda: [run(store.effective(revision)) for revision in store.pins])
     one = store.effective("2025-11-25")
@@ -24,12 +24,12 @@ def main() -> None:
 
 
 def run(source: EffectiveSchema) -> dict[str, str]:
-    """Generates one package in memory."""
+    """Generate one package in memory."""
     return emit(build(source), "benchmark", "benchmark")
 
 
 def median(work: Callable[[], object]) -> float:
-    """Median processor seconds of `ROUNDS` runs."""
+    """Return the median processor seconds of `ROUNDS` runs."""
     times: list[float] = []
     for _ in range(ROUNDS):
         begin = time.process_time()
@@ -39,7 +39,7 @@ def median(work: Callable[[], object]) -> float:
 
 
 def enlarged(source: EffectiveSchema) -> EffectiveSchema:
-    """`source` with `FACTOR` copies of each definition and each method under names of their own."""
+    """Return `source` with `FACTOR` copies of each definition and each method under names of their own."""
     definitions: dict[str, Any] = dict(source.definitions)
     for copy in range(1, FACTOR):
         for name, schema in source.definitions.items():
@@ -62,7 +62,7 @@ def enlarged(source: EffectiveSchema) -> EffectiveSchema:
 
 
 def renamed(node: Any, copy: int) -> Any:
-    """`node` with references and methods that lead to the copies."""
+    """Return `node` with references and methods that lead to the copies."""
     if isinstance(node, list):
         return [renamed(item, copy) for item in node]
     if not isinstance(node, dict):

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def measure(name: str, stack: str, kind: str, calls: int) -> list[float]:
-    """One round of one server: what `COLUMNS` says."""
+    """Measure one round of one server: what `COLUMNS` says."""
     with serving(name, stack) as (pid, port):
         requests = [
             post(port, i, "tools/call", KINDS[kind], arguments={"text": f"hello {i}"}) for i in range(CONNECTIONS)
@@ -74,7 +74,7 @@ def check(kind: str, response: str) -> None:
 
 
 def in_process(app: Any, calls: int) -> list[float]:
-    """Microseconds of processor time for a call of an application, for each of `KINDS`."""
+    """Return the microseconds of processor time for a call of an application, for each of `KINDS`."""
 
     async def say(scope: dict[str, Any], body: bytes) -> str:
         unread = [{"type": "http.request", "body": body}]

@@ -46,7 +46,7 @@ def serving(name: str, stack: str) -> Generator[tuple[int, int]]:
 
 
 def message(id_: int, method: str, name: str | None = None, **params: object) -> tuple[dict[str, str], bytes]:
-    """The headers and the body of a request of 2026-07-28.
+    """Return the headers and the body of a request of 2026-07-28.
 
     Args:
         id_: Its id, which is its progress token, too.
@@ -75,21 +75,21 @@ def message(id_: int, method: str, name: str | None = None, **params: object) ->
 
 
 def post(port: int, id_: int, method: str, name: str | None = None, **params: object) -> bytes:
-    """A request as it is written to a socket."""
+    """Return a request as it is written to a socket."""
     headers, body = message(id_, method, name, **params)
     head = [f"Host: 127.0.0.1:{port}", *(f"{key}: {value}" for key, value in headers.items())]
     return "\r\n".join(["POST /mcp HTTP/1.1", *head, "", ""]).encode() + body
 
 
 def connect(port: int) -> socket.socket:
-    """A connection that sends at once."""
+    """Return a connection that sends without delay (TCP_NODELAY)."""
     connection = socket.create_connection(("127.0.0.1", port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
 
 def drive(port: int, requests: Sequence[bytes], count: int) -> float:
-    """Seconds for `count` requests: a connection for each of `requests` says it over and over again."""
+    """Return the seconds for `count` requests: a connection for each of `requests` sends it over and over again."""
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         for request in requests:
             connection = stack.enter_context(connect(port))
@@ -114,7 +114,7 @@ def drive(port: int, requests: Sequence[bytes], count: int) -> float:
 
 
 def ask(port: int, request: bytes) -> str:
-    """The response to one request, on a connection of its own."""
+    """Return the response to one request, on a connection of its own."""
     seen = b""
     with connect(port) as connection:
         connection.sendall(request)
@@ -124,7 +124,7 @@ def ask(port: int, request: bytes) -> str:
 
 
 def is_whole(response: bytes) -> bool:
-    """Whether a response has arrived to its end."""
+    """Tell whether a response is complete."""
     head, blank, body = response.partition(b"\r\n\r\n")
     if not blank:
         return False

@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def measure(name: str, stack: str, count: int) -> list[float]:
-    """One round of one server: what `COLUMNS` says; of the changes after the first one, the median."""
+    """Measure one round of one server: what `COLUMNS` says; of the changes after the first one, the median."""
     with serving(name, stack) as (pid, port), ExitStack() as streams, selectors.DefaultSelector() as selector:
         change = post(port, 1, "tools/call", "change", arguments={"text": "x"})
         ask(port, change)  # warm
@@ -73,7 +73,7 @@ def measure(name: str, stack: str, count: int) -> list[float]:
 
 
 def hear(selector: selectors.BaseSelector, words: bytes, count: int) -> list[float]:
-    """Give when each of the streams has said something; it must say it once."""
+    """Return when each of the streams has received an event; fail if one receives it twice."""
     times: list[float] = []
     while len(times) < count:
         ready = selector.select(30)

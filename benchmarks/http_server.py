@@ -36,7 +36,7 @@ class Bench(Server):
 
 
 def app() -> HttpApp:
-    """The application that `run` serves, for calls without sockets."""
+    """Return the application that `run` serves, for calls without sockets."""
     return HttpApp(server("2025-11-25"), Bench())
 
 

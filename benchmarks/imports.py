@@ -1,4 +1,4 @@
-"""What it costs to import one revision and use one model, as ratios in one run.
+"""Measure the import of one revision and the use of one model, as ratios in one run.
 
 Each case is a fresh interpreter; the figures are medians, less the interpreter's own start.
 """
@@ -25,7 +25,7 @@ CASES = {
 
 
 def main() -> None:
-    """Prints one line for each case."""
+    """Print one line for each case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def start(code: str) -> float:
-    """Seconds that a fresh interpreter takes to run `code`; infinite when it cannot."""
+    """Return the seconds that a fresh interpreter takes to run `code`; infinite when it cannot."""
     begin = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
     return time.perf_counter() - begin if done.returncode == 0 else float("nan")

@@ -1,4 +1,4 @@
-"""Ports of this machine: finding one, and waiting until somebody listens there."""
+"""Find a free port of this machine, and wait until a server listens on one."""
 
 import socket
 import sys
@@ -6,7 +6,7 @@ import time
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -14,7 +14,7 @@ def free_port() -> int:
 
 
 def wait_for(port: int) -> None:
-    """Waits until somebody listens."""
+    """Wait until a server listens."""
     for _ in range(400):
         try:
             socket.create_connection(("127.0.0.1", port)).close()

@@ -1,4 +1,4 @@
-"""What an idle HTTP+SSE session costs: 1,000 initialized sessions in one process of ours."""
+"""Measure the memory of an idle HTTP+SSE session: 1,000 initialized sessions in one process of ours."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ INITIALIZE = {
 
 
 def main() -> None:
-    """Prints the memory before, after, and for each session."""
+    """Print the memory before, after, and for each session."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=1000)
     sessions = parser.parse_args().sessions
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def open_session(port: int) -> socket.socket:
-    """Opens a stream, initializes its session, and leaves it idle."""
+    """Open a stream, initialize its session, and leave it idle."""
     stream = socket.create_connection(("127.0.0.1", port))
     stream.sendall(f"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n\r\n".encode())
     seen = b""
@@ -62,7 +62,7 @@ def open_session(port: int) -> socket.socket:
 
 
 def post(port: int, endpoint: str, message: object) -> None:
-    """Posts one message on a connection of its own."""
+    """Post one message on a connection of its own."""
     body = json.dumps(message).encode()
     head = (
         f"POST {endpoint} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"

@@ -48,7 +48,7 @@ WARM = 2000
 
 
 def line(id_: int | None, method: str, **params: object) -> bytes:
-    """A message as it is written to a server; without an id, a notification."""
+    """Return a message as it is written to a server; without an id, a notification."""
     identity = {} if id_ is None else {"id": id_}
     return json.dumps({"jsonrpc": "2.0", **identity, "method": method, "params": params}).encode() + b"\n"
 
@@ -60,7 +60,7 @@ INITIALIZED = line(None, "notifications/initialized")
 
 
 def calls(count: int) -> list[bytes]:
-    """So many calls of the tool."""
+    """Return so many calls of the tool."""
     return [line(i, "tools/call", name="echo", arguments={"text": f"hello {i}"}) for i in range(1, count + 1)]
 
 
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def measure(command: Sequence[str | Path], requests: int) -> list[float]:
-    """One round of one server: what `COLUMNS` says."""
+    """Measure one round of one server: what `COLUMNS` says."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     assert process.stdin is not None
@@ -116,7 +116,7 @@ def check(answer: bytes, member: str) -> None:
 
 
 def drive(sink: int, source: int, count: int, in_flight: int) -> float:
-    """Requests per second, with `in_flight` of them on their way at any time."""
+    """Return the requests per second, with `in_flight` of them on their way at any time."""
     lines = calls(count)
     begin = time.perf_counter()
     sent, done = min(in_flight, count), 0
@@ -131,7 +131,7 @@ def drive(sink: int, source: int, count: int, in_flight: int) -> float:
 
 
 async def in_memory(requests: int) -> list[float]:
-    """Microseconds of processor time for a call of ours, from bytes to bytes: many at once, and one by one."""
+    """Return microseconds of processor time for a call of ours, from bytes to bytes: many at once, and one by one."""
     near, far = pair()
 
     async def say(messages: Sequence[bytes]) -> None:
@@ -157,7 +157,7 @@ async def in_memory(requests: int) -> list[float]:
 
 
 def bare(requests: int) -> list[float]:
-    """Microseconds of processor time for an answer of the bare loop; it makes no difference how many come at once."""
+    """Return microseconds of processor time for an answer of the bare loop, however many come at once."""
     messages = calls(IN_FLIGHT) * (requests // IN_FLIGHT)
     begin = time.process_time()
     for message in messages:

@@ -28,7 +28,7 @@ ENTRIES: Mapping[str, Any] = {"string": "something", "boolean": True, "integer":
 
 
 def entered(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What our user enters into a form, given the schemas of its fields: what is suggested there, if anything is."""
+    """Return what the user enters into a form, given the schemas of its fields: the values suggested there, if any."""
     return {name: field.get("default", ENTRIES[field["type"]]) for name, field in fields.items()}
 
 
@@ -85,19 +85,19 @@ CLIENTS: list[type[Client]] = [For202503, For202506, For202511, For202607]
 
 
 async def look(client: Client) -> None:
-    """Lists the tools, if the server has any."""
+    """List the tools, if the server has any."""
     if "tools" in client.server_capabilities:
         await client.list_tools()
 
 
 async def add(client: Client) -> None:
-    """Calls the tool that adds."""
+    """Call the tool that adds."""
     await look(client)
     await client.call_tool("add_numbers", {"a": 5, "b": 3})
 
 
 async def call_every_tool(client: Client) -> None:
-    """Calls the tools that there are, all at the same time."""
+    """Call the tools that there are, all at the same time."""
     tools = [tool.name async for tool in client.iter_tools()]
     async with anyio.create_task_group() as tasks:
         for name in tools:
@@ -105,7 +105,7 @@ async def call_every_tool(client: Client) -> None:
 
 
 async def use_everything(client: Client) -> None:
-    """Calls, reads and gets whatever is listed."""
+    """Call, read and get whatever is listed."""
     await call_every_tool(client)
     async for resource in client.iter_resources():
         await client.read_resource(resource.uri)
@@ -114,20 +114,20 @@ async def use_everything(client: Client) -> None:
 
 
 async def call_as_told(client: Client) -> None:
-    """Calls the tools that the context names, once it is known which arguments they want in headers."""
+    """Call the tools that the context names, once it is known which arguments they want in headers."""
     await look(client)
     for call in json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])["toolCalls"]:
         await client.call_tool(call["name"], call["arguments"])
 
 
 async def call_what_is_valid(client: Client) -> None:
-    """Calls all tools that are left when those are gone whose definitions break the rules."""
+    """Call the tools that are left once those with invalid definitions are left out."""
     async for tool in client.iter_tools():
         await client.call_tool(tool.name, {"region": "here"})
 
 
 async def echo_schema(client: Client) -> None:
-    """Sends a schema back as it came."""
+    """Send a schema back as it came."""
     schemas = {tool.name: tool.input_schema async for tool in client.iter_tools()}
     await client.call_tool("json_schema_echo", {"schema": schemas["json_schema_2020_12_tool"].model_dump()})
 
@@ -148,7 +148,7 @@ SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
 
 
 async def main(url: str) -> None:
-    """Plays the scenario, in the revision that the suite wants, or an older one if its server speaks no other."""
+    """Play the scenario, in the revision that the suite wants, or an older one if its server speaks no other."""
     newest = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     connection: AbstractAsyncContextManager[Client] = connect(
         url, *[kind for kind in CLIENTS if kind.revision <= newest]

@@ -40,7 +40,7 @@ class Fixture(Server):
     methods: ClassVar[Mapping[str, Method]]
 
     def begin(self, ctx: Context, arguments: Mapping[str, Any] | None) -> Call:
-        """What the functions in `conformance_features/` get to know of a request."""
+        """Return the request as the functions in `conformance_features/` see it."""
 
         async def ask(key: str, method: str, params: Object) -> Object:
             request = self.methods[method]
@@ -52,11 +52,11 @@ class Fixture(Server):
         return Call(arguments or {}, ctx, ask, announce)
 
     def listens(self, client: Context, uri: str) -> bool:
-        """Whether a client wants to know about a resource; in the newest revision the runtime sees to that."""
+        """Tell whether a client wants to know about a resource; in the newest revision the runtime sees to that."""
         return True
 
     async def announce(self, method: str, params: Object) -> None:
-        """Tells the clients of this revision."""
+        """Tell the clients of this revision."""
         notification = self.methods[method]
         assert isinstance(notification, Notification)
         typed = TypeAdapter(notification.params).validate_python(params)
@@ -70,7 +70,7 @@ class Fixture(Server):
 
 
 async def announce(method: str, params: Object) -> None:
-    """Tells the clients of every revision."""
+    """Tell the clients of every revision."""
     for server in SERVERS:
         await server.announce(method, params)
 
@@ -241,19 +241,19 @@ class For202607(Fixture, v2026_07_28.Server):
 
 
 def form(message: str, field: str, kind: str) -> mcp.ElicitRequest:
-    """A form with one field."""
+    """Return a form with one field."""
     schema = {"type": "object", "properties": {field: {"type": kind}}, "required": [field]}
     requested = mcp.ElicitRequestFormParamsRequestedSchema.model_validate(schema)
     return mcp.ElicitRequest(params=mcp.ElicitRequestFormParams(message=message, requested_schema=requested))
 
 
 def said(words: str) -> mcp.CallToolResult:
-    """A result that is text."""
+    """Return a result that is text."""
     return mcp.CallToolResult(content=[mcp.TextContent(text=words)])
 
 
 async def confirm(params: mcp.CallToolRequestParams) -> mcp.CallToolResult | mcp.InputRequiredResult:
-    """Remembers in `request_state` that it has asked; what the client could change there, the runtime has noticed."""
+    """Ask for confirmation, and keep in `request_state` that it was asked; the runtime rejects a forged state."""
     if params.request_state == "asked" and "confirm" in (params.input_responses or {}):
         return said("state-ok: it is what it was")
     question = form("Please confirm", "ok", "boolean")
@@ -261,7 +261,7 @@ async def confirm(params: mcp.CallToolRequestParams) -> mcp.CallToolResult | mcp
 
 
 async def three_questions(params: mcp.CallToolRequestParams) -> mcp.CallToolResult | mcp.InputRequiredResult:
-    """Asks the user, the model and the client, all in one round."""
+    """Ask the user, the model and the client, all in one round."""
     greet = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="Generate a greeting"))
     questions: mcp.InputRequests = {
         "user_name": form("What is your name?", "name", "string"),
@@ -275,7 +275,7 @@ async def three_questions(params: mcp.CallToolRequestParams) -> mcp.CallToolResu
 
 
 async def two_rounds(params: mcp.CallToolRequestParams) -> mcp.CallToolResult | mcp.InputRequiredResult:
-    """Asks for one thing, and once it knows that, for another; `request_state` says how far it is."""
+    """Ask for one thing, and once it is known, for another; `request_state` says how far it is."""
     answers = params.input_responses or {}
     if params.request_state == "round 2" and "step2" in answers:
         return said("Both rounds are over")
@@ -298,7 +298,7 @@ SERVERS: tuple[Fixture, ...] = (For202503(), For202506(), For202511(), For202607
 
 
 def main() -> None:
-    """Serves until the process is stopped."""
+    """Serve until the process is stopped."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--port", type=int, default=8000)
     anyio.run(partial(serve_http, *SERVERS, address=f"127.0.0.1:{parser.parse_args().port}"))

@@ -23,20 +23,20 @@ class Shown:
         self.inner = inner
 
     async def receive(self) -> Sequence[bytes | Lost | Oversized]:
-        """Receives, and shows it."""
+        """Receive messages and print them."""
         messages = await self.inner.receive()
         for message in messages:
             show("<-", message)
         return messages
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Shows messages, and sends them."""
+        """Print messages and send them."""
         for message in messages:
             show("->", message)
         await self.inner.send(messages)
 
     async def close(self) -> None:
-        """Closes the other transport."""
+        """Close the other transport."""
         await self.inner.close()
 
 
@@ -47,19 +47,19 @@ class Guest(Client):
 
 
 def show(direction: str, message: bytes | Lost | Oversized) -> None:
-    """Prints one message on one line."""
+    """Print one message on one line."""
     text = message.decode() if isinstance(message, bytes) else f"({type(message).__name__.lower()})"
     line = f"  {direction} {text}"
     print(line if len(line) <= WIDTH else f"{line[: WIDTH - 35]} ... {line[-30:]}")
 
 
 def said(progress: mcp.ProgressNotificationParams) -> None:
-    """Prints what a progress notification says."""
+    """Print what a progress notification says."""
     print(f"     {progress.progress} of {progress.total}: {progress.message}")
 
 
 async def main() -> None:
-    """Initializes, lists, calls with progress, loses patience, and makes a mistake."""
+    """Initialize, list, call with progress, time out, and make a mistake."""
     print("connect")
     async with stdio(sys.executable, str(SERVER)) as pipe, Guest.connect(Shown(pipe)) as client:
         print("list the tools")

@@ -17,7 +17,7 @@ TOOL = Path(sys.executable).with_name("mcp-bindgen")
 
 
 def main() -> None:
-    """Runs the four steps and shows what each of them did."""
+    """Run the four steps and show what each of them did."""
     print("1. Regenerate the bindings of every revision from schema/\n", flush=True)
     subprocess.run([TOOL, "generate"], check=True)
     print("\n2. Prove that they are in sync with it\n", flush=True)
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def read_and_write(revision: str, entry: dict[str, Any]) -> bool:
-    """Reads the params, result or error of one message with its own type, and checks that nothing is lost."""
+    """Read the params, result or error of one message with its own type, and check that nothing is lost."""
     payload, kind = typed(revision, entry)
     value = TypeAdapter(kind).validate_json(json.dumps(payload))
     written = json.loads(TypeAdapter(kind).dump_json(value))
@@ -46,7 +46,7 @@ asked: dict[tuple[str, str, str | int], str] = {}
 
 
 def typed(revision: str, entry: dict[str, Any]) -> tuple[Any, Any]:
-    """The part of a message that has a type of its own, and that type."""
+    """Return the part of a message that has a type of its own, and that type."""
     bindings = import_module(f"mcp_bindgen.v{revision.replace('-', '_')}")
     sender, message = entry["from"], entry["message"]
     if "method" in message:
@@ -64,7 +64,7 @@ def typed(revision: str, entry: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def show(revision: str) -> None:
-    """Shows one message as text, as an object, and as text again."""
+    """Show one message as text, as an object, and as text again."""
     from mcp_bindgen.v2025_11_25 import types
 
     lines = (HERE / "traffic" / f"{revision}.jsonl").read_text("utf-8").splitlines()

@@ -24,7 +24,7 @@ class Book(v2026_07_28.Server):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
-        """Opens the book with the application, and closes it with the application."""
+        """Open the book with the application, and close it with the application."""
         guests.append("the host")
         yield
         guests.clear()
@@ -47,7 +47,7 @@ class OldBook(v2025_11_25.Server):
 
 
 def sign(name: object = "somebody") -> str:
-    """Writes a name into the book."""
+    """Write a name into the book."""
     guests.append(str(name))
     return f"Welcome, {name}!"
 
@@ -58,7 +58,7 @@ app = FastAPI(lifespan=mcp.lifespan)  # frameworks do not enter the lifespans of
 
 @app.get("/guests")
 def read() -> list[str]:
-    """Shows the book."""
+    """Show the book."""
     return guests
 
 

@@ -22,12 +22,12 @@ CONFIG = {
 
 
 def said(result: mcp.CallToolResult) -> str:
-    """The text of a result."""
+    """Return the text of a result."""
     return " ".join(block.text for block in result.content if isinstance(block, mcp.TextContent))
 
 
 async def main() -> None:
-    """Starts the servers, shows what they offer together, and calls one tool of each."""
+    """Start the servers, show what they offer together, and call one tool of each."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mcp.json"
         path.write_text(json.dumps(CONFIG), "utf-8")

@@ -24,21 +24,21 @@ class Socket:
         self.lines = BufferedByteReceiveStream(stream)
 
     async def receive(self) -> Sequence[bytes]:
-        """The next message, or nothing when the other side is gone."""
+        """Return the next message, or nothing when the other side is gone."""
         try:
             return [await self.lines.receive_until(b"\n", MAX_MESSAGE)]
         except GONE:
             return []
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Sends messages in order."""
+        """Send messages in order."""
         try:
             await self.stream.send(b"".join(message + b"\n" for message in messages))
         except GONE:
             raise ConnectionClosed("the socket is closed") from None
 
     async def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         await self.stream.aclose()
 
 
@@ -54,12 +54,12 @@ class Upper(Server):
 
 
 async def answer(stream: ByteStream) -> None:
-    """Serves one client."""
+    """Serve one client."""
     await serve(Socket(stream), Upper())
 
 
 async def main() -> None:
-    """Listens, connects and calls."""
+    """Listen, connect and call."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mcp.sock"
         async with await anyio.create_unix_listener(path) as listener, anyio.create_task_group() as tasks:

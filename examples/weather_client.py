@@ -19,12 +19,12 @@ class Visitor(Client):
 
 
 def show(progress: mcp.ProgressNotificationParams) -> None:
-    """Prints how far a call is."""
+    """Print how far a call is."""
     print(f"  {progress.progress}/{progress.total} {progress.message}")
 
 
 async def main() -> None:
-    """Connects, lists and calls."""
+    """Connect, list and call."""
     async with Visitor.connect(stdio(sys.executable, str(SERVER))) as client:
         print(f"connected to {client.server_info.name} {client.server_info.version}")
         async for tool in client.iter_tools():

@@ -1,4 +1,4 @@
-"""The least that an ASGI function can do: json.loads, json.dumps, no check of anything. The yardstick for speed."""
+"""Answer over ASGI with the least work: json.loads, json.dumps, no check of anything. The yardstick for speed."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import uvicorn
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    """Answers tools/call: with JSON, or for `report` with a stream of one progress notification and the answer."""
+    """Answer tools/call: with JSON, or for `report` with a stream of one progress notification and the answer."""
     body = b""
     more = True
     while more:

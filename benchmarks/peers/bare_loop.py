@@ -1,4 +1,4 @@
-"""The quickest honest loop over stdio: json.loads, json.dumps, one write for all that was read, no checks."""
+"""Answer over stdio with the least work: json.loads, json.dumps, one write for all that was read, no checks."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def answer(message: dict[str, Any]) -> str:
-    """The response to a request; nothing for a notification."""
+    """Return the response to a request; nothing for a notification."""
     if "id" not in message:
         return ""
     result: dict[str, Any]

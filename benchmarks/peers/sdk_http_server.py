@@ -15,7 +15,7 @@ bus = InMemorySubscriptionBus()
 
 
 async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-    """Three tools."""
+    """List three tools."""
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
     return types.ListToolsResult(
         tools=[types.Tool(name=name, input_schema=schema) for name in ("echo", "report", "change")],
@@ -25,7 +25,7 @@ async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
 
 
 async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """Says back what it is told."""
+    """Return the text of the arguments."""
     if params.name == "report":
         await ctx.session.report_progress(1)
     elif params.name == "change":

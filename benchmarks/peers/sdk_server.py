@@ -9,19 +9,19 @@ from mcp.server.stdio import stdio_server
 
 
 async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-    """One tool."""
+    """List one tool."""
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     return types.ListToolsResult(tools=[types.Tool(name="echo", input_schema=schema)])
 
 
 async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """Says back what it is told."""
+    """Return the text of the arguments."""
     text = (params.arguments or {})["text"]
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
 
 async def main() -> None:
-    """Serves stdio."""
+    """Serve stdio."""
     server = Server("echo", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

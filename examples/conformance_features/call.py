@@ -44,12 +44,12 @@ class Call:
     announce: Announce
 
     async def form(self, key: str, message: str, required: list[str], **fields: Object) -> Object:
-        """What the user enters into a form, or decides to do instead."""
+        """Return what the user enters into a form, or decides to do instead."""
         schema = {"type": "object", "properties": fields, "required": required}
         return await self.ask(key, "elicitation/create", {"message": message, "requestedSchema": schema})
 
     async def model(self, key: str, prompt: str) -> str:
-        """What the client's model says to a prompt."""
+        """Return the answer of the client's model to a prompt."""
         message = {"role": "user", "content": text(prompt)}
         answer = await self.ask(key, "sampling/createMessage", {"messages": [message], "maxTokens": 100})
         blocks: list[Object] | Object = answer["content"]  # revisions before 2025-11-25 have one block
@@ -61,17 +61,17 @@ class Call:
 
 
 def text(words: str) -> Object:
-    """A block of text."""
+    """Return a block of text."""
     return {"type": "text", "text": words}
 
 
 def embedded(uri: str, words: str, mime_type: str = "text/plain") -> Object:
-    """A block that holds a resource."""
+    """Return a block that holds a resource."""
     return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": words}}
 
 
 def entered(answer: Object, field: str) -> str:
-    """What the user entered into a field of a form."""
+    """Return what the user entered into a field of a form."""
     content: Object = answer.get("content") or {}
     return str(content.get(field, "nothing"))
 

@@ -18,7 +18,7 @@ SUGGESTIONS = ["paris", "park", "party", "test", "testValue1"]
 
 
 def prompt(description: str, *arguments: str) -> Callable[[PromptWork], PromptWork]:
-    """Makes a function a prompt of the same name."""
+    """Make a function a prompt of the same name."""
 
     def add(work: PromptWork) -> PromptWork:
         PROMPTS[getattr(work, "__name__", "")] = (description, list(arguments), work)
@@ -28,7 +28,7 @@ def prompt(description: str, *arguments: str) -> Callable[[PromptWork], PromptWo
 
 
 def list_prompts() -> list[Object]:
-    """The prompts that are there now."""
+    """Return the prompts that are there now."""
     return [
         {
             "name": name,
@@ -41,7 +41,7 @@ def list_prompts() -> list[Object]:
 
 
 async def get_prompt(name: str, call: Call) -> Object:
-    """The messages of a prompt."""
+    """Return the messages of a prompt."""
     if name not in PROMPTS:
         raise InvalidParams("prompts/get", [{"path": "params.name", "problem": f"no prompt {name!r}"}])
     description, arguments, work = PROMPTS[name]
@@ -53,7 +53,7 @@ async def get_prompt(name: str, call: Call) -> Object:
 
 
 def complete(value: str) -> Object:
-    """What an argument that begins with `value` could be."""
+    """Return the values for an argument that begins with `value`."""
     found = [word for word in SUGGESTIONS if word.startswith(value)]
     return {"values": found, "total": len(found), "hasMore": False}
 

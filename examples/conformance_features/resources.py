@@ -22,7 +22,7 @@ TEMPLATE = "test://template/{id}/data"
 
 
 def list_resources() -> list[Object]:
-    """The resources."""
+    """Return the resources."""
     return [
         {"uri": uri, "name": uri.removeprefix("test://"), "mimeType": contents["mimeType"]}
         for uri, contents in RESOURCES.items()
@@ -30,12 +30,12 @@ def list_resources() -> list[Object]:
 
 
 def list_resource_templates() -> list[Object]:
-    """The one template."""
+    """Return the one template."""
     return [{"uriTemplate": TEMPLATE, "name": "template", "mimeType": "application/json"}]
 
 
 def read_resource(uri: str, not_found: int) -> list[Object]:
-    """The contents of a resource; raises `ProtocolError` with the code `not_found`, which depends on the revision."""
+    """Return the contents of a resource; raise `ProtocolError` with `not_found`, whose code depends on the revision."""
     if uri in RESOURCES:
         return [{"uri": uri, **RESOURCES[uri]}]
     matched = re.fullmatch("test://template/([^/]+)/data", uri)

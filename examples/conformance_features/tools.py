@@ -35,7 +35,7 @@ TOOLS: dict[str, Tool] = {}
 
 
 def tool(description: str, schema: Object | None = None, **properties: Object) -> Callable[[ToolWork], ToolWork]:
-    """Makes a function a tool of the same name; its arguments are `properties`, or what `schema` says."""
+    """Make a function a tool of the same name; its arguments are `properties`, or what `schema` says."""
 
     def add(work: ToolWork) -> ToolWork:
         known = schema or {"type": "object", "properties": properties, "required": list(properties)}
@@ -46,7 +46,7 @@ def tool(description: str, schema: Object | None = None, **properties: Object) -
 
 
 def list_tools() -> list[Object]:
-    """The tools that are there now."""
+    """Return the tools that are there now."""
     listed = {name: each for name, each in TOOLS.items() if name not in hidden}
     return [
         {"name": name, "description": each.description, "inputSchema": each.schema} for name, each in listed.items()
@@ -54,7 +54,7 @@ def list_tools() -> list[Object]:
 
 
 async def call_tool(name: str, call: Call) -> Object:
-    """The result of a tool."""
+    """Return the result of a tool."""
     if name not in TOOLS:
         raise InvalidParams("tools/call", [{"path": "params.name", "problem": f"no tool {name!r}"}])
     known = TOOLS[name]
@@ -247,7 +247,7 @@ async def test_input_required_result_capabilities(call: Call) -> list[Object]:
 
 
 async def switch(call: Call, name: str, kind: str) -> list[Object]:
-    """Lists what was not listed, or the reverse, and tells everybody."""
+    """List what was hidden, or hide it again, and notify all clients."""
     hidden.symmetric_difference_update({name})
     await call.announce(f"notifications/{kind}/list_changed", {})
     return [text(f"The list of {kind} has changed")]

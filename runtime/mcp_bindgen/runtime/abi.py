@@ -1,4 +1,4 @@
-"""All that generated code imports, and the generation of it that this runtime can run."""
+"""Export all that generated code imports, and check which generation of it this runtime can run."""
 
 from typing import TYPE_CHECKING
 

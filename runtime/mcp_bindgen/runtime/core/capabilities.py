@@ -1,4 +1,4 @@
-"""What either side declares, and what may be sent because of it."""
+"""Derive what either side declares, and check what may be sent because of it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _put(tree: dict[str, Any], path: str, revision: Revision) -> None:
 
 
 def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """`tree` with everything that `more` adds, at any depth."""
+    """Return `tree` with everything that `more` adds, at any depth."""
     merged = dict(tree)
     for name, value in more.items():
         known = merged.get(name)
@@ -63,7 +63,7 @@ def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_declared(tree: Mapping[str, Any], path: str) -> bool:
-    """Whether `tree` declares the dotted `path` (without its owner)."""
+    """Tell whether `tree` declares the dotted `path` (without its owner)."""
     node: Any = tree
     for name in path.split("."):
         node = node.get(name) if is_object(node) else None

@@ -1,4 +1,4 @@
-"""Errors as JSON-RPC 2.0 sends them (section 5.1)."""
+"""Define errors as JSON-RPC 2.0 sends them (section 5.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can happen on a connection, as a `Peer` sees it."""
+"""Define what can happen on a connection, as a `Peer` sees it."""
 
 from __future__ import annotations
 

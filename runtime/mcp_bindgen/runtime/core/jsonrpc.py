@@ -34,32 +34,32 @@ _PEEK = 512
 
 
 def peek_method(data: bytes) -> str | None:
-    """The method that `data` seems to name; it may be wrong, and the validator of that method will notice."""
+    """Guess the method that `data` names; where that is wrong, the validator of that method rejects the message."""
     found = METHOD.search(data, 0, _PEEK)
     return found[1].decode("utf-8", "replace") if found else None
 
 
 def peek_answer(data: bytes) -> int | None:
-    """The id that `data` answers, if it is a result in the usual form."""
+    """Return the id that `data` answers, if it is a result in the usual form."""
     found = ANSWER.match(data)
     return int(found[1]) if found else None
 
 
 def peek_request(data: bytes) -> int | None:
-    """The id under which `data` asks, if it is a request in the usual form."""
+    """Return the id under which `data` asks, if it is a request in the usual form."""
     found = ASKED.match(data)
     return int(found[1]) if found else None
 
 
 @cache
 def answer_reader(method: Request[Any, Any, Any]) -> TypeAdapter[dict[str, Any]]:
-    """Reads a whole response to one method."""
+    """Return the reader of a whole response to one method."""
     return record("Answer", {"jsonrpc": Literal["2.0"], "id": int | str, "result": _answers(method)})
 
 
 @cache
 def result_reader(method: Request[Any, Any, Any]) -> TypeAdapter[Any]:
-    """Reads a result alone."""
+    """Return the reader of a result alone."""
     return TypeAdapter(_answers(method))
 
 
@@ -76,12 +76,12 @@ def read_params(route: Route, message: dict[str, Any]) -> Any:
 
 
 def typed_params(method: Method, wire: dict[str, Any]) -> Any:
-    """Params of a method from their wire form."""
+    """Return the params of a method from their wire form."""
     return _writer(method.params).validate_json(to_json(wire))
 
 
 def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
-    """The result of a method from its wire form; raises `ProtocolError` when it is none.
+    """Return the result of a method from its wire form; raise `ProtocolError` when it is none.
 
     What a constructor would fill in may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
     """
@@ -112,7 +112,7 @@ def _writer(type_: Any) -> TypeAdapter[Any]:
 
 
 def write_params(method: Method, params: Any) -> bytes:
-    """The JSON text of params."""
+    """Return the JSON text of params."""
     serializer = getattr(params, "__pydantic_serializer__", None)
     return serializer.to_json(params) if serializer is not None else _writer(method.params).dump_json(params)
 
@@ -122,7 +122,7 @@ class Written(bytes):
 
 
 def write_result(result: Any) -> bytes:
-    """The JSON text of a result: a model of ours, or any JSON value."""
+    """Return the JSON text of a result: a model of ours, or any JSON value."""
     if type(result) is Written:
         return result
     serializer = getattr(result, "__pydantic_serializer__", None)
@@ -130,7 +130,7 @@ def write_result(result: Any) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """The wire form of a model, as Python's dicts and lists."""
+    """Return the wire form of a model, as Python's dicts and lists."""
     return from_json(write_result(value))
 
 
@@ -139,24 +139,24 @@ def _id(value: RequestId | None) -> bytes:
 
 
 def request(id_: RequestId, method: Method, params: Any) -> bytes:
-    """A request."""
+    """Return a request as JSON text."""
     head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (_id(id_), json.dumps(method.name).encode())
     return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
 
 
 def notification(method: Method, params: Any) -> bytes:
-    """A notification."""
+    """Return a notification as JSON text."""
     head = b'{"jsonrpc":"2.0","method":' + json.dumps(method.name).encode()
     return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
 
 
 def response(id_: RequestId, result: Any) -> bytes:
-    """A result."""
+    """Return a response with a result as JSON text."""
     return b'{"jsonrpc":"2.0","id":' + _id(id_) + b',"result":' + write_result(result) + b"}"
 
 
 def failure(id_: RequestId | None, error: ProtocolError) -> bytes:
-    """An error; without an id where none could be read."""
+    """Return a response with an error as JSON text; without an id where none could be read."""
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data

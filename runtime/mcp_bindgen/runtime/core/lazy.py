@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used (PEP 562)."""
+"""Import names of packages when they are first used (PEP 562)."""
 
 from __future__ import annotations
 

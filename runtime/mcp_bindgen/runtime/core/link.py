@@ -1,4 +1,4 @@
-"""The way to the other side, as handlers and clients see it."""
+"""Define the link to the other side, as handlers and clients see it."""
 
 from __future__ import annotations
 

@@ -92,10 +92,10 @@ Method = Request[Any, Any, Any] | Notification[Any]
 
 @cache
 def untyped(method: Request[Any, Any, Any]) -> Request[Any, dict[str, Any]]:
-    """The same method, but whatever object answers it is a result."""
+    """Return the same method with any JSON object as its result."""
     return replace(method, result=dict[str, Any], alternatives=())
 
 
 def by_name(*methods: Method) -> Mapping[str, Method]:
-    """Wire name -> method."""
+    """Return wire name -> method."""
     return {method.name: method for method in methods}

@@ -16,7 +16,7 @@ _is_none = partial(is_, None)
 
 
 def wire_name(name: str) -> str:
-    """The wire name of a Python field, unless the field says otherwise: `next_cursor` -> `nextCursor`."""
+    """Return the wire name of a Python field, unless the field says otherwise: `next_cursor` -> `nextCursor`."""
     if name == "meta":
         return "_meta"
     first, *rest = name.split("_")
@@ -52,7 +52,7 @@ class Model(BaseModel):
     __defaults_are_required__: ClassVar[bool] = True
 
     def __init__(self, /, **data: Any) -> None:
-        """Creates the object from fields by their Python names.
+        """Create the object from fields by their Python names.
 
         Raises:
             pydantic.ValidationError: A field is missing or has the wrong type.
@@ -66,7 +66,7 @@ class Model(BaseModel):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """Shows what was said: no absent fields and no constants."""
+        """Show the fields that were set: no absent fields and no constants."""
         silent = self.__constructor_defaults__
         absent = self.__pydantic_fields__.keys() - self.__pydantic_fields_set__
         for name, value in super().__repr_args__():
@@ -85,7 +85,7 @@ _ABSENT: Any = object()
 
 
 def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
-    """Teaches pydantic the difference between a constructor's default and absence on the wire."""
+    """Teach pydantic the difference between a constructor's default and absence on the wire."""
     constants = {
         name: field.default
         for name, field in cls.__pydantic_fields__.items()

@@ -1,4 +1,4 @@
-"""What a request may count on: its revision, and who is on the other side."""
+"""Describe what a request may count on: its revision, and who is on the other side."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Negotiated:
         return self._declared
 
     def wants(self, level: str) -> bool:
-        """Whether the client wants log messages of this severity."""
+        """Tell whether the client wants log messages of this severity."""
         if self.log_level is None:
             return self.logs_by_default
         return LEVELS.index(level) >= LEVELS.index(self.log_level)

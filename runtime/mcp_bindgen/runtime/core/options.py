@@ -1,4 +1,4 @@
-"""How requests are sent."""
+"""Define how requests are sent."""
 
 from __future__ import annotations
 

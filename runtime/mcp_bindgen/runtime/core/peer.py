@@ -73,7 +73,7 @@ class Peer:
     # --- receiving --------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> list[Event]:
-        """What one message (or batch) means. Whatever `data` holds, this does not raise."""
+        """Return the events of one message (or batch). Whatever `data` holds, this does not raise."""
         if self.state is State.CLOSED:
             return []
         event = self._receive_quickly(data)
@@ -91,7 +91,7 @@ class Peer:
         return self._receive_parsed(message, None)
 
     def receive_oversized(self, limit: int, head: bytes) -> list[Event]:
-        """What a message means that was too large, of which only the beginning is known."""
+        """Return the events of a message that was too large, of which only the beginning is known."""
         error = invalid(f"the message is larger than {limit} bytes")
         answered = jsonrpc.peek_answer(head)
         if answered is None:
@@ -101,7 +101,7 @@ class Peer:
         return [] if pending is None else [Answered(pending, error=error)]
 
     def _receive_quickly(self, data: bytes) -> Event | None:
-        """The event, if `data` is a well-formed answer or message that is welcome now; in one pass over the bytes."""
+        """Return the event, if `data` is a well-formed answer or message that may come now; in a single pass."""
         answered = jsonrpc.peek_answer(data) if self.pending else None
         if answered is not None:
             pending = self.pending.get(answered)
@@ -235,7 +235,7 @@ class Peer:
     # --- sending ----------------------------------------------------------------------------------------------
 
     def request(self, method: Request[Any, Any, Any], params: Any, *, progress: bool = False) -> tuple[Pending, bytes]:
-        """A request to send, and what will be answered.
+        """Return the pending request and the message to send.
 
         Args:
             method: The method.
@@ -256,7 +256,7 @@ class Peer:
         return pending, data
 
     def notify(self, method: Notification[Any], params: Any) -> bytes:
-        """A notification to send.
+        """Return a notification to send.
 
         Raises:
             ConnectionClosed: The connection is over.
@@ -320,18 +320,18 @@ class Peer:
         self.state = next_state(self.role, self.state, happening)
 
     def lose(self, id_: int, error: Exception) -> list[Event]:
-        """What it means that the answer to a request of ours will not come."""
+        """Return the events that follow when the answer to a request of ours will not come."""
         pending = self.pending.pop(id_, None)
         return [] if pending is None else [Answered(pending, error=error)]
 
     def resume(self, revision: str, first_id: int) -> None:
-        """Go on as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
+        """Resume as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
         self.dispatcher = self.dispatchers[revision]
         self._happened(Happening.RESUMED)
         self._ids = itertools.count(first_id)
 
     def close(self, reason: str) -> list[Answered]:
-        """Ends the connection: every request of ours fails with one clear error."""
+        """Close the connection: every request of ours fails with one clear error."""
         self._happened(Happening.CLOSED)
         failed = [Answered(pending, error=ConnectionClosed(reason)) for pending in self.pending.values()]
         self.pending.clear()
@@ -344,7 +344,7 @@ class Peer:
 
 
 def _error(body: Any) -> ProtocolError:
-    """The error of a response, however badly it is formed."""
+    """Return the error of a response, however badly it is formed."""
     if not is_object(body):
         return invalid("the error of a response is not an object")
     code, message = body.get("code"), body.get("message")

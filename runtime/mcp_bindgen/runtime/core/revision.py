@@ -1,4 +1,4 @@
-"""One revision of the protocol as the runtime sees it: its facts, its era, and the dispatchers of its two sides."""
+"""Describe one revision of the protocol as the runtime sees it: its facts, its era, and its two dispatchers."""
 
 from __future__ import annotations
 

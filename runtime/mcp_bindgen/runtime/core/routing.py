@@ -1,4 +1,4 @@
-"""Routes lead from the methods of the protocol to the handlers of a user's object."""
+"""Route the methods of the protocol to the handlers of a user's object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value types of generated models that Python has no exact word for."""
+"""Define the value types of generated models that Python has no exact word for."""
 
 from __future__ import annotations
 

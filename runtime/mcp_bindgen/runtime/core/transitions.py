@@ -1,4 +1,4 @@
-"""The states of a connection, and every transition that is legal, in one table.
+"""Define the states of a connection, and every transition that is legal, in one table.
 
 A connection begins in the state that its era says: NEW where a handshake comes first, READY where every request speaks
 for itself. Whatever leads from there to another state is one of the `Happening`s below; what is not in the table is a

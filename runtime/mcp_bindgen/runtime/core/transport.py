@@ -1,4 +1,4 @@
-"""What a transport is. Ours are `memory`, `stdio`, `sse` and `http`; yours can be anything that moves messages."""
+"""Define transports. Ours are `memory`, `stdio`, `sse` and `http`; yours can be anything that moves messages."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class Transport(Protocol):
     """
 
     async def receive(self) -> Sequence[bytes | Oversized | Lost]:
-        """The next messages, at least one, in order; an empty sequence when the other side is gone."""
+        """Return the next messages, at least one, in order; an empty sequence when the other side is gone."""
         ...
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Sends messages in order and returns once they are on their way; waits while the other side is slow.
+        """Send messages in order and return once they are on their way; wait while the other side is slow.
 
         Those that a session sends are `Outgoing`.
 
@@ -88,5 +88,5 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Ends the connection and frees what it holds; safe to call twice."""
+        """Close the connection and free what it holds; safe to call twice."""
         ...

@@ -1,4 +1,4 @@
-"""Say what is wrong with a JSON text in words that are fit to be sent: no values, no addresses."""
+"""Describe what is wrong with a JSON text in words that are safe to send: no values, no addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed calls from one side to the other, over whatever connects them."""
+"""Call the other side with types, over whatever connects the two sides."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Caller:
                 raise CapabilityMissing(method.name, capability)
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        """Sends any request of the method table, or one of your own, and returns whatever answers it.
+        """Send any request of the method table, or one of your own, and return whatever answers it.
 
         Raises:
             CapabilityMissing: The other side did not declare what this needs; nothing was sent.
@@ -56,7 +56,7 @@ class Caller:
         return await self.link.request(method, params)
 
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
-        """Sends a request and returns its usual result.
+        """Send a request and return its usual result.
 
         Raises:
             ProtocolError: The other side answered with an error.
@@ -69,12 +69,12 @@ class Caller:
         return result
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
-        """Sends any notification of the method table, or one of your own; raises as `request` does."""
+        """Send any notification of the method table, or one of your own; raise as `request` does."""
         self.check(method)
         await self.link.notify(method, params)
 
     async def pages(self, call: Callable[[str | None], Awaitable[T]]) -> AsyncIterator[T]:
-        """The pages of a paginated list: calls again with each `next_cursor` until there is none."""
+        """Yield the pages of a paginated list: call again with each `next_cursor` until there is none."""
         cursor: str | None = None
         while True:
             page = await call(cursor)
@@ -84,5 +84,5 @@ class Caller:
                 return
 
     def metadata(self, model: type[M], extra: Mapping[str, Any] | None) -> M:
-        """The `_meta` of a request: what the link must say, and what the caller adds."""
+        """Return the `_meta` of a request: what the link must say, and what the caller adds."""
         return model.model_validate({**self.link.metadata(), **(extra or {})})

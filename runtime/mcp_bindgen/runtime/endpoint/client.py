@@ -39,7 +39,7 @@ class HeaderMirror(Protocol):
         ...
 
     def learn(self, method: Method, answer: Any) -> Any:
-        """Learn from a result which headers are wanted; returns the result without what asks for the impossible."""
+        """Learn from a result which headers are wanted; return the result without entries whose headers are invalid."""
         ...
 
     def source(self, method: Method) -> str | None:
@@ -75,7 +75,7 @@ class Client(Caller):
     _fresh = False
 
     def __init__(self) -> None:
-        """A client that is not connected yet."""
+        """Create a client that is not connected yet."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -83,7 +83,7 @@ class Client(Caller):
             cls.revision = cls.dispatcher.revision.name
 
     def subscribed(self, wanted: Filter) -> AbstractAsyncContextManager[Filter]:
-        """Hears of changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
+        """Subscribe to changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
 
         When the connection is lost, the client listens again as soon as it can.
 
@@ -100,7 +100,7 @@ class Client(Caller):
         return subscribed(self, self._listening, wanted, self._forget)
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        """Sends any request of the method table, or one of your own, and returns whatever answers it."""
+        """Send any request of the method table, or one of your own, and return whatever answers it."""
         self.check(method)
         if self.cache is None:
             answer = await self._request(method, params)
@@ -144,7 +144,7 @@ class Client(Caller):
             pass
 
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
-        """Sends a request and returns its usual result; what the server asks meanwhile, the handlers answer.
+        """Send a request and return its usual result; what the server asks meanwhile, the handlers answer.
 
         Raises:
             ProtocolError: The server answered with an error.
@@ -160,7 +160,7 @@ class Client(Caller):
         return result
 
     async def answer(self, method: str, params: Any) -> Any:
-        """What this client answers to a question that came inside of a result; raises `MethodNotFound`."""
+        """Return the client's answer to a question embedded in a result; raise `MethodNotFound`."""
         dispatcher = self.link.peer.dispatcher
         route = dispatcher.embedded.get(method)
         if route is None:
@@ -175,7 +175,7 @@ class Client(Caller):
         on_progress: Progress | None = None,
         fresh: bool = False,
     ) -> Self:
-        """The same client and connection with other options: `await client.with_options(timeout=5).call_tool("x")`.
+        """Return this client with other options: `await client.with_options(timeout=5).call_tool("x")`.
 
         Args:
             timeout: Seconds to wait for an answer or for progress.
@@ -193,7 +193,7 @@ class Client(Caller):
         return view
 
     def extra_capabilities(self) -> Mapping[str, Any]:
-        """Capabilities to declare beside those that follow from the handlers, in wire form."""
+        """Return capabilities to declare beside those that follow from the handlers, in wire form."""
         return {}
 
     def attach(self, session: Session, scope: CacheScope) -> None:
@@ -219,7 +219,7 @@ class Client(Caller):
         return handle
 
     def _concerns_handlers(self, route: Route, params: Any) -> bool:
-        """Take note of a notification; returns whether it concerns the handlers."""
+        """Take note of a notification; return whether it concerns the handlers."""
         if self.cache is not None:
             self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
         return reaches(self._listening, self.link, route, params)

@@ -1,4 +1,4 @@
-"""What a handler knows of its request, and its way back to the side that sent it."""
+"""Give a handler what it knows of its request, and its way back to the side that sent it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Context(Caller):
         return meta if is_object(meta) else {}
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        """Sends any request of the method table, or one of your own, and returns whatever answers it."""
+        """Send any request of the method table, or one of your own, and return whatever answers it."""
         self.check(method)
         if method.carrier == "embedded":
             answer: Answer = await self._embedded(None, method, params)
@@ -98,7 +98,7 @@ class Context(Caller):
         return await self.link.request(method, params, related=self.request_id)
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
-        """Sends any notification of the method table, or one of your own; a log message only if the client wants it."""
+        """Send any notification of the method table, or one of your own; a log message only if the client wants it."""
         if method.filter is not None and self.request_id is not None:
             raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
         agreed = self.negotiated
@@ -109,7 +109,7 @@ class Context(Caller):
         await self.link.notify(method, params, related=self.request_id)
 
     async def ask_by(self, key: str, method: Request[Params, Result, Any], params: Params) -> Result:
-        """Asks the client something, as `ask` does, by a method of your choice."""
+        """Ask the client something, as `ask` does, by a method of your choice."""
         if method.carrier != "embedded":
             return await self.call(method, params)
         self.check(method)
@@ -122,7 +122,7 @@ class Context(Caller):
         return await self._questions.ask(key or self._questions.next_key(method.name), method, params)
 
     def close_stream(self, retry: float = 1.0) -> bool:
-        """Hangs up on the client while the request goes on, so that no connection is held: it comes back for the rest.
+        """Close the stream to the client while the request goes on; the client reconnects for the rest.
 
         Args:
             retry: After how many seconds it should.
@@ -134,7 +134,7 @@ class Context(Caller):
         return close is not None and close(self.request_id, round(retry * 1000))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tells the other side how far the request is; does nothing when it did not ask.
+        """Tell the other side how far the request is; do nothing when it did not ask.
 
         Args:
             progress: How much is done; grows from call to call.
@@ -148,7 +148,7 @@ class Context(Caller):
         await self._notify(self._agreed.dispatcher.revision.progress, wire)
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
-        """Sends a log message, unless the client does not want it.
+        """Send a log message, unless the client does not want it.
 
         Args:
             level: One of `LEVELS`.

@@ -1,4 +1,4 @@
-"""Results that are kept for as long as the server says that they are fresh (MCP 2026-07-28, "Caching")."""
+"""Cache results for as long as the server says that they are fresh (MCP 2026-07-28, "Caching")."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ResultCache:
         *,
         fresh: bool = False,
     ) -> Answer:
-        """The answer to a request: a copy of the one that is kept, or else the server's, which is kept if it may be.
+        """Return a copy of the cached answer to a request, or else the server's answer, which is cached if it may be.
 
         Args:
             scope: Who asks.
@@ -120,11 +120,11 @@ class ResultCache:
             )
 
     def forget(self, scope: CacheScope, *, public: bool = False) -> None:
-        """Forgets what is private to a connection, and if wanted all that is known of its server."""
+        """Forget what is private to a connection, and if wanted all that is known of its server."""
         self._drop(lambda key, entry: key.connection == scope.connection or (public and key.server == scope.server))
 
     def _find(self, key: _Key) -> Any:
-        """A copy of the result, or `None`."""
+        """Return a copy of the result, or `None`."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -157,7 +157,7 @@ class ResultCache:
 
 
 def _is_complete(params: Any, answer: Any) -> bool:
-    """Whether a result depends on nothing but the params that are part of its key."""
+    """Tell whether a result depends on nothing but the params that are part of its key."""
     if getattr(params, "input_responses", None) is not None or getattr(params, "request_state", None) is not None:
         return False
     return isinstance(answer, BaseModel) and getattr(answer, "result_type", None) == "complete"

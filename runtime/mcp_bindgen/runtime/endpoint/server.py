@@ -49,11 +49,11 @@ class Server:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
-        """Start-up and shut-down of what the server owns: override it, and `yield` while it serves."""
+        """Start and stop what the server owns: override it, and `yield` while it serves."""
         yield
 
     def extra_capabilities(self) -> Mapping[str, Any]:
-        """Capabilities to declare beside those that follow from the handlers, in wire form."""
+        """Return capabilities to declare beside those that follow from the handlers, in wire form."""
         return {}
 
     @property
@@ -63,7 +63,7 @@ class Server:
         return [self.context(link) for link in links if link.negotiated.dispatcher.revision.name == self.revision]
 
     async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
-        """Tells all clients something: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
+        """Tell all clients something: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
 
         They are told at the same time; who is slow delays nobody, and who is gone is left out.
 
@@ -117,7 +117,7 @@ class Service:
         return found
 
     def session(self, transport: Transport) -> Session:
-        """A session for a new connection."""
+        """Return a session for a new connection."""
         peer = Peer("server", self.dispatchers)
         return Session(peer, transport, self.handler, self.servers[-1].options)
 
@@ -128,7 +128,7 @@ class Service:
         dispatcher.revision.era.restore(session, snapshot, declared(server, dispatcher), first_id)
 
     async def run(self, session: Session) -> None:
-        """Serves a connection until either side ends it."""
+        """Serve a connection until either side ends it."""
         async with AsyncExitStack() as stack:
             for server in self.servers:
                 stack.enter_context(attached(server, session))
@@ -136,7 +136,7 @@ class Service:
 
 
 async def serve(transport: Transport, *servers: Server) -> None:
-    """Serves one connection until either side ends it.
+    """Serve one connection until either side ends it.
 
     Args:
         transport: How messages travel.
@@ -149,7 +149,7 @@ async def serve(transport: Transport, *servers: Server) -> None:
 
 @asynccontextmanager
 async def lifespans(servers: Sequence[Server]) -> AsyncGenerator[None]:
-    """Enters the lifespans of all servers, and leaves them in reverse."""
+    """Enter the lifespans of all servers, and leave them in reverse."""
     async with AsyncExitStack() as stack:
         for server in servers:
             await stack.enter_async_context(server.lifespan())

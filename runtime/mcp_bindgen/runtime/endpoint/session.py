@@ -357,7 +357,7 @@ class Session:
         return message
 
     def _give_up(self, pending: Pending, message: Outgoing, reason: str) -> None:
-        """Take a request back, or tell the other side that an answer is not wanted any longer."""
+        """Remove a request from the queue, or tell the other side that its answer is no longer wanted."""
         told = self.peer.cancel(pending, reason)
         cancelled = self.peer.dispatcher.revision.cancelled
         if message in self._queue:
@@ -384,7 +384,7 @@ class Session:
                 log.exception("the progress callback of %s failed", pending.method.name)
 
     def _send_soon(self, message: Outgoing) -> None:
-        """Queue a message: what is said at the same time leaves together, and nobody waits for a slow reader."""
+        """Queue a message without waiting for a slow reader; messages queued at the same time are sent together."""
         self._queue.append(message)
         if len(self._queue) == 1 and self._tasks is not None:
             self._tasks.start_soon(self._send)

@@ -1,4 +1,4 @@
-"""Finding the way to a server: which transport it has, and which revision it speaks.
+"""Find the way to a server: which transport it has, and which revision it speaks.
 
 MCP 2026-07-28, "Versioning": Backward Compatibility, and "Streamable HTTP": Backward Compatibility.
 """
@@ -97,7 +97,7 @@ async def connect(
     patience: float = PATIENCE,
     stderr: int | IO[Any] | None = None,
 ) -> AsyncGenerator[Any]:
-    """Connects to a server in the best revision that both sides speak; all is closed when the block ends.
+    """Connect to a server in the best revision that both sides speak; all is closed when the block ends.
 
     A server is asked first which revisions it speaks. One that does not know the question gets the handshake, on the
     same connection; at a URL where there is nothing to shake hands with, HTTP+SSE is tried. What was found out is
@@ -129,14 +129,14 @@ async def connect(
 
 
 def installed() -> list[type[Client]]:
-    """The client classes of all bindings that are installed."""
+    """Return the client classes of all bindings that are installed."""
     namespace = import_module(__name__.partition(".")[0])
     names = [found.name for found in pkgutil.iter_modules(namespace.__path__) if _PACKAGE.fullmatch(found.name)]
     return [import_module(f"{namespace.__name__}.{name}").Client for name in names]
 
 
 def forget() -> None:
-    """Forgets what was found out about servers."""
+    """Forget what was found out about servers."""
     _remembered.clear()
 
 
@@ -160,7 +160,7 @@ class _Search:
 
     @asynccontextmanager
     async def connected(self) -> AsyncGenerator[Client]:
-        """The client that the server understands, connected."""
+        """Connect, and yield the client whose revision the server speaks."""
         known = _remembered.get(self._place.place)
         way: _Way | None = known or _Way(sse=self._place.open is None, handshake_first=self._place.open is None)
         while way is not None:
@@ -174,7 +174,7 @@ class _Search:
 
     @asynccontextmanager
     async def _over(self, way: _Way) -> AsyncGenerator[Client | None]:
-        """Tries one way; gives nothing if that leads nowhere."""
+        """Try one way of connecting; yield `None` if it fails."""
         start = self._place.sse if way.sse else self._place.open
         assert start is not None
         async with AsyncExitStack() as stack:
@@ -209,7 +209,7 @@ class _Search:
         client.attach(session, CacheScope((self._server, client.revision), session))
 
     def _further(self, way: _Way, known: _Way | None) -> _Way | None:
-        """What to try after a way that led nowhere; `None` if there is nothing more."""
+        """Return the way to try after one that failed; `None` if there is nothing more."""
         place, clients = self._place, self._clients
         self._forget()
         if known is not None and (way.sse or self._ended) and place.open is not None:
@@ -237,7 +237,7 @@ class _Search:
         _remembered.pop(self._place.place, None)
 
     def _verdict(self) -> Exception:
-        """The one error that says what was tried: as it came, if that says it all."""
+        """Return one error that lists what was tried; a single failure that explains itself is returned as it is."""
         what, error = self._failures[-1]
         if len(self._failures) == 1 and (what != DISCOVER or not isinstance(error, ProtocolError)):
             return error

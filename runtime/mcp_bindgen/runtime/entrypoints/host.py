@@ -109,7 +109,7 @@ class Host(Generic[C_co]):
         client: Callable[[], C] | Sequence[Callable[[], C]],
         start_timeout: float | None = 30,
     ) -> Host[C]:
-        """A host for the servers of a JSON file: `{"mcpServers": {"name": {...}}}`.
+        """Return a host for the servers of a JSON file: `{"mcpServers": {"name": {...}}}`.
 
         Raises:
             BadConfig: The file is missing, is no such JSON, or has an entry that cannot be used.
@@ -132,7 +132,7 @@ class Host(Generic[C_co]):
     # --- running ----------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Starts all servers at once, and goes on when each of them is ready, has failed or was too slow."""
+        """Start all servers at once, and go on when each of them is ready, has failed or was too slow."""
         self._running = self._run()
         await self._running.__aenter__()
         return self
@@ -140,7 +140,7 @@ class Host(Generic[C_co]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        """Stops all servers."""
+        """Stop all servers."""
         assert self._running is not None
         return await self._running.__aexit__(kind, error, trace)
 
@@ -172,7 +172,7 @@ class Host(Generic[C_co]):
             raise raised
 
     async def _keep(self, name: str, entry: Entry, scope: anyio.CancelScope, started: anyio.Event) -> None:
-        """Starts one server and holds it until it dies or `scope` is cancelled."""
+        """Start one server and hold it until it dies or `scope` is cancelled."""
         with scope:
             try:
                 clients: Any = [make() for make in self._makers]
@@ -196,7 +196,7 @@ class Host(Generic[C_co]):
     # --- asking -----------------------------------------------------------------------------------------------
 
     async def tools(self: Host[_Tools[T_co]]) -> list[Offer[T_co]]:
-        """The tools of all servers, all pages; servers that cannot say are left out, and the log says why."""
+        """Return the tools of all servers, all pages; servers that cannot say are left out, and the log says why."""
         found = await self._union("tools", lambda client: client.iter_tools())
         owners: dict[str, list[str]] = {}
         for offer in found:
@@ -205,17 +205,17 @@ class Host(Generic[C_co]):
         return found
 
     async def prompts(self: Host[_Prompts[T_co]]) -> list[Offer[T_co]]:
-        """The prompts of all servers, like `tools`."""
+        """Return the prompts of all servers, like `tools`."""
         return await self._union("prompts", lambda client: client.iter_prompts())
 
     async def resources(self: Host[_Resources[T_co]]) -> list[Offer[T_co]]:
-        """The resources of all servers, like `tools`."""
+        """Return the resources of all servers, like `tools`."""
         return await self._union("resources", lambda client: client.iter_resources())
 
     async def call_tool(
         self: Host[_Calls[T_co]], tool: str, arguments: Mapping[str, Any] | None = None, *, server: str | None = None
     ) -> T_co:
-        """Calls a tool of one of the servers.
+        """Call a tool of one of the servers.
 
         Args:
             tool: The tool's name.
@@ -256,7 +256,7 @@ class Host(Generic[C_co]):
         return [Offer(name, item) for name in self._entries for item in found.get(name, ())]
 
     async def _owner(self, tool: str) -> str:
-        """The one server that offers `tool`; asks again when it was not there the last time."""
+        """Return the one server that offers `tool`; ask again when it was not there the last time."""
         owners = self._alive(tool)
         if not owners:
             await cast(Host[_Tools[Any]], self).tools()

@@ -1,4 +1,4 @@
-"""The `mcpServers` file that most MCP hosts read, strictly: what cannot be used is said in one line."""
+"""Read the `mcpServers` file that most MCP hosts read, strictly: each mistake is reported in one line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Entry:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The `mcpServers` of a file, as they stand there.
+    """Return the `mcpServers` of a file, as they stand there.
 
     Raises:
         BadConfig: The file is missing or is no such JSON.
@@ -62,7 +62,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def entry(name: str, value: object) -> Entry:
-    """One entry, checked; members that we do not know are let pass.
+    """Return one entry, checked; unknown members are allowed.
 
     Args:
         name: Its name in the file, if it has one.

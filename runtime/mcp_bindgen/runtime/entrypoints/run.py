@@ -1,4 +1,4 @@
-"""Runs servers from the command line: `run(Weather())`."""
+"""Run servers from the command line: `run(Weather())`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..transports.stdio import StdioServerTransport
 
 
 def run(*servers: Server) -> None:
-    """Serves until the client is gone or the process is stopped: stdio, or what the command line asks for.
+    """Serve until the client is gone or the process is stopped: stdio, or what the command line asks for.
 
     Args:
         servers: One for each revision to offer.

@@ -1,4 +1,4 @@
-"""What can be connected to: URLs, commands, entries of an `mcpServers` file, and transports."""
+"""Find out what can be connected to: URLs, commands, entries of an `mcpServers` file, and transports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Address:
 
 
 def address(target: Target, headers: Mapping[str, str] | None = None, stderr: int | IO[Any] | None = None) -> Address:
-    """Where `target` is.
+    """Return the address of `target`.
 
     Args:
         target: What to connect to.
@@ -67,7 +67,7 @@ def address(target: Target, headers: Mapping[str, str] | None = None, stderr: in
 
 
 def command_words(line: str) -> list[str]:
-    """The words of a command line; raises `ValueError` when it has none, or a quotation mark without its other half."""
+    """Return the words of a command line; raise `ValueError` when it has none, or an unclosed quotation mark."""
     try:
         words = shlex.split(line)
     except ValueError as error:

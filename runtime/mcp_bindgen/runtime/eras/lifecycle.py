@@ -1,4 +1,4 @@
-"""The methods by which the two sides get to know each other, in either era (MCP, "Lifecycle" and "Discovery")."""
+"""Name the methods by which the two sides get to know each other, in either era (MCP, "Lifecycle" and "Discovery")."""
 
 INITIALIZE = "initialize"
 INITIALIZED = "notifications/initialized"

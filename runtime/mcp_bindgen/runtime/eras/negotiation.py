@@ -1,4 +1,4 @@
-"""Which revision is spoken on a connection: a probe first, and the handshake if the server does not know that.
+"""Negotiate the revision of a connection: a probe first, and the handshake if the server does not know that.
 
 MCP 2026-07-28, "Versioning": Backward Compatibility, and the section of that name in "stdio" and "Streamable HTTP".
 """
@@ -97,7 +97,7 @@ class Negotiation(Generic[C]):
         return self._asked and self._answer is None
 
     async def client(self, *, probe: bool = True, handshake_first: bool = False) -> C | None:
-        """The client that the server understands, ready to be used; `None` if everything failed.
+        """Return the client that the server understands, ready to be used; `None` if everything failed.
 
         Args:
             probe: Whether to ask what only a stateless server can answer.
@@ -120,7 +120,7 @@ class Negotiation(Generic[C]):
             self._asking.cancel()
 
     def _speak(self, revision: str) -> Any:
-        """Change to a revision; returns its client."""
+        """Change to a revision; return its client."""
         session = self._session
         session.peer.dispatcher = session.negotiated.dispatcher = self._clients.dispatchers[revision]
         session.meta, session.headers = {}, None
@@ -131,7 +131,7 @@ class Negotiation(Generic[C]):
     # --- the probe --------------------------------------------------------------------------------------------
 
     async def _probe(self) -> C | None:
-        """Asks which revisions the server speaks; does not wait for ever, because old servers may not answer."""
+        """Ask which revisions the server speaks; wait only so long, because old servers may not answer."""
         client = self._speak(self._clients.stateless[0])
         options, patience = client.options, None
         if self._clients.stateful:
@@ -155,7 +155,7 @@ class Negotiation(Generic[C]):
             self._heard.set()
 
     async def _hear_late(self) -> C | None:
-        """The handshake failed: perhaps the server only was slow to answer the probe."""
+        """Wait once more for the answer to the probe after the handshake failed: the server may only have been slow."""
         if not self._asked or self._error is not None:
             return None
         with anyio.move_on_after(self._patience):
@@ -163,7 +163,7 @@ class Negotiation(Generic[C]):
         return await self._conclude() if self._heard.is_set() else None
 
     async def _conclude(self) -> C | None:
-        """What the answer to the probe means."""
+        """Choose a revision from the answer to the probe."""
         if self._answer is not None:
             return await self._choose(self._answer.supported_versions)
         assert self._error is not None
@@ -177,7 +177,7 @@ class Negotiation(Generic[C]):
         return await self._choose(spoken)
 
     async def _choose(self, spoken: Sequence[str]) -> C | None:
-        """Takes the best of the revisions that the server speaks."""
+        """Choose the best of the revisions that the server speaks."""
         best = next((revision for revision in self._clients.stateless if revision in spoken), None)
         if best is not None:
             client: C = self._speak(best)
@@ -194,7 +194,7 @@ class Negotiation(Generic[C]):
     # --- the handshake ----------------------------------------------------------------------------------------
 
     async def _shake_hands(self, revision: str | None = None) -> C | None:
-        """Offers a revision, by default the best; the server may choose another one of ours."""
+        """Offer a revision, by default the best; the server may choose another one of ours."""
         offered = revision or self._clients.stateful[0]
         if offered in self._offered or self._session.closed.is_set():
             return None

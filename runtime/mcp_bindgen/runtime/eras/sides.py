@@ -1,4 +1,4 @@
-"""What both eras do with a user's server or client: introduce it, and call its handlers."""
+"""Introduce a user's server or client, and call its handlers, in both eras."""
 
 from __future__ import annotations
 

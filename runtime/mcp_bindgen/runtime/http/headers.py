@@ -1,4 +1,4 @@
-"""What stands in Mcp-Name and Mcp-Param-* headers (MCP 2026-07-28, "Streamable HTTP": Request Metadata).
+"""Encode, decode and check Mcp-Name and Mcp-Param-* headers (MCP 2026-07-28, "Streamable HTTP": Request Metadata).
 
 Tools may ask that some of their arguments be repeated in headers. Clients do that, and servers compare.
 """
@@ -41,12 +41,12 @@ class HeaderMismatch(Exception):
 
 
 def is_plain(value: str) -> bool:
-    """Whether a header can hold `value` as it is: visible ASCII, with blanks only inside."""
+    """Tell whether a header can hold `value` as it is: visible ASCII, with blanks only inside."""
     return _PLAIN.fullmatch(value) is not None
 
 
 def encode(value: str) -> str:
-    """The header that says `value`: as it is where that is safe, else in Base64 between markers.
+    """Return `value` as a header: as it is where that is safe, else in Base64 between markers.
 
     Raises:
         ValueError: It has half of a surrogate pair, which is not Unicode text.
@@ -57,7 +57,7 @@ def encode(value: str) -> str:
 
 
 def decode(header: str) -> str:
-    """What a header says; blanks around it do not count, and a single marker is nothing special.
+    """Return the value of a header; surrounding blanks are ignored, and a single marker is plain text.
 
     Raises:
         HeaderMismatch: It has characters that no header may have, or what is between the markers is not the Base64
@@ -79,7 +79,7 @@ def decode(header: str) -> str:
 
 
 def text(value: object) -> str | None:
-    """The text that stands for an argument; `None` for null, which is not repeated.
+    """Return the text of an argument in a header; `None` for null, which is not repeated.
 
     Raises:
         ValueError: It is no string, boolean or integer, or an integer beyond 2**53 - 1, where peers begin to round.
@@ -94,7 +94,7 @@ def text(value: object) -> str | None:
 
 
 def header_params(input_schema: Any) -> Mapping[Path, str]:
-    """Which arguments a tool wants to see repeated: the path of property names to each -> the name of its header.
+    """Return the arguments that a tool wants repeated: the path of property names to each -> the name of its header.
 
     Args:
         input_schema: The tool's `inputSchema`, as JSON. References in it are not followed.
@@ -123,7 +123,7 @@ def header_params(input_schema: Any) -> Mapping[Path, str]:
 
 
 def param_headers(input_schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, str]:
-    """The headers that repeat arguments of a call, encoded.
+    """Return the headers that repeat arguments of a call, encoded.
 
     Raises:
         ValueError: The schema asks in a way that is not allowed, or an argument cannot stand in a header.
@@ -140,7 +140,7 @@ def param_headers(input_schema: Any, arguments: Mapping[str, Any] | None) -> dic
 
 
 def check_params(input_schema: Any, arguments: Mapping[str, Any] | None, headers: Mapping[bytes, bytes]) -> None:
-    """Checks that the headers of a call repeat what its body says.
+    """Check that the headers of a call repeat what its body says.
 
     Args:
         input_schema: The tool's `inputSchema`.
@@ -165,7 +165,7 @@ def check_params(input_schema: Any, arguments: Mapping[str, Any] | None, headers
 
 
 def _says(header: str, value: object) -> bool:
-    """Whether a decoded header says the same as an argument; integers are compared as numbers."""
+    """Tell whether a decoded header says the same as an argument; integers are compared as numbers."""
     try:
         wanted = text(value)
     except ValueError:
@@ -177,7 +177,7 @@ def _says(header: str, value: object) -> bool:
 
 
 def _value(arguments: Any, path: Path) -> Any:
-    """What stands at a path, or `None`."""
+    """Return the value at a path, or `None`."""
     for name in path:
         if not is_object(arguments):
             return None
@@ -186,7 +186,7 @@ def _value(arguments: Any, path: Path) -> Any:
 
 
 def _positions(schema: Any) -> Iterator[tuple[Path | None, dict[str, Any]]]:
-    """Every schema in a schema, with its path if `properties` alone lead there; a schema may be deeply nested."""
+    """Yield every schema in a schema, with its path if `properties` alone lead there; a schema may be deeply nested."""
     waiting: list[tuple[Path | None, Any]] = [((), schema)]
     while waiting:
         path, node = waiting.pop()

@@ -21,7 +21,7 @@ class Lines:
         self._skipping: Oversized | None = None
 
     def feed(self, chunk: bytes) -> list[bytes | Oversized]:
-        """The lines that `chunk` completes, without their line ends; blank ones are left out."""
+        """Return the lines that `chunk` completes, without their line ends; blank ones are left out."""
         *complete, rest = chunk.split(b"\n")
         found: list[bytes | Oversized] = []
         for line in complete:

@@ -38,7 +38,7 @@ class Pipes:
         self._open = True
 
     async def receive(self) -> Sequence[bytes | Oversized]:
-        """The next messages; nothing when the other side is gone."""
+        """Return the next messages; nothing when the other side is gone."""
         while self._open:
             try:
                 chunk = await self._reader.read()
@@ -52,7 +52,7 @@ class Pipes:
         return ()
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Writes messages; waits while the pipe is full. Raises `ConnectionClosed` when nobody reads it any more.
+        """Write messages; wait while the pipe is full. Raises `ConnectionClosed` when nobody reads it any more.
 
         Who cancels this may leave a message that is written in part; the next call writes the rest of it first.
         """
@@ -75,7 +75,7 @@ class Pipes:
             raise
 
     async def close(self) -> None:
-        """Closes both descriptors; the other side sees the end of its input."""
+        """Close both descriptors; the other side sees the end of its input."""
         if self._open:
             self._open = False
             self._reader.close()
@@ -87,12 +87,12 @@ class Pipes:
 
 
 def _line(data: bytes, written: int) -> bytes:
-    """What is missing of the line in which writing stopped."""
+    """Return the rest of the line in which writing stopped."""
     return b"" if data[written - 1] == ord("\n") else data[written : data.index(b"\n", written) + 1]
 
 
 def can_poll(descriptor: int) -> bool:
-    """Whether the event loop can wait for it: a pipe or a socket, not a file or a terminal."""
+    """Tell whether the event loop can wait for it: a pipe or a socket, not a file or a terminal."""
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
@@ -106,7 +106,7 @@ class _Reader(Protocol):
 
 
 def _reader(descriptor: int) -> _Reader:
-    """The best way to read `descriptor` without blocking."""
+    """Return the best way to read `descriptor` without blocking."""
     if not can_poll(descriptor) and not os.isatty(descriptor):
         return _Threaded(descriptor)
     try:
@@ -125,7 +125,7 @@ class _Threaded:
         return await anyio.to_thread.run_sync(os.read, self._descriptor, CHUNK, abandon_on_cancel=True)
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there is nothing to restore."""
 
 
 class _Polled(_Threaded):
@@ -148,7 +148,7 @@ class _Watched:
         os.set_blocking(descriptor, False)
 
     def _wake(self) -> None:
-        if self._waiter is None:  # nobody reads, and the pipe stays readable: look away until somebody does
+        if self._waiter is None:  # no reader waits, and the pipe stays readable: stop watching until the next read
             self._loop.remove_reader(self._descriptor)
             self._watching = False
         elif not self._waiter.done():

@@ -26,14 +26,14 @@ class MemoryTransport:
         self._waiting = anyio.CancelScope()
 
     async def receive(self) -> Sequence[bytes | Oversized]:
-        """The next messages; nothing when the other end was closed."""
+        """Return the next messages; nothing when the other end was closed."""
         try:
             return await self._incoming.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             return ()
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Hands messages over; waits while many wait. Raises `ConnectionClosed` when the other end was closed."""
+        """Hand messages over; wait while many wait. Raises `ConnectionClosed` when the other end was closed."""
         try:
             try:
                 self._outgoing.send_nowait(messages)
@@ -46,14 +46,14 @@ class MemoryTransport:
             raise ConnectionClosed("the other side closed the connection") from None
 
     async def close(self) -> None:
-        """Closes this end; who waits in `send` is told."""
+        """Close this end; a `send` that waits raises `ConnectionClosed`."""
         self._incoming.close()
         self._outgoing.close()
         self._waiting.cancel()
 
 
 def pair() -> tuple[MemoryTransport, MemoryTransport]:
-    """Two connected ends."""
+    """Return two connected ends."""
     to_left, from_right = anyio.create_memory_object_stream[Sequence[bytes]](_WAITING)
     to_right, from_left = anyio.create_memory_object_stream[Sequence[bytes]](_WAITING)
     return MemoryTransport(from_right, to_right), MemoryTransport(from_left, to_left)

@@ -59,7 +59,7 @@ class StdioServerTransport(Pipes):
         sys.stdout = sys.stderr
 
     async def close(self) -> None:
-        """Gives the process its own streams back."""
+        """Restore the process's own streams."""
         if self._open:
             source, sink, stdout = self._saved
             os.dup2(source, 0)
@@ -82,7 +82,7 @@ class StdioClientTransport(Pipes):
         self.process = process
 
     async def close(self) -> None:
-        """Ends the child's input. What it still writes is for `drain`: a closed output would break it."""
+        """End the child's input. What it still writes is for `drain`: a closed output would break it."""
         if self._open:
             self._open = False
             self._reader.close()
@@ -90,7 +90,7 @@ class StdioClientTransport(Pipes):
             os.close(self._sink)
 
     async def drain(self) -> None:
-        """Reads and discards what the child still writes, until it ends."""
+        """Read and discard what the child still writes, until it ends."""
         with suppress(OSError):
             while True:
                 await anyio.wait_readable(self._source)
@@ -109,7 +109,7 @@ async def stdio(
     limit: int = MAX_MESSAGE,
     grace: float = 2.0,
 ) -> AsyncGenerator[StdioClientTransport]:
-    """Starts a server and connects to it; afterwards the server and all that it started are gone.
+    """Start a server and connect to it; afterwards the server and all that it started are gone.
 
     Args:
         command: The program.
@@ -159,7 +159,7 @@ async def stdio(
 
 
 async def _stop(process: Process, grace: float) -> None:
-    """Waits for the child to end by itself, then insists; its own children, in its group, go with it."""
+    """Wait for the child to end by itself, then kill it; its own children, in its group, are killed, too."""
     for insist in (None, signal.SIGTERM, signal.SIGKILL):
         if insist is not None:
             _signal(process.pid, insist)

@@ -28,7 +28,7 @@ _PAUSE = 0.1  # seconds before a request is made again that asks for nothing
 
 
 async def introduce(client: Any, session: Any) -> None:
-    """Asks the server what it offers, in the client's revision.
+    """Ask the server what it offers, in the client's revision.
 
     Raises:
         UnsupportedRevision: The server does not speak the client's revision.
@@ -43,7 +43,7 @@ async def introduce(client: Any, session: Any) -> None:
 
 
 async def discover(client: Any, session: Any, options: Any = None) -> Any:
-    """Asks the server which revisions it speaks and what it offers.
+    """Ask the server which revisions it speaks and what it offers.
 
     Raises:
         ProtocolError: The server refuses, or answers something else.
@@ -56,7 +56,7 @@ async def discover(client: Any, session: Any, options: Any = None) -> Any:
 
 
 def accept(client: Any, session: Any, answer: Any) -> None:
-    """Takes what the server says of itself: from now on the client's revision is spoken."""
+    """Accept what the server says of itself: from now on the client's revision is spoken."""
     _prepare(client, session)
     session.negotiated.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
     session.negotiated.peer_info = client.server_info = answer.meta.server_info if answer.meta is not None else None
@@ -85,7 +85,7 @@ def is_modern(revision: Revision, error: ProtocolError) -> bool:
 
 
 def spoken(error: Exception) -> list[str]:
-    """The revisions that a server names because it does not speak ours; none if that is not its trouble."""
+    """Return the revisions that a server names because it does not speak ours; none if the error is another one."""
     data = error.data if isinstance(error, ProtocolError) else None
     supported = data.get("supported") if is_object(data) else None
     return [version for version in supported if isinstance(version, str)] if is_array(supported) else []
@@ -97,7 +97,7 @@ def _disagreement(revision: Revision, error: ProtocolError) -> UnsupportedRevisi
 
 
 async def settle(client: Any, method: Request[Any, Any, Any], params: Any, answer: Any) -> Any:
-    """Answers what the server asks, with the client's own handlers, until it gives a result.
+    """Answer what the server asks, with the client's own handlers, until it returns a result.
 
     Raises:
         MethodNotFound: It asks something that the client has no handler for.
@@ -122,7 +122,7 @@ async def _answer(client: Any, question: Any) -> Any:
 
 
 def understood(method: Request[Any, Any, Any], answer: Any) -> Any:
-    """`answer`, if it is of the kind that it says it is; raises `ProtocolError`."""
+    """Return `answer`, if it is of the kind that it says it is; raise `ProtocolError`."""
     field = getattr(cast(Any, type(answer)), "model_fields", {}).get("result_type")
     if field is not None and answer.result_type != field.default:
         raise invalid(f"the result of {method.name} is of an unknown kind: {answer.result_type!r}")

@@ -104,7 +104,7 @@ class Stateless:
         """Do nothing: no session is remembered."""
 
     async def introduce(self, client: Any, session: Any) -> None:
-        """Ask the server what it offers; raises `UnsupportedRevision` where it does not speak the client's revision."""
+        """Ask the server what it offers; raise `UnsupportedRevision` where it does not speak the client's revision."""
         await introduce(client, session)
 
     def answers_by_default(self, method: Method) -> bool:

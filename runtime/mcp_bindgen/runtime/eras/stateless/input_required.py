@@ -1,4 +1,4 @@
-"""Questions to the client that travel inside of results: the handler runs again once they are answered.
+"""Ask the client questions inside of results: the handler runs again once they are answered.
 
 MCP 2026-07-28, "Multi Round-Trip Requests".
 """
@@ -39,12 +39,12 @@ class Questions:
     _counted: int = 0
 
     def next_key(self, method: str) -> str:
-        """A key for a question that has none: its place among those of this handler."""
+        """Return a key for a question that has none: its position among those of this handler."""
         self._counted += 1
         return f"{method}#{self._counted}"
 
     async def ask(self, key: str, method: Request[Any, Any, Any], params: Any) -> Any:
-        """The answer under `key`; without one, the handler ends here and runs again when it has come.
+        """Return the answer under `key`; without one, end the handler, which runs again when the answer has come.
 
         Raises:
             InvalidParams: The client answered with something that is not an answer to this.
@@ -54,7 +54,7 @@ class Questions:
             if params is not None:
                 question["params"] = jsonrpc.plain(params)
             self.open[key] = question
-            await anyio.lowlevel.checkpoint()  # who asks at the same time gets to ask as well
+            await anyio.lowlevel.checkpoint()  # concurrent questions are asked in the same round
             raise InputRequired
         answer = self.answers[key]
         data = answer.model_dump_json().encode() if isinstance(answer, BaseModel) else to_json(answer)
@@ -72,7 +72,7 @@ def asks_for_input(kind: Any) -> bool:
 
 
 def other_than_required(error: BaseException) -> BaseException | None:
-    """What ended a handler beside the fact that input is required; tasks that ask may stand in a group with others."""
+    """Return what ended a handler beside `InputRequired`; tasks that ask may share a task group with others."""
     if isinstance(error, BaseExceptionGroup):
         return cast("BaseExceptionGroup[BaseException]", error).split(InputRequired)[1]
     return None if isinstance(error, InputRequired) else error

@@ -48,7 +48,7 @@ def _version(revision: Revision) -> tuple[bytes, Peek]:
 
 
 def peek_version(revision: Revision, data: bytes) -> str | None:
-    """Guess the revision that a message is in; whoever validates the message will notice when that is wrong."""
+    """Guess the revision that a message is in; a wrong guess is found when the message is validated."""
     found = _version(revision)[1](data)
     return found[1].decode("utf-8", "replace") if found else None
 

@@ -1,4 +1,4 @@
-"""The state that a client carries from one round of a request to the next: readable by it, but not to be forged.
+"""Seal the state that a client carries from one round of a request to the next: readable by it, but not to be forged.
 
 MCP 2026-07-28, "Multi Round-Trip Requests", server requirements 4 and 5.
 """
@@ -45,7 +45,7 @@ class StateSeal:
             raise ValueError("a seal needs keys of at least 16 bytes")
 
     def seal(self, state: Any, purpose: Any) -> str:
-        """Text that carries `state`.
+        """Return a text that carries `state`.
 
         Args:
             state: Any JSON value.
@@ -55,7 +55,7 @@ class StateSeal:
         return f"{_text(body)}.{_text(self._sign(self.keys[0], body, purpose))}"
 
     def open(self, text: str, purpose: Any) -> Any:
-        """The state in `text`.
+        """Return the state in `text`.
 
         Raises:
             ProtocolError: -32602, it is not ours, was changed, is for something else, or is too old.

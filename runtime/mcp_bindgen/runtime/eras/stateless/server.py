@@ -121,7 +121,7 @@ async def _round(
     params: Any,
     agreed: Negotiated,
 ) -> Any:
-    """Runs a handler that may ask the client, with the answers so far."""
+    """Run a handler that may ask the client, with the answers so far."""
 
     def purpose() -> Any:
         mine = {"_meta", "inputResponses", "requestState"}

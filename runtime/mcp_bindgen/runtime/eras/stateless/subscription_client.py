@@ -1,4 +1,4 @@
-"""The client's side of subscriptions (MCP 2026-07-28, "Subscriptions")."""
+"""Subscribe as a client (MCP 2026-07-28, "Subscriptions")."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Listening:
         self._id = 0
 
     def acknowledge(self, agreed: Any) -> bool:
-        """Takes note of what the server agrees to; says whether that is for the first time."""
+        """Take note of what the server agrees to; return whether that is for the first time."""
         self._losses = 0
         first = self.agreed is None
         if first:
@@ -62,7 +62,7 @@ class Listening:
         return first
 
     async def listen(self) -> None:
-        """Listens until the server ends the subscription in good order, or cannot be listened to any longer."""
+        """Listen until the server ends the subscription in good order, or cannot be listened to any longer."""
         session = self._client.link
         method = session.peer.dispatcher.revision.request(LISTEN)
         while True:
@@ -91,7 +91,7 @@ class Listening:
         self._open[id_] = self
 
     def _pause(self) -> float:
-        """Longer from time to time, and not the same for all that lost their streams together."""
+        """Return the seconds to wait before listening again: exponential backoff with jitter."""
         self._losses += 1
         pause = min(_LONGEST, _SHORTEST * 2.0 ** min(self._losses, 16))
         return pause * random.uniform(0.5, 1)  # noqa: S311
@@ -101,7 +101,7 @@ class Listening:
 async def subscribed(
     client: Any, open_: dict[int, Listening], wanted: Filter, lost: Callable[[], None]
 ) -> AsyncGenerator[Filter]:
-    """Hears of changes while the block lasts; see `Client.subscribed`."""
+    """Subscribe to changes while the block lasts; see `Client.subscribed`."""
     client.link.peer.dispatcher.revision.request(LISTEN)  # stateful revisions have none
     listening = Listening(client, open_, wanted, lost)
     async with background_tasks() as tasks:
@@ -116,7 +116,7 @@ async def subscribed(
 
 
 def reaches(open_: Mapping[int, Listening], session: Any, route: Route, params: Any) -> bool:
-    """Whether a notification concerns the handlers of a client: not if its subscription is over.
+    """Tell whether a notification concerns the handlers of a client: not if its subscription is over.
 
     Args:
         open_: The subscriptions of the client.

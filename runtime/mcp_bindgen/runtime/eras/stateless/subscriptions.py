@@ -1,4 +1,4 @@
-"""Streams of change notifications that a client asks for (MCP 2026-07-28, "Subscriptions")."""
+"""Serve streams of change notifications that a client asks for (MCP 2026-07-28, "Subscriptions")."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_WAITING = 1000  # notifications for a client that reads slowly
 class Subscription:
     """The way to a client that listens: what it did not ask for is not sent.
 
-    What is to be sent waits in a queue, so that nobody who has something to tell waits for a client that reads slowly.
+    What is to be sent waits in a queue, so that a slow reader holds up no sender.
 
     Args:
         context: The context of the request that listens.
@@ -50,11 +50,11 @@ class Subscription:
         self._news = anyio.Event()
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
-        """Refuses: who listens cannot be asked."""
+        """Refuse: a client cannot be asked over its subscription."""
         raise MethodNotFound(method.name)
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
-        """Sends a notification soon, if it was asked for.
+        """Send a notification soon, if it was asked for.
 
         Raises:
             ConnectionClosed: Too many wait already. The client is given up, because it would miss some.
@@ -68,7 +68,7 @@ class Subscription:
             self._news.set()
 
     async def serve(self, acknowledged: Notification[Any]) -> None:
-        """Sends the agreement, and then what there is to say until either side ends the subscription.
+        """Send the acknowledgement, and then notifications until either side ends the subscription.
 
         Raises:
             ConnectionClosed: The client is gone, or does not read.
@@ -90,17 +90,17 @@ class Subscription:
         await self._context.link.notify(method, jsonrpc.typed_params(method, wire), related=id_)
 
     def metadata(self) -> Mapping[str, Any]:
-        """Nothing."""
+        """Return an empty object: there is nothing to say of the sender."""
         return {}
 
     def end(self) -> None:
-        """Ends the subscription in good order."""
+        """End the subscription in good order."""
         self._ends = True
         self._news.set()
 
 
 async def listen(server: object, revision: Revision, offers: Mapping[str, Any], params: Any, context: Any) -> Any:
-    """Answers `subscriptions/listen`: serves a subscription until either side ends it."""
+    """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
     agreed = {
         method.filter: getattr(wanted, method.filter)
@@ -126,14 +126,14 @@ async def listen(server: object, revision: Revision, offers: Mapping[str, Any], 
 
 
 def audience(server: object) -> list[Link]:
-    """The links to the clients of a server: connections, and subscriptions."""
+    """Return the links to the clients of a server: connections, and subscriptions."""
     found: list[Link] = server.__dict__.setdefault("_audience", [])
     return found
 
 
 @contextmanager
 def attached(server: object, link: Link) -> Generator[None]:
-    """Makes a link part of the audience for a while."""
+    """Make a link part of the audience for a while."""
     audience(server).append(link)
     try:
         yield

@@ -1,4 +1,4 @@
-"""A stateless request over HTTP: it says all there is to know, and its response is the only stream it has.
+"""Handle a stateless request over HTTP: it says all there is to know, and its response is its only stream.
 
 MCP 2026-07-28, "Streamable HTTP". What finishes without a word is answered with JSON; a handler that has something to
 say meanwhile turns the response into a stream of events. Who hangs up cancels.
@@ -54,11 +54,11 @@ class Exchange:
         self._writing = asyncio.Lock()
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
-        """Refuses: servers send no requests in this revision."""
+        """Refuse: servers send no requests in this revision."""
         raise MethodNotFound(method.name)
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
-        """Sends a notification, on the stream that the response thereby becomes.
+        """Send a notification, on the stream that the response thereby becomes.
 
         Raises:
             ConnectionClosed: The request is answered, or its client does not read.
@@ -66,11 +66,11 @@ class Exchange:
         await self.write(event(jsonrpc.notification(method, params)))
 
     def metadata(self) -> Mapping[str, Any]:
-        """Nothing: only requests say something of their sender."""
+        """Return an empty object: only requests say something of their sender."""
         return {}
 
     async def write(self, data: bytes) -> None:
-        """Sends a part of the stream; raises `ConnectionClosed` as `notify` does."""
+        """Send a part of the stream; raise `ConnectionClosed` as `notify` does."""
         if self._over:
             raise ConnectionClosed("the request is answered")
         try:
@@ -87,7 +87,7 @@ class Exchange:
             await self._call.write(data)
 
     async def answer(self, status: int, data: bytes) -> None:
-        """Sends the answer, which ends the response."""
+        """Send the answer, which ends the response."""
         if self._over:
             return
         self._over = True
@@ -175,7 +175,7 @@ class Exchanges:
         return checked
 
     async def _while_connected(self, call: Call, exchange: Exchange, work: Any) -> Any:
-        """Await work, which is cancelled when the client hangs up; says something on silent streams meanwhile."""
+        """Await work, which is cancelled when the client hangs up; send keep-alives on silent streams meanwhile."""
         task = asyncio.current_task()
         assert task is not None
         gone = False
@@ -210,7 +210,7 @@ class Exchanges:
 
 
 def _check(call: Call, revision: Revision, route: Route, params: Any) -> None:
-    """Hold the headers against the body: whoever looked at one must have seen the other."""
+    """Check that the headers agree with the body: intermediaries may have looked at the headers alone."""
     _same(call, VERSION, revision.name)
     _same(call, b"mcp-method", route.method.name)
     named_by = getattr(route.method, "named_by", None)
