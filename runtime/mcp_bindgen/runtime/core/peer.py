@@ -298,6 +298,7 @@ class Peer:
 
     def negotiated(self, revision: str | None = None) -> None:
         """Note that both sides know the revision; a client is ready then, a server when the client says so."""
+        self._check_open()
         if revision is not None:
             self.dispatcher = self.dispatchers[revision]
         self._happened(Happening.AGREED)

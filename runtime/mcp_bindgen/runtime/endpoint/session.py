@@ -43,10 +43,11 @@ class _Waiter:
     options: Options
     timeout: asyncio.Timeout | None = None
     deadline: float | None = None
+    answer: Answered | None = None
 
     def extend(self) -> None:
         """Wait as long again as for the first sign of life, but not beyond the total."""
-        if self.timeout is None or self.options.timeout is None:
+        if self.timeout is None or self.timeout.expired() or self.options.timeout is None:
             return
         until = asyncio.get_running_loop().time() + self.options.timeout
         self.timeout.reschedule(until if self.deadline is None else min(until, self.deadline))
@@ -148,7 +149,7 @@ class Session:
                     self._take(event)
             if self._outgoing and await self._flush():
                 return
-            while self._unread > _MOST_UNREAD:  # backpressure: read nothing while answers are left unread
+            while self._unread > _MOST_UNREAD and not self._independent:  # backpressure: answers are left unread
                 async with self._sending:
                     pass
             messages = await self.transport.receive()
@@ -292,8 +293,10 @@ class Session:
             else:
                 answered = await self._exchange_in_time(message, waiter)
         except TimeoutError:
-            self._give_up(pending, message, "timed out")
-            raise RequestTimeout(f"{method.name} was not answered in time") from None
+            if waiter.answer is None:
+                self._give_up(pending, message, "timed out")
+                raise RequestTimeout(f"{method.name} was not answered in time") from None
+            answered = waiter.answer  # it came in the very moment
         except BaseException:
             self._give_up(pending, message, "the caller is gone")
             raise
@@ -369,7 +372,10 @@ class Session:
 
     def _resolve(self, answered: Answered) -> None:
         waiter: _Waiter | None = answered.pending.waiter
-        if waiter is not None and not waiter.answered.done():
+        if waiter is None:
+            return
+        waiter.answer = answered
+        if not waiter.answered.done():
             waiter.answered.set_result(answered)
 
     def _progress(self, pending: Pending, params: Any) -> None:

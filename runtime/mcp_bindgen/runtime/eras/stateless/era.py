@@ -51,7 +51,7 @@ class Stateless:
             UnsupportedVersion: It names a revision that is not served.
         """
         *_, newest = ours.values()
-        named = stated_version(newest.revision, envelope)
+        named = stated_version(newest.revision, envelope.message)
         if isinstance(named, str):
             if named not in ours:
                 raise UnsupportedVersion(newest.revision.errors[UNSUPPORTED], named, supported)

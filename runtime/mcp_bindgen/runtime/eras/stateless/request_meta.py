@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ...core.envelope import Envelope
 from ...core.json_types import is_object
 from ...core.negotiated import Negotiated
 from ...core.revision import Dispatcher, Revision
@@ -58,9 +57,10 @@ def may_state_version(revision: Revision, data: bytes) -> bool:
     return _version(revision)[0] in data or b"\\u" in data or b"\\/" in data  # escapes can spell any name
 
 
-def stated_version(revision: Revision, envelope: Envelope) -> Any:
-    """Return what a message says of its revision, of whatever type; `None` when it says nothing."""
-    meta = envelope.params.get("_meta") if is_object(envelope.params) else None
+def stated_version(revision: Revision, message: object) -> Any:
+    """Return what a parsed message says of its revision, of whatever type; `None` when it says nothing."""
+    params = message.get("params") if is_object(message) else None
+    meta = params.get("_meta") if is_object(params) else None
     return meta.get(version_key(revision)) if is_object(meta) else None
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.types import Scope
 
-from ...core.envelope import read_envelopes
-from ...core.errors import PARSE_ERROR, ProtocolError
+from ...core.envelope import parse
+from ...core.errors import ProtocolError
 from ...core.transport import MAX_MESSAGE
 from ...endpoint.server import Server, Service, lifespans
 from ...eras.stateless.request_meta import may_state_version, stated_version
@@ -146,7 +146,6 @@ class HttpApp(AsgiApp):
         if not may_state_version(revision, body):
             return False
         try:
-            envelopes, is_batch = read_envelopes(body)
-        except ProtocolError as error:
-            return alone and error.code == PARSE_ERROR
-        return not is_batch and stated_version(revision, envelopes[0]) is not None
+            return stated_version(revision, parse(body)) is not None
+        except ProtocolError:
+            return alone

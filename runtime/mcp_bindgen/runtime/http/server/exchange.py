@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from ...core import jsonrpc
-from ...core.envelope import RequestId, invalid, read_envelopes
-from ...core.errors import METHOD_NOT_FOUND, PARSE_ERROR, ConnectionClosed, MethodNotFound, ProtocolError
+from ...core.envelope import RequestId, invalid, parse
+from ...core.errors import METHOD_NOT_FOUND, ConnectionClosed, MethodNotFound, ProtocolError
 from ...core.events import Event, Notified, Rejected, Requested
 from ...core.json_types import is_object
 from ...core.methods import HeaderParams, Notification
@@ -244,14 +244,12 @@ def _clearer(revision: Revision, call: Call, body: bytes, error: ProtocolError) 
     """Return the more important error: what a body says of its revision must be what the header says."""
     header = call.header(VERSION)
     try:
-        envelopes, is_batch = read_envelopes(body)
-    except ProtocolError as unreadable:
-        if unreadable.code == PARSE_ERROR:
-            return error
-        envelopes, is_batch = [], False
+        message = parse(body)
+    except ProtocolError:
+        return error
     if header is None:
         return _mismatch(revision, "MCP-Protocol-Version is missing", error.data if is_object(error.data) else None)
-    stated = stated_version(revision, envelopes[0]) if envelopes and not is_batch else None
+    stated = stated_version(revision, message)
     if isinstance(stated, str) and header != stated:
         return _mismatch(revision, "the versions differ")
     return error
