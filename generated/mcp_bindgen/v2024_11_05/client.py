@@ -61,7 +61,9 @@ class Client(abi.Client):
             name: Which prompt to get, by a name from `prompts/list`.
             arguments: Text to fill the prompt in with, by argument name; absent means none.
         """
-        return await self.call(methods.GET_PROMPT, types.GetPromptRequestParams(name=name, arguments=arguments))
+        return await self.call(
+            methods.GET_PROMPT, types.GetPromptRequestParams(name=name, arguments=arguments)
+        )
 
     async def list_prompts(self, cursor: str | None = None) -> types.ListPromptsResult:
         """Send `prompts/list`: ask the server which prompts it offers, one page at a time.
@@ -125,7 +127,9 @@ class Client(abi.Client):
         Args:
             cursor: Where to continue: the `nextCursor` of the page before; absent for the first page.
         """
-        return await self.call(methods.LIST_RESOURCE_TEMPLATES, types.ListResourceTemplatesRequestParams(cursor=cursor))
+        return await self.call(
+            methods.LIST_RESOURCE_TEMPLATES, types.ListResourceTemplatesRequestParams(cursor=cursor)
+        )
 
     async def iter_resource_templates(self) -> AsyncIterator[types.ResourceTemplate]:
         """Iterate over all that `list_resource_templates` gives; the next page is fetched when it is needed."""
@@ -189,7 +193,9 @@ class Client(abi.Client):
         """
         raise MethodNotFound(methods.PING.name)
 
-    def on_list_roots(self, params: types.ListRootsRequestParams, ctx: Context) -> Returns[types.ListRootsResult]:
+    def on_list_roots(
+        self, params: types.ListRootsRequestParams, ctx: Context
+    ) -> Returns[types.ListRootsResult]:
         """Return the directories and files that the server may work in.
 
         Called for `roots/list`; overriding it declares the capability `roots`.
@@ -212,7 +218,9 @@ class Client(abi.Client):
         """
         return None
 
-    def on_logging_message(self, params: types.LoggingMessageNotificationParams, ctx: Context) -> Returns[None]:
+    def on_logging_message(
+        self, params: types.LoggingMessageNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """Record `params.data`, a log message of the server.
 
         Called for `notifications/message`.
@@ -226,7 +234,9 @@ class Client(abi.Client):
         """
         return None
 
-    def on_prompt_list_changed(self, params: types.PromptListChangedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_prompt_list_changed(
+        self, params: types.PromptListChangedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to another set of prompts: list them again where they matter.
 
         Called for `notifications/prompts/list_changed`.
@@ -242,14 +252,18 @@ class Client(abi.Client):
         """
         return None
 
-    def on_resource_updated(self, params: types.ResourceUpdatedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_resource_updated(
+        self, params: types.ResourceUpdatedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to new contents of the resource `params.uri`: read it again where it matters.
 
         Called for `notifications/resources/updated`.
         """
         return None
 
-    def on_tool_list_changed(self, params: types.ToolListChangedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_tool_list_changed(
+        self, params: types.ToolListChangedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to another set of tools: list them again where they matter.
 
         Called for `notifications/tools/list_changed`.

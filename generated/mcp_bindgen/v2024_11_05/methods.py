@@ -188,17 +188,17 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
 )
 """Request, sent by the client."""
 
-LIST_RESOURCE_TEMPLATES: Final[Request[types.ListResourceTemplatesRequestParams, types.ListResourceTemplatesResult]] = (
-    Request(
-        "resources/templates/list",
-        sender="client",
-        params=types.ListResourceTemplatesRequestParams,
-        result=types.ListResourceTemplatesResult,
-        params_required=False,
-        capabilities={
-            "client": "server.resources",
-        },
-    )
+LIST_RESOURCE_TEMPLATES: Final[
+    Request[types.ListResourceTemplatesRequestParams, types.ListResourceTemplatesResult]
+] = Request(
+    "resources/templates/list",
+    sender="client",
+    params=types.ListResourceTemplatesRequestParams,
+    result=types.ListResourceTemplatesResult,
+    params_required=False,
+    capabilities={
+        "client": "server.resources",
+    },
 )
 """Request, sent by the client."""
 

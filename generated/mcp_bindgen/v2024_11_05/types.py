@@ -1243,7 +1243,9 @@ class GetPromptResult(Model):
     """The messages of the prompt, in order."""
 
 
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError)
+JSONRPCMessage = TypeAliasType(
+    "JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
+)
 """Everything that may travel in either direction: a request, a notification, a result or an error."""
 
 

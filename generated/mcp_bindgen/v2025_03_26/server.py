@@ -80,7 +80,9 @@ class Context(abi.Context):
             ),
         )
 
-    async def notify_logging_message(self, level: types.LoggingLevel, data: Json, *, logger: str | None = None) -> None:
+    async def notify_logging_message(
+        self, level: types.LoggingLevel, data: Json, *, logger: str | None = None
+    ) -> None:
         """Send `notifications/message`: pass one log message of the server on to the client. `logging/setLevel`
         sets the threshold; without it, the server decides what to send.
 
@@ -116,7 +118,9 @@ class Context(abi.Context):
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
-        await self.notify(methods.RESOURCE_LIST_CHANGED, types.ResourceListChangedNotificationParams(meta=meta))
+        await self.notify(
+            methods.RESOURCE_LIST_CHANGED, types.ResourceListChangedNotificationParams(meta=meta)
+        )
 
     async def notify_resource_updated(self, uri: str) -> None:
         """Send `notifications/resources/updated`: tell the client that a resource it subscribed to with
@@ -184,7 +188,9 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.COMPLETE.name)
 
-    def initialize(self, params: types.InitializeRequestParams, ctx: Context) -> Returns[types.InitializeResult]:
+    def initialize(
+        self, params: types.InitializeRequestParams, ctx: Context
+    ) -> Returns[types.InitializeResult]:
         """Return what this server is and can do; the runtime does so unless this is overridden.
 
         Called for `initialize`.
@@ -205,14 +211,18 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.PING.name)
 
-    def get_prompt(self, params: types.GetPromptRequestParams, ctx: Context) -> Returns[types.GetPromptResult]:
+    def get_prompt(
+        self, params: types.GetPromptRequestParams, ctx: Context
+    ) -> Returns[types.GetPromptResult]:
         """Return the messages of the prompt `params.name`, filled in with `params.arguments`.
 
         Called for `prompts/get`; overriding it declares the capability `prompts`.
         """
         raise MethodNotFound(methods.GET_PROMPT.name)
 
-    def list_prompts(self, params: types.ListPromptsRequestParams, ctx: Context) -> Returns[types.ListPromptsResult]:
+    def list_prompts(
+        self, params: types.ListPromptsRequestParams, ctx: Context
+    ) -> Returns[types.ListPromptsResult]:
         """Return the prompts that this server offers; `params.cursor` is where the client wants to go on.
 
         Called for `prompts/list`; overriding it declares the capability `prompts`.
@@ -228,7 +238,9 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.LIST_RESOURCES.name)
 
-    def read_resource(self, params: types.ReadResourceRequestParams, ctx: Context) -> Returns[types.ReadResourceResult]:
+    def read_resource(
+        self, params: types.ReadResourceRequestParams, ctx: Context
+    ) -> Returns[types.ReadResourceResult]:
         """Return the contents of the resource `params.uri`.
 
         Called for `resources/read`; overriding it declares the capability `resources`.
@@ -267,7 +279,9 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.CALL_TOOL.name)
 
-    def list_tools(self, params: types.ListToolsRequestParams, ctx: Context) -> Returns[types.ListToolsResult]:
+    def list_tools(
+        self, params: types.ListToolsRequestParams, ctx: Context
+    ) -> Returns[types.ListToolsResult]:
         """Return the tools that this server offers; `params.cursor` is where the client wants to go on.
 
         Called for `tools/list`; overriding it declares the capability `tools`.
@@ -295,7 +309,9 @@ class Server(abi.Server):
         """
         return None
 
-    def on_roots_list_changed(self, params: types.RootsListChangedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_roots_list_changed(
+        self, params: types.RootsListChangedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to another set of roots: ask for them again where they matter.
 
         Called for `notifications/roots/list_changed`.

@@ -1167,7 +1167,9 @@ class ProgressNotification(Model):
 class PromptMessage(Model):
     """One message of a filled-in prompt: who speaks and what. Unlike sampling, it may embed resources."""
 
-    content: Annotated[TextContent | ImageContent | AudioContent | EmbeddedResource, Field(discriminator="type")]
+    content: Annotated[
+        TextContent | ImageContent | AudioContent | EmbeddedResource, Field(discriminator="type")
+    ]
     """What is said: text, an image, audio or an embedded resource."""
 
     role: Role

@@ -1549,7 +1549,9 @@ class GetPromptResult(Model):
     """The messages of the prompt, in order."""
 
 
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError)
+JSONRPCMessage = TypeAliasType(
+    "JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
+)
 """Everything that may travel in either direction: a request, a notification, a result or an error. Batches are
 gone.
 """
@@ -1595,7 +1597,9 @@ class ElicitRequest(Model):
 
 ServerRequest = TypeAliasType(
     "ServerRequest",
-    Annotated[PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
+    Annotated[
+        PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")
+    ],
 )
 """Every request that a server may send."""
 

@@ -43,7 +43,9 @@ class Client(abi.Client):
             types.CompleteRequestParams(ref=ref, argument=argument, context=context, meta=meta),
         )
 
-    async def set_level(self, level: types.LoggingLevel, *, meta: types.RequestMeta | None = None) -> types.EmptyResult:
+    async def set_level(
+        self, level: types.LoggingLevel, *, meta: types.RequestMeta | None = None
+    ) -> types.EmptyResult:
         """Send `logging/setLevel`: ask the server to send log messages from a given severity upwards.
 
         Needs the capability `logging` of the server.
@@ -117,7 +119,9 @@ class Client(abi.Client):
             for item in page.resources:
                 yield item
 
-    async def read_resource(self, uri: str, *, meta: types.RequestMeta | None = None) -> types.ReadResourceResult:
+    async def read_resource(
+        self, uri: str, *, meta: types.RequestMeta | None = None
+    ) -> types.ReadResourceResult:
         """Send `resources/read`: ask the server for the contents behind a resource URI.
 
         Needs the capability `resources` of the server.
@@ -152,7 +156,9 @@ class Client(abi.Client):
             cursor: Where to continue: the `nextCursor` of the page before; absent for the first page.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
-        return await self.call(methods.LIST_RESOURCE_TEMPLATES, types.PaginatedRequestParams(cursor=cursor, meta=meta))
+        return await self.call(
+            methods.LIST_RESOURCE_TEMPLATES, types.PaginatedRequestParams(cursor=cursor, meta=meta)
+        )
 
     async def iter_resource_templates(self) -> AsyncIterator[types.ResourceTemplate]:
         """Iterate over all that `list_resource_templates` gives; the next page is fetched when it is needed."""
@@ -354,7 +360,9 @@ class Client(abi.Client):
         """
         raise MethodNotFound(methods.CREATE_MESSAGE.name)
 
-    def on_cancel_task(self, params: types.CancelTaskRequestParams, ctx: Context) -> Returns[types.CancelTaskResult]:
+    def on_cancel_task(
+        self, params: types.CancelTaskRequestParams, ctx: Context
+    ) -> Returns[types.CancelTaskResult]:
         """Return the task `params.task_id`, stopped.
 
         Called for `tasks/cancel`; overriding it declares the capability `tasks.cancel`.
@@ -368,7 +376,9 @@ class Client(abi.Client):
         """
         raise MethodNotFound(methods.GET_TASK.name)
 
-    def on_list_tasks(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListTasksResult]:
+    def on_list_tasks(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListTasksResult]:
         """Return the tasks that run for the other side; `params.cursor` is where it wants to go on.
 
         Called for `tasks/list`; overriding it declares the capability `tasks.list`.
@@ -400,7 +410,9 @@ class Client(abi.Client):
         """
         return None
 
-    def on_logging_message(self, params: types.LoggingMessageNotificationParams, ctx: Context) -> Returns[None]:
+    def on_logging_message(
+        self, params: types.LoggingMessageNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """Record `params.data`, a log message of the server.
 
         Called for `notifications/message`.
@@ -428,7 +440,9 @@ class Client(abi.Client):
         """
         return None
 
-    def on_resource_updated(self, params: types.ResourceUpdatedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_resource_updated(
+        self, params: types.ResourceUpdatedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to new contents of the resource `params.uri`: read it again where it matters.
 
         Called for `notifications/resources/updated`.

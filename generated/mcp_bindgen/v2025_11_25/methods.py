@@ -20,17 +20,17 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
 )
 """Request, sent by the client."""
 
-ELICIT: Final[Request[types.ElicitRequestParams, types.ElicitResult, types.ElicitResult | types.CreateTaskResult]] = (
-    Request(
-        "elicitation/create",
-        sender="server",
-        params=types.ElicitRequestParams,
-        result=types.ElicitResult,
-        alternatives=(types.CreateTaskResult,),
-        capabilities={
-            "server": "client.elicitation",
-        },
-    )
+ELICIT: Final[
+    Request[types.ElicitRequestParams, types.ElicitResult, types.ElicitResult | types.CreateTaskResult]
+] = Request(
+    "elicitation/create",
+    sender="server",
+    params=types.ElicitRequestParams,
+    result=types.ElicitResult,
+    alternatives=(types.CreateTaskResult,),
+    capabilities={
+        "server": "client.elicitation",
+    },
 )
 """Request, sent by the server."""
 
@@ -226,15 +226,17 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
 )
 """Request, sent by the client."""
 
-LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = Request(
-    "resources/templates/list",
-    sender="client",
-    params=types.PaginatedRequestParams,
-    result=types.ListResourceTemplatesResult,
-    params_required=False,
-    capabilities={
-        "client": "server.resources",
-    },
+LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = (
+    Request(
+        "resources/templates/list",
+        sender="client",
+        params=types.PaginatedRequestParams,
+        result=types.ListResourceTemplatesResult,
+        params_required=False,
+        capabilities={
+            "client": "server.resources",
+        },
+    )
 )
 """Request, sent by the client."""
 

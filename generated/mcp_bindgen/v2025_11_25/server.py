@@ -226,7 +226,9 @@ class Context(abi.Context):
             uri: The resource with new contents; it may be a part of the one that was subscribed to.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
-        await self.notify(methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta))
+        await self.notify(
+            methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
+        )
 
     async def notify_task_status(
         self,
@@ -331,7 +333,9 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.COMPLETE.name)
 
-    def initialize(self, params: types.InitializeRequestParams, ctx: Context) -> Returns[types.InitializeResult]:
+    def initialize(
+        self, params: types.InitializeRequestParams, ctx: Context
+    ) -> Returns[types.InitializeResult]:
         """Return what this server is and can do; the runtime does so unless this is overridden.
 
         Called for `initialize`.
@@ -352,28 +356,36 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.PING.name)
 
-    def get_prompt(self, params: types.GetPromptRequestParams, ctx: Context) -> Returns[types.GetPromptResult]:
+    def get_prompt(
+        self, params: types.GetPromptRequestParams, ctx: Context
+    ) -> Returns[types.GetPromptResult]:
         """Return the messages of the prompt `params.name`, filled in with `params.arguments`.
 
         Called for `prompts/get`; overriding it declares the capability `prompts`.
         """
         raise MethodNotFound(methods.GET_PROMPT.name)
 
-    def list_prompts(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListPromptsResult]:
+    def list_prompts(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListPromptsResult]:
         """Return the prompts that this server offers; `params.cursor` is where the client wants to go on.
 
         Called for `prompts/list`; overriding it declares the capability `prompts`.
         """
         raise MethodNotFound(methods.LIST_PROMPTS.name)
 
-    def list_resources(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListResourcesResult]:
+    def list_resources(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListResourcesResult]:
         """Return the resources that this server offers; `params.cursor` is where the client wants to go on.
 
         Called for `resources/list`; overriding it declares the capability `resources`.
         """
         raise MethodNotFound(methods.LIST_RESOURCES.name)
 
-    def read_resource(self, params: types.ReadResourceRequestParams, ctx: Context) -> Returns[types.ReadResourceResult]:
+    def read_resource(
+        self, params: types.ReadResourceRequestParams, ctx: Context
+    ) -> Returns[types.ReadResourceResult]:
         """Return the contents of the resource `params.uri`.
 
         Called for `resources/read`; overriding it declares the capability `resources`.
@@ -404,7 +416,9 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.UNSUBSCRIBE.name)
 
-    def cancel_task(self, params: types.CancelTaskRequestParams, ctx: Context) -> Returns[types.CancelTaskResult]:
+    def cancel_task(
+        self, params: types.CancelTaskRequestParams, ctx: Context
+    ) -> Returns[types.CancelTaskResult]:
         """Return the task `params.task_id`, stopped.
 
         Called for `tasks/cancel`; overriding it declares the capability `tasks.cancel`.
@@ -418,7 +432,9 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.GET_TASK.name)
 
-    def list_tasks(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListTasksResult]:
+    def list_tasks(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListTasksResult]:
         """Return the tasks that run for the other side; `params.cursor` is where it wants to go on.
 
         Called for `tasks/list`; overriding it declares the capability `tasks.list`.
@@ -444,7 +460,9 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.CALL_TOOL.name)
 
-    def list_tools(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListToolsResult]:
+    def list_tools(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListToolsResult]:
         """Return the tools that this server offers; `params.cursor` is where the client wants to go on.
 
         Called for `tools/list`; overriding it declares the capability `tools`.

@@ -643,7 +643,9 @@ class TaskMetadata(Model):
     """How long to keep the task, in milliseconds counted from its start; absent leaves it to the receiver."""
 
 
-TaskStatus = TypeAliasType("TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"])
+TaskStatus = TypeAliasType(
+    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
+)
 """How far a task has come: `working` and `input_required` can still change; `completed`, `failed` and
 `cancelled` are final.
 """

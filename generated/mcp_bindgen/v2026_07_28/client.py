@@ -240,7 +240,9 @@ class Client(abi.Client):
         """
         raise MethodNotFound(methods.ELICIT.name)
 
-    def on_list_roots(self, params: types.ListRootsRequestParams, ctx: Context) -> Returns[types.ListRootsResult]:
+    def on_list_roots(
+        self, params: types.ListRootsRequestParams, ctx: Context
+    ) -> Returns[types.ListRootsResult]:
         """Return the directories and files that the server may work in.
 
         Called for `roots/list` inside of a result, which is no message of its own; overriding it declares the
@@ -270,7 +272,9 @@ class Client(abi.Client):
         """
         return None
 
-    def on_logging_message(self, params: types.LoggingMessageNotificationParams, ctx: Context) -> Returns[None]:
+    def on_logging_message(
+        self, params: types.LoggingMessageNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """Record `params.data`, a log message of the server.
 
         Called for `notifications/message`.
@@ -300,7 +304,9 @@ class Client(abi.Client):
         """
         return None
 
-    def on_resource_updated(self, params: types.ResourceUpdatedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_resource_updated(
+        self, params: types.ResourceUpdatedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to new contents of the resource `params.uri`: read it again where it matters.
 
         Called for `notifications/resources/updated`.

@@ -91,10 +91,12 @@ RESOURCE_UPDATED: Final[Notification[types.ResourceUpdatedNotificationParams]] =
 )
 """Notification, sent by the server."""
 
-SUBSCRIPTIONS_ACKNOWLEDGED: Final[Notification[types.SubscriptionsAcknowledgedNotificationParams]] = Notification(
-    "notifications/subscriptions/acknowledged",
-    sender="server",
-    params=types.SubscriptionsAcknowledgedNotificationParams,
+SUBSCRIPTIONS_ACKNOWLEDGED: Final[Notification[types.SubscriptionsAcknowledgedNotificationParams]] = (
+    Notification(
+        "notifications/subscriptions/acknowledged",
+        sender="server",
+        params=types.SubscriptionsAcknowledgedNotificationParams,
+    )
 )
 """Notification, sent by the server; the runtime does it when a subscription begins."""
 
@@ -111,7 +113,9 @@ TOOL_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
 """Notification, sent by the server."""
 
 GET_PROMPT: Final[
-    Request[types.GetPromptRequestParams, types.GetPromptResult, types.GetPromptResult | types.InputRequiredResult]
+    Request[
+        types.GetPromptRequestParams, types.GetPromptResult, types.GetPromptResult | types.InputRequiredResult
+    ]
 ] = Request(
     "prompts/get",
     sender="client",
@@ -166,14 +170,16 @@ READ_RESOURCE: Final[
 )
 """Request, sent by the client."""
 
-LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = Request(
-    "resources/templates/list",
-    sender="client",
-    params=types.PaginatedRequestParams,
-    result=types.ListResourceTemplatesResult,
-    capabilities={
-        "client": "server.resources",
-    },
+LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = (
+    Request(
+        "resources/templates/list",
+        sender="client",
+        params=types.PaginatedRequestParams,
+        result=types.ListResourceTemplatesResult,
+        capabilities={
+            "client": "server.resources",
+        },
+    )
 )
 """Request, sent by the client."""
 
@@ -210,7 +216,9 @@ DISCOVER: Final[Request[types.RequestParams, types.DiscoverResult]] = Request(
 )
 """Request, sent by the client; the runtime does it when a client connects."""
 
-SUBSCRIPTIONS_LISTEN: Final[Request[types.SubscriptionsListenRequestParams, types.SubscriptionsListenResult]] = Request(
+SUBSCRIPTIONS_LISTEN: Final[
+    Request[types.SubscriptionsListenRequestParams, types.SubscriptionsListenResult]
+] = Request(
     "subscriptions/listen",
     sender="client",
     params=types.SubscriptionsListenRequestParams,
@@ -219,7 +227,9 @@ SUBSCRIPTIONS_LISTEN: Final[Request[types.SubscriptionsListenRequestParams, type
 """Request, sent by the client; the runtime does it for `Client.subscribed`."""
 
 CALL_TOOL: Final[
-    Request[types.CallToolRequestParams, types.CallToolResult, types.CallToolResult | types.InputRequiredResult]
+    Request[
+        types.CallToolRequestParams, types.CallToolResult, types.CallToolResult | types.InputRequiredResult
+    ]
 ] = Request(
     "tools/call",
     sender="client",

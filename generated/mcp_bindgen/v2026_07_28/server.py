@@ -141,7 +141,9 @@ class Context(abi.Context):
         """
         await self.notify(methods.RESOURCE_LIST_CHANGED, types.NotificationParams(meta=meta))
 
-    async def notify_resource_updated(self, uri: str, *, meta: types.NotificationMetaObject | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, meta: types.NotificationMetaObject | None = None
+    ) -> None:
         """Send `notifications/resources/updated`: tell the client that a resource has new contents. Reaches only
         listeners whose filter names it in `resourceSubscriptions`.
 
@@ -151,7 +153,9 @@ class Context(abi.Context):
             uri: The resource with new contents; it may be a part of the one that was subscribed to.
             meta: Metadata; names the subscription under `io.modelcontextprotocol/subscriptionId`.
         """
-        await self.notify(methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta))
+        await self.notify(
+            methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
+        )
 
     async def notify_tool_list_changed(self, *, meta: types.NotificationMetaObject | None = None) -> None:
         """Send `notifications/tools/list_changed`: tell the client that the server's set of tools is no longer
@@ -222,14 +226,18 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.GET_PROMPT.name)
 
-    def list_prompts(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListPromptsResult]:
+    def list_prompts(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListPromptsResult]:
         """Return the prompts that this server offers; `params.cursor` is where the client wants to go on.
 
         Called for `prompts/list`; overriding it declares the capability `prompts`.
         """
         raise MethodNotFound(methods.LIST_PROMPTS.name)
 
-    def list_resources(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListResourcesResult]:
+    def list_resources(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListResourcesResult]:
         """Return the resources that this server offers; `params.cursor` is where the client wants to go on.
 
         Called for `resources/list`; overriding it declares the capability `resources`.
@@ -282,7 +290,9 @@ class Server(abi.Server):
         """
         raise MethodNotFound(methods.CALL_TOOL.name)
 
-    def list_tools(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListToolsResult]:
+    def list_tools(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListToolsResult]:
         """Return the tools that this server offers; `params.cursor` is where the client wants to go on.
 
         Called for `tools/list`; overriding it declares the capability `tools`.

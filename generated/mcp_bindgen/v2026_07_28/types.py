@@ -1889,7 +1889,9 @@ class RequestMetaObject(Model):
     remembers these between requests.
     """
 
-    client_capabilities: Annotated[ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")]
+    client_capabilities: Annotated[
+        ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")
+    ]
     """What the client supports during this request; required, and an empty object means nothing optional."""
 
     client_info: Annotated[Implementation | None, Field(alias="io.modelcontextprotocol/clientInfo")] = None

@@ -404,8 +404,9 @@ def given(model: Contract, method: Any, name: str, wire: dict[str, Any]) -> dict
 
 
 def parameter_of(field: Field, parameters: list[str]) -> str:
-    """The parameter that stands for a field; underscores keep it apart from other names."""
-    return next(name for name in (field.name, f"{field.name}_", f"{field.name}__") if name in parameters)
+    """The parameter that stands for a field; underscores keep it apart from other names, where a field needs them too."""
+    plain = field.name.removesuffix("_")
+    return next(name for name in (field.name, plain, f"{field.name}_", f"{field.name}__") if name in parameters)
 
 
 def typed(annotation: Any, value: Any) -> Any:
