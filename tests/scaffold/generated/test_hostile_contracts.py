@@ -404,7 +404,7 @@ def given(model: Contract, method: Any, name: str, wire: dict[str, Any]) -> dict
 
 
 def parameter_of(field: Field, parameters: list[str]) -> str:
-    """The parameter that stands for a field; underscores keep it apart from other names, where a field needs them too."""
+    """The parameter that stands for a field; underscores keep it apart from other names."""
     plain = field.name.removesuffix("_")
     return next(name for name in (field.name, plain, f"{field.name}_", f"{field.name}__") if name in parameters)
 
