@@ -6,6 +6,8 @@ import re
 import signal
 import sys
 
+import pytest
+
 from tests.support.commands import ROOT, execute
 
 PAGE = (ROOT / "docs" / "testing.md").read_text("utf-8")
@@ -19,6 +21,7 @@ def test_the_page_names_every_module_of_tests_and_nothing_else() -> None:
     assert set(re.findall(r"`([\w/]*test_\w+\.py)`", PAGE)) == modules
 
 
+@pytest.mark.full
 def test_processes_of_tests_can_be_interrupted() -> None:
     """Also where the suite was started in the background, whose jobs inherit an ignored SIGINT."""
     test = f"{__file__}::test_a_process_takes_sigint"

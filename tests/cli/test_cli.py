@@ -20,6 +20,7 @@ from mcp_bindgen.cli.app import app
 from mcp_bindgen.emit import MARK
 from mcp_bindgen.spec import Store
 from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside, python, save, snapshot
+from tests.support.effort import cases
 from tests.support.small_schemas import draft, small
 
 REVISION = "2025-11-25"
@@ -204,7 +205,7 @@ def test_methods_as_json() -> None:
     }
 
 
-@pytest.mark.parametrize("colour", [{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}], ids=str)
+@pytest.mark.parametrize("colour", cases([{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}], quick=[{}]), ids=str)
 def test_methods_in_a_pipe_are_one_line_each(colour: dict[str, str]) -> None:
     done = bindgen("methods", "2026-07-28", cwd=None, COLUMNS="40", **colour)
     lines = re.sub(r"\x1b\[[\d;]*m", "", done.stdout).splitlines()

@@ -354,6 +354,7 @@ def modules(project: Path) -> int:
     return len(list((project / "src").glob("**/*.py")))
 
 
+@pytest.mark.full
 def test_mypy_strict_finds_the_mistakes_and_nothing_else(project: Path) -> None:
     done = execute(tool("mypy"), "--cache-dir", os.devnull, cwd=project)
     found = re.findall(r"^src/([^:]+):(\d+): error", done.stdout, re.MULTILINE)

@@ -23,8 +23,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 SERVER, CLIENT = PYTHON
-QUICK = [(SERVER, "stdio"), (CLIENT, "http")]
-"""The conversations of `make test`."""
+QUICK = [(CLIENT, "http")]
+"""The conversation of `make test`."""
 LATEST = STATEFUL[-1]
 
 

@@ -69,6 +69,7 @@ def values(revision: str) -> str:
     return style("\n".join(lines))
 
 
+@pytest.mark.full
 def test_examples_of_results_type_check(tmp_path: Path) -> None:
     for revision in REVISIONS:
         (tmp_path / f"{naming.package(revision)}.py").write_text(values(revision), "utf-8")

@@ -16,6 +16,7 @@ from mcp_bindgen import v2025_11_25
 from mcp_bindgen.runtime.entrypoints.host import Host
 from tests.interop.processes import SDK_SERVER
 from tests.support.commands import COMMAND, Done, execute, inside, snapshot
+from tests.support.effort import cases
 from tests.support.skeleton_clients import PATIENCE
 from tests.support.skeletons import VARIANTS, Variant
 
@@ -24,7 +25,7 @@ EVERYTHING = [
 ]
 """A server and a client, each with and without a contract."""
 
-by_name = pytest.mark.parametrize("variant", EVERYTHING, ids=lambda variant: variant.name)
+by_name = pytest.mark.parametrize("variant", cases(EVERYTHING, quick=EVERYTHING[:1]), ids=lambda variant: variant.name)
 
 
 def scaffold(variant: Variant, out: Path, *more: str) -> Done:

@@ -79,6 +79,7 @@ def test_transports_came_with_a_revision_after_the_first() -> None:
     assert set(STORE.semantics["transports"].values()) <= set(REVISIONS[1:])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("table", "key"), ENTRIES, ids=lambda part: str(part))
 def test_no_entry_could_be_derived(table: str, key: str) -> None:
     assert any(makes_a_difference(revision, table, key) for revision in REVISIONS)

@@ -322,6 +322,7 @@ def test_imports_move_and_the_project_says_so(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["weather"]
 
 
+@pytest.mark.full
 def test_a_second_run_finishes_what_a_killed_one_began(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather")
     changes = upgrade(folder, "2025-11-25", "2026-07-28", interpreter=Interpreter(Path(sys.executable))).changes
@@ -382,6 +383,7 @@ def test_what_could_not_be_imported_any_more_keeps_the_old_bindings(tmp_path: Pa
     python("import weather.logs", folder / "src")
 
 
+@pytest.mark.full
 def test_names_that_modules_hand_on_move_together(tmp_path: Path) -> None:
     folder = project(
         tmp_path / "weather",

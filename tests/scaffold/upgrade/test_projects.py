@@ -136,6 +136,7 @@ def test_what_is_listed_is_what_pyright_sees(old: str, new: str, tmp_path: Path)
     assert complaints(folder) == listed(done.stdout, folder) != set()
 
 
+@pytest.mark.full
 def test_edited_generated_files_are_left_or_moved_aside(tmp_path: Path) -> None:
     folder = contracted(tmp_path / "weather", "server", "--revision", OLD)
     base = folder / "src/weather/contract/base.py"
@@ -151,6 +152,7 @@ def test_edited_generated_files_are_left_or_moved_aside(tmp_path: Path) -> None:
     assert passes_its_tests(folder)
 
 
+@pytest.mark.full
 def test_missing_generated_files_are_made(tmp_path: Path) -> None:
     folder = contracted(tmp_path / "weather", "server", "--revision", OLD)
     shutil.rmtree(folder / "src/weather/contract")
