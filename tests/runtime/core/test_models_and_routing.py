@@ -40,7 +40,7 @@ from mcp_bindgen.runtime.core.model import wire_name
 from mcp_bindgen.runtime.core.routing import Route
 from mcp_bindgen.runtime.endpoint.caller import Caller
 from mcp_bindgen.runtime.eras import lifecycle
-from mcp_bindgen.runtime.eras.stateless.era import UNSUPPORTED
+from mcp_bindgen.runtime.eras.stateless.client import UNSUPPORTED
 from mcp_bindgen.runtime.eras.stateless.server import MISSING
 from mcp_bindgen.spec import Store
 from mcp_bindgen.v2025_11_25 import REVISION, Client, Context, Server, dispatcher, methods

@@ -17,7 +17,7 @@ from ..core.revision import Dispatcher
 from .handshake import HANDSHAKE
 from .lifecycle import DISCOVER, INITIALIZE
 from .stateless import client as stateless
-from .stateless.era import UNSUPPORTED
+from .stateless.client import UNSUPPORTED
 
 C = TypeVar("C")
 

@@ -19,11 +19,9 @@ from ...core.revision import Connection, Dispatcher, Handler
 from ...core.routing import Route
 from ...core.transitions import State
 from ..lifecycle import DISCOVER, INITIALIZE, LISTEN
-from .client import introduce
+from .client import UNSUPPORTED, introduce
 from .request_meta import ParamsWithMeta, may_state_version, peek_version, stated_version
 from .server import handler
-
-UNSUPPORTED = "UNSUPPORTED_PROTOCOL_VERSION"
 
 
 class Stateless:
