@@ -12,19 +12,22 @@ T = TypeVar("T")
 
 
 class _Alternatives:
-    """The six types of JSON value, tried in order, with one message when none fits; written without a second look."""
+    """The six types of JSON value, tried in order, with one message when none fits; written without a second look.
+
+    Those that contain others come first: a type that does not fit copies the value, and so all that is in it.
+    """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         itself = handler.generate_schema(_Json)
         return core_schema.union_schema(
             [
+                core_schema.list_schema(itself, strict=True),
+                core_schema.dict_schema(core_schema.str_schema(strict=True), itself, strict=True),
                 core_schema.str_schema(strict=True),
                 core_schema.int_schema(strict=True),
                 core_schema.bool_schema(strict=True),
                 core_schema.float_schema(strict=True, allow_inf_nan=False),
                 core_schema.none_schema(),
-                core_schema.list_schema(itself, strict=True),
-                core_schema.dict_schema(core_schema.str_schema(strict=True), itself, strict=True),
             ],
             mode="left_to_right",
             custom_error_type="json_value",
