@@ -404,6 +404,52 @@ def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
     store.close()
 
 
+LOCKS = """
+import sys
+from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
+store = SqliteEventStore(sys.argv[1], wait=0.3)
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("new", [True, False], ids=["new", "old"])
+def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
+    """A second worker is told so at once, and has changed nothing; after a kill another one takes over."""
+    path = tmp_path / "events.db"
+    if not new:
+        SqliteEventStore(path).close()
+    command = [sys.executable, "-c", LOCKS, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"open\n"
+        with pytest.raises(ValueError, match=r"events\.db is in use: only one process.*") as caught:
+            SqliteEventStore(path, wait=0.1)
+        assert "\n" not in str(caught.value)
+        first.kill()
+        first.wait()
+    store = SqliteEventStore(path)
+    with pytest.raises(ValueError, match="is in use"):
+        SqliteEventStore(path, wait=0.1)
+    run(store.save("s", b"x"))
+    store.close()
+    SqliteEventStore(path).close()
+
+
+def test_workers_that_start_at_once_get_a_file_once(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    command = [sys.executable, "-c", LOCKS.replace("import sys", "import sys; sys.tracebacklimit = 0"), str(path)]
+    pipe = subprocess.PIPE
+    workers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) for _ in range(3)]
+    said = [worker.stdout.readline() for worker in workers if worker.stdout is not None]
+    failed = [worker for worker, line in zip(workers, said, strict=True) if not line]
+    assert len(failed) == 2
+    for worker in workers:
+        errors = worker.communicate()[1]
+        assert errors.startswith(b"ValueError: ") == (worker in failed)
+        assert not errors or b"is in use" in errors
+
+
 @pytest.mark.parametrize("content", [b"x" * 5000, "create table t (x)", "pragma user_version = 99"])
 def test_other_files_are_refused(tmp_path: Path, content: bytes | str) -> None:
     path = tmp_path / "other.db"

@@ -17,7 +17,6 @@ from .base import LIMITS, Event, Limits, OpenStream, StoredSession, page
 T = TypeVar("T")
 
 _VERSION = 2
-_BUSY = 5.0  # seconds to wait for another process that writes
 _SCHEMA = """
 create table sessions (
     key text primary key, record blob not null, life integer not null default 0, seen real not null,
@@ -60,7 +59,7 @@ _Job = Callable[[sqlite3.Connection], Any]
 
 
 class SqliteEventStore:
-    """Hold events in an SQLite file. One process at a time serves the sessions of a file.
+    """Hold events in an SQLite file. One process at a time serves the sessions of a file, which is locked meanwhile.
 
     What was written survives the end of the process at any moment, a power cut up to the last moments. A thread does
     the work; what is asked for at the same time is committed together.
@@ -68,18 +67,19 @@ class SqliteEventStore:
     Args:
         path: The file; it is made when it is not there, for its owner's eyes only.
         limits: How much it holds.
+        wait: Seconds to wait for another process that is about to close the file.
 
     Raises:
-        ValueError: The file is not ours, or was written by another version.
+        ValueError: The file is not ours, was written by another version, or is open already.
         sqlite3.Error: The file cannot be opened.
     """
 
-    def __init__(self, path: str | Path, limits: Limits = LIMITS) -> None:
+    def __init__(self, path: str | Path, limits: Limits = LIMITS, wait: float = 5.0) -> None:
         self._limits = limits
         self._jobs: SimpleQueue[tuple[_Job, Future[Any]] | None] = SimpleQueue()
         self._closed = False
         Path(path).touch(0o600)
-        self._db = sqlite3.connect(path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(path)
         except BaseException:
@@ -91,6 +91,8 @@ class SqliteEventStore:
     def _prepare(self, path: str | Path) -> None:
         db = self._db
         try:
+            db.execute("pragma locking_mode = exclusive")
+            db.executescript("begin exclusive; commit")  # takes the lock, which lasts until the file is closed
             (version,) = db.execute("pragma user_version").fetchone()
             (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
             new = version == tables == 0
@@ -101,8 +103,11 @@ class SqliteEventStore:
             db.execute("pragma foreign_keys = on")
             if new:
                 db.executescript(f"begin immediate; {_SCHEMA} pragma user_version = {_VERSION}; commit;")
-        except sqlite3.OperationalError:
-            raise
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            reason = "is in use: only one process, or worker, can serve the sessions of a file; give each its own"
+            raise ValueError(f"{path} {reason}") from None
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{path} is not an event store: {error}") from None
 
