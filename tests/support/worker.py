@@ -84,7 +84,7 @@ class Tools:
             {
                 "tasks": len(asyncio.all_tasks()),
                 "sessions": len(sessions._registry._open),
-                "streams": sessions._budget.free,
+                "streams": sessions._registry._budget.free,
                 "requests": served._busy,
                 "listeners": sum(len(audience(server)) for server in served.servers),
                 "memory": tracemalloc.get_traced_memory()[0],

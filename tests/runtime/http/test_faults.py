@@ -25,6 +25,7 @@ from mcp_bindgen.runtime.core.transport import Outgoing
 from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
 from mcp_bindgen.runtime.http.client.transport import http
 from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.http.server.limits import HttpLimits
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request
 from tests.support.effort import cases
@@ -394,7 +395,7 @@ async def test_session_ids_cannot_be_guessed() -> None:
     """No part or variation of an id finds its session, with and without a store that keeps them."""
     dice = random.Random(2)
     ids: set[str] = set()
-    async with in_process(Server25(), max_sessions=300) as send:
+    async with in_process(Server25(), limits=HttpLimits(sessions=300)) as send:
         for _ in range(200):
             begun = await send("POST", initialize(NEWEST))
             ids.add(begun.headers["mcp-session-id"])

@@ -29,6 +29,7 @@ from mcp_bindgen.runtime.http.client.legacy_sse import SseClientTransport, sse
 from mcp_bindgen.runtime.http.server import _call as asgi
 from mcp_bindgen.runtime.http.server import legacy_sse as runtime_sse
 from mcp_bindgen.runtime.http.server.legacy_sse import SseApp, SseServerTransport, sse_app
+from mcp_bindgen.runtime.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.http.server.serve import serve_sse
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
@@ -175,7 +176,7 @@ def tools() -> Tools:
 @pytest.fixture(scope="module", params=PARSERS)
 def url(request: pytest.FixtureRequest, tools: Tools) -> Iterator[str]:
     """Where `tools` is served, whatever reads HTTP."""
-    with running(sse_app(tools, limit=100_000), request.param) as url:
+    with running(sse_app(tools, limits=HttpLimits(message=100_000)), request.param) as url:
         yield url
 
 
@@ -382,7 +383,7 @@ def test_there_is_a_limit_to_streams() -> None:
         async with Model.connect(sse(f"{url}/sse")) as again:
             await again.ping()
 
-    with running(sse_app(Tools(), max_sessions=1)) as url:
+    with running(sse_app(Tools(), limits=HttpLimits(sessions=1))) as url:
         go(lambda: body(url))
 
 
@@ -452,7 +453,7 @@ def test_a_closed_session_does_not_wait_for_ever_to_be_read(monkeypatch: pytest.
                 await anyio.sleep(0.005)
             assert await client.call("echo", 2, text="x") == 404
 
-    with running(sse_app(Tools(), max_sessions=1)) as url:
+    with running(sse_app(Tools(), limits=HttpLimits(sessions=1))) as url:
         go(lambda: body(url))
 
 
@@ -475,8 +476,7 @@ def test_a_client_that_does_not_read_delays_no_broadcast() -> None:
         go(lambda: body(url))
 
 
-def test_a_client_that_never_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime_sse, "_PATIENCE", 0.3)
+def test_a_client_that_never_reads_is_given_up() -> None:
     tools = Tools()
 
     async def body(url: str) -> None:
@@ -486,7 +486,7 @@ def test_a_client_that_never_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) 
                 await anyio.sleep(0.01)
             assert await client.call("echo", 2, text="x") == 404
 
-    with running(sse_app(tools, keep_alive=0.1)) as url:
+    with running(sse_app(tools, limits=HttpLimits(unread=0.3), keep_alive=0.1)) as url:
         go(lambda: body(url))
 
 
@@ -569,11 +569,9 @@ def test_a_message_that_is_too_large_is_refused_and_the_session_lives_on(url: st
 
 
 @pytest.mark.parametrize("how", ["stall", "close"])
-def test_a_message_that_does_not_arrive(url: str, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    monkeypatch.setattr(asgi, "PATIENCE", 0.1 if how == "stall" else PATIENCE)
-    host, port = url.removeprefix("http://").split(":")
-
-    async def body() -> None:
+def test_a_message_that_does_not_arrive(how: str) -> None:
+    async def body(url: str) -> None:
+        host, port = url.removeprefix("http://").split(":")
         async with raw(url) as client, await anyio.connect_tcp(host, int(port)) as connection:
             head = f"POST {client.endpoint} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 9\r\n\r\n"
             await connection.send(head.encode() + b"{")
@@ -583,7 +581,8 @@ def test_a_message_that_does_not_arrive(url: str, monkeypatch: pytest.MonkeyPatc
             assert await client.call("echo", 1, text="x") == 202
             assert (await client.answer(1))["result"]["content"][0]["text"] == "x"
 
-    go(body)
+    with running(sse_app(Tools(), limits=HttpLimits(arrival=0.1 if how == "stall" else PATIENCE))) as url:
+        go(lambda: body(url))
 
 
 def test_too_many_messages_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

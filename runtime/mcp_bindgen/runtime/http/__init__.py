@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .server.event_store.base import EventStore as EventStore
     from .server.event_store.memory import MemoryEventStore as MemoryEventStore
     from .server.event_store.sqlite import SqliteEventStore as SqliteEventStore
+    from .server.limits import HttpLimits as HttpLimits
 
 _MODULES = {
     "client.transport": ["http"],
@@ -17,6 +18,7 @@ _MODULES = {
     "server.event_store.base": ["EventStore"],
     "server.event_store.memory": ["MemoryEventStore"],
     "server.event_store.sqlite": ["SqliteEventStore"],
+    "server.limits": ["HttpLimits"],
 }
 
 __getattr__ = lazy_modules(__name__, _MODULES)

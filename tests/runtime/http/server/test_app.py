@@ -25,6 +25,7 @@ from mcp_bindgen.runtime.eras.stateless.subscriptions import audience
 from mcp_bindgen.runtime.http.server import _call as asgi
 from mcp_bindgen.runtime.http.server import exchange
 from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.http.server.limits import HttpLimits
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,
@@ -753,11 +754,13 @@ async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, sess
         done = await post(app, data, {**right, **more})
         assert done.status == 200
         assert done.answer["result"]["content"][0]["text"] == "plain"
-        for name, value in (("mcp-method", "tools/list"), ("mcp-name", "secret"), ("mcp-protocol-version", LATEST)):
+        for name, value in (("mcp-method", "tools/list"), ("mcp-name", "secret")):
             done = await post(app, data, {**right, name: value, **more})
             assert (done.status, done.code) == (400, MISMATCH)
-        done = await post(app, data, {**right, "mcp-protocol-version": None, **more})
-        assert (done.status, done.code) == (400, MISMATCH)
+        for version in (LATEST, None):
+            done = await post(app, data, {**right, "mcp-protocol-version": version, **more})
+            asked_for_a_session = session is not None and len(servers) > 1
+            assert (done.status, done.code) == ((404, INVALID) if asked_for_a_session else (400, MISMATCH))
 
 
 @bounded()
@@ -854,7 +857,7 @@ async def test_looking_up_tools_says_nothing_to_the_client() -> None:
 
 @bounded()
 async def test_bodies_have_a_limit_declared_or_not() -> None:
-    async with serving(Then(), Now(), limit=1000) as app:
+    async with serving(Then(), Now(), limits=HttpLimits(message=1000)) as app:
         body = _data(tool("plain", text="x" * 2000))
         sent = {**mirrored(tool("plain")), "content-length": str(len(body))}
         assert (await post(app, body, sent, parts=[None])).status == 413
@@ -877,16 +880,14 @@ async def test_headers_have_a_limit() -> None:
 
 @pytest.mark.parametrize("parts", [[None], [b"{", None]])
 @bounded()
-async def test_bodies_that_never_come(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asgi, "PATIENCE", 0.1)
-    async with serving() as app:
+async def test_bodies_that_never_come(parts: Any) -> None:
+    async with serving(limits=HttpLimits(arrival=0.1)) as app:
         assert (await post(app, tool("plain"), parts=parts)).status == 408
 
 
 @bounded()
-async def test_bodies_that_trickle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asgi, "PATIENCE", 0.2)
-    async with serving() as app:
+async def test_bodies_that_trickle() -> None:
+    async with serving(limits=HttpLimits(arrival=0.2)) as app:
         visit = begin(app, tool("plain"), parts=[None])
         visit.hang_up()
         await visit.end()
@@ -911,7 +912,7 @@ async def test_bodies_that_trickle(monkeypatch: pytest.MonkeyPatch) -> None:
 @bounded()
 async def test_too_many_at_once_are_told_to_come_back() -> None:
     server = Now()
-    async with serving(Then(), server, max_requests=2) as app:
+    async with serving(Then(), server, limits=HttpLimits(requests=2)) as app:
         visits = [begin(app, tool("wait", id_)) for id_ in (1, 1)]
         await until(lambda: len(server.events) == 2)
         done = await post(app, tool("plain"))
@@ -959,9 +960,8 @@ async def test_nothing_stays_when_a_request_is_over() -> None:
 
 
 @bounded()
-async def test_a_client_that_stops_reading_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "_PATIENCE", 0.1)
-    async with serving(Now()) as app:
+async def test_a_client_that_stops_reading_is_given_up() -> None:
+    async with serving(Now(), limits=HttpLimits(unread=0.1)) as app:
         visit = begin(app, tool("talk", meta=TALKS, times=50))
         visit.reads.clear()
         async with asyncio.timeout(3):
@@ -1017,10 +1017,9 @@ async def test_subscriptions_end_in_good_order_with_the_server() -> None:
 
 
 @bounded()
-async def test_a_listener_that_does_not_read_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "_PATIENCE", 0.3)
+async def test_a_listener_that_does_not_read_delays_nobody() -> None:
     server = Now()
-    async with serving(Then(), server) as app:
+    async with serving(Then(), server, limits=HttpLimits(unread=0.3)) as app:
         stuck, fine = (begin(app, listen(id_, toolsListChanged=True)) for id_ in (1, 2))
         await stuck.first(1)
         await fine.first(1)

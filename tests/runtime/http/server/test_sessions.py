@@ -21,13 +21,15 @@ from starlette.types import Receive, Scope, Send
 from mcp_bindgen import v2025_03_26, v2025_11_25
 from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.runtime.endpoint.server import Service
+from mcp_bindgen.runtime.http.server._bodies import Bodies
 from mcp_bindgen.runtime.http.server._call import Call, HttpError
 from mcp_bindgen.runtime.http.server._origin_policy import OriginPolicy
-from mcp_bindgen.runtime.http.server._sessions import HttpSessions
+from mcp_bindgen.runtime.http.server._sessions import SESSION, HttpSessions
 from mcp_bindgen.runtime.http.server._streams import Stream
 from mcp_bindgen.runtime.http.server.event_store.base import Event, EventStore, Limits
 from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
+from mcp_bindgen.runtime.http.server.limits import HttpLimits
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, request
 from tests.support.commands import ROOT
@@ -46,10 +48,15 @@ class Tools(v2025_11_25.Server):
 
     def __init__(self) -> None:
         self.finished: list[str] = []
+        self.cancelled: list[str] = []
         self.failures: list[Exception] = []
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2025_11_25.Context) -> mcp.CallToolResult:
-        text = await getattr(self, f"_{params.name}")(ctx, **(params.arguments or {}))
+        try:
+            text = await getattr(self, f"_{params.name}")(ctx, **(params.arguments or {}))
+        except asyncio.CancelledError:
+            self.cancelled.append(params.name)
+            raise
         self.finished.append(params.name)
         return mcp.CallToolResult(content=[mcp.TextContent(text=text)])
 
@@ -238,6 +245,7 @@ class Endpoint:
 
     def __init__(self, sessions: HttpSessions) -> None:
         self.sessions = sessions
+        self.bodies = Bodies(HttpLimits(message=10_000_000))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
@@ -246,7 +254,8 @@ class Endpoint:
         try:
             match scope["method"]:
                 case "POST":
-                    await self.sessions.post(call, await call.body(10_000_000))
+                    session = await self.sessions.find(call) if SESSION in headers else None
+                    await self.sessions.post(call, await self.bodies.read(call), session)
                 case "GET":
                     await self.sessions.get(call)
                 case _:
@@ -330,8 +339,9 @@ def numbers_of(messages: list[Any]) -> list[int]:
 
 @asynccontextmanager
 async def served(*servers: Any, store: EventStore | None = None, **options: Any) -> AsyncGenerator[Endpoint]:
-    """An endpoint while it runs."""
-    sessions = HttpSessions(Service(servers or (Tools(),)), store=store, **options)
+    """An endpoint while it runs; options may be limits."""
+    others = {name: options.pop(name) for name in ("keep_alive", "quick", "retry") if name in options}
+    sessions = HttpSessions(Service(servers or (Tools(),)), store, HttpLimits(**options), **others)
     async with sessions.running():
         yield Endpoint(sessions)
 
@@ -459,7 +469,7 @@ def test_sessions_are_apart() -> None:
 
 def test_a_handshake_that_fails_leaves_no_session() -> None:
     async def body() -> None:
-        async with served(max_sessions=1, quick=PATIENCE) as endpoint:
+        async with served(sessions=1, quick=PATIENCE) as endpoint:
             for _ in range(3):
                 exchange = endpoint.ask("POST", request(1, "initialize", {"protocolVersion": 7}))
                 assert (await exchange.json())["error"]["code"] == -32602
@@ -473,7 +483,7 @@ def test_a_handshake_that_fails_leaves_no_session() -> None:
 
 def test_there_are_limits() -> None:
     async def body() -> None:
-        async with served(max_sessions=2, max_streams=3) as endpoint:
+        async with served(sessions=2, streams=3) as endpoint:
             peers = [await endpoint.begin() for _ in range(2)]
             refused = endpoint.ask("POST", initialize(NEWEST))
             assert "too many sessions" in (await refused.json())["error"]["message"]
@@ -488,7 +498,7 @@ def test_there_are_limits() -> None:
             listening.cut()
             await peers[0].delete()
             await endpoint.begin()
-        async with served(max_streams=0) as endpoint:
+        async with served(streams=0) as endpoint:
             assert (await endpoint.refused("POST", initialize(NEWEST)))[0] == 503
             assert not endpoint.sessions._registry._open
 
@@ -500,7 +510,7 @@ def test_hanging_up_frees_no_request() -> None:
 
     async def body() -> None:
         tools = Tools()
-        async with served(tools, max_streams=3) as endpoint:
+        async with served(tools, store=MemoryEventStore(), streams=3) as endpoint:
             peer = await endpoint.begin()
             for number in range(3):
                 exchange = peer.call("wait", number, seconds=0.3)
@@ -516,7 +526,7 @@ def test_hanging_up_frees_no_request() -> None:
 
 def test_too_many_messages_at_once() -> None:
     async def body() -> None:
-        async with served(limit=100) as endpoint:
+        async with served(message=100) as endpoint:
             peer = await endpoint.begin()
             posts = [peer.post(notification("notifications/x", {"fill": "x" * 40})) for _ in range(50)]
             assert {await post.head() for post in posts} == {202, 503}
@@ -667,34 +677,43 @@ def test_questions_that_nobody_can_get(keeps: bool) -> None:
     run(body)
 
 
-def test_a_client_that_hung_up_is_not_asked() -> None:
-    async def body() -> None:
-        class Late(Tools):
-            async def _ask(self, ctx: v2025_11_25.Context, aside: bool = False) -> str:
-                await anyio.sleep(0.1)
-                return await super()._ask(ctx, aside)
-
-        tools = Late()
-        async with served(tools) as endpoint:
-            peer = await endpoint.begin(capabilities={"sampling": {}})
-            exchange = peer.call("ask", 5)
-            await exchange.head()
-            exchange.cut()
-            await until(lambda: tools.finished)
-            assert len(tools.failures) == 1
-
-    run(body)
-
-
-def test_hanging_up_does_not_cancel() -> None:
+@pytest.mark.parametrize("keeps", [False, True], ids=["forgets", "keeps"])
+def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
     async def body() -> None:
         tools = Tools()
-        async with served(tools) as endpoint:
+        async with served(tools, store=MemoryEventStore() if keeps else None) as endpoint:
             peer = await endpoint.begin()
             exchange = peer.call("wait", 5, seconds=0.15)
             await exchange.head()
             exchange.cut()
-            await until(lambda: tools.finished)
+            if keeps:
+                await until(lambda: tools.finished)
+            else:
+                await until(lambda: tools.cancelled)
+            assert await peer.text("echo", text="x") == "x"
+            assert tools.finished == ["wait", "echo"][not keeps :]
+
+    run(body)
+
+
+def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
+    async def body() -> None:
+        tools = Tools()
+        async with served(tools, store=MemoryEventStore(), abandoned=0.2, streams_of_session=3) as endpoint:
+            peer = await endpoint.begin()
+            away, back = peer.call("wait", 5, seconds=PATIENCE), peer.call("wait", 6, seconds=0.6)
+            await away.primed()
+            await back.primed()
+            for exchange in (away, back):
+                exchange.cut()
+                await exchange.task
+            again = await peer.listen(back.last_id)
+            assert await peer.call("echo", 7, text="x").head() == 503
+            await until(lambda: tools.cancelled)
+            (error,) = await (await peer.listen(away.last_id)).rest()
+            assert (error["id"], error["error"]["code"]) == (5, -32603)
+            assert "did not come back" in error["error"]["message"]
+            assert [text_of(message) for message in await again.rest()] == ["xxxx"]
             assert await peer.text("echo", text="x") == "x"
 
     run(body)
@@ -704,7 +723,7 @@ def test_hanging_up_does_not_cancel() -> None:
 def test_cancelling_ends_the_stream(seconds: float) -> None:
     async def body() -> None:
         tools = Tools()
-        async with served(tools, max_streams=1) as endpoint:
+        async with served(tools, streams=1) as endpoint:
             peer = await endpoint.begin()
             exchange = peer.call("wait", 5, seconds=PATIENCE)
             await asyncio.sleep(seconds)
@@ -851,7 +870,7 @@ def test_idle_streams_get_comments() -> None:
 def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
     async def body() -> None:
         tools = Tools()
-        async with served(tools, patience=0.4) as endpoint:
+        async with served(tools, store=MemoryEventStore(), unread=0.4) as endpoint:
             peer = await endpoint.begin()
             exchange = peer.call("count", 5, to=200, size=100_000)
             await exchange.several(1)
@@ -1020,7 +1039,7 @@ def test_events_that_are_gone() -> None:
 def test_the_answer_to_a_client_that_is_gone_waits_for_it() -> None:
     async def body() -> None:
         tools = Tools()
-        async with served(tools, store=MemoryEventStore(), max_streams=2) as endpoint:
+        async with served(tools, store=MemoryEventStore(), streams=2) as endpoint:
             peer = await endpoint.begin()
             exchange = peer.call("wait", 5, seconds=0.1)
             await exchange.primed()
@@ -1166,7 +1185,7 @@ def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
         try:
             async with served(store=store) as endpoint:
                 await asyncio.gather(*(one(endpoint, random.Random(seed)) for seed in range(10)))
-                assert endpoint.sessions._budget.free == 10_000
+                assert endpoint.sessions._registry._budget.free == 10_000
         finally:
             if isinstance(store, SqliteEventStore):
                 store.close()

@@ -7,20 +7,30 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from ...endpoint.server import Server, lifespans
+from ._bodies import Bodies
 from ._call import Call, ClientDisconnected, HttpError
 from ._origin_policy import OriginPolicy
+from .limits import LIMITS, HttpLimits
 
 log = logging.getLogger("mcp_bindgen")
 
 _MOST_HEADERS = 64 * 1024  # bytes
 
 
-def no_principal(scope: Scope) -> str | None:
-    """Name nobody as who sends a request."""
+def authenticated_user(scope: Scope) -> str | None:
+    """Name who sends a request, as Starlette's `AuthenticationMiddleware` leaves it in the scope; `None` for nobody."""
+    user: Any = scope.get("user")
+    if user is None or not getattr(user, "is_authenticated", False):
+        return None
+    try:
+        return str(user.identity)
+    except (AttributeError, NotImplementedError):  # Starlette's own simple users have none
+        return str(user.display_name)
 
 
 @dataclass(eq=False)
@@ -34,11 +44,19 @@ class AsgiApp(ABC):
         servers: Those whose lifespans it enters.
         policy: Which hosts and origins are allowed.
         principal: Tells who sends a request.
+        limits: How much it takes of its clients.
+
+    Attributes:
+        bodies: Reads what is posted.
     """
 
     servers: Sequence[Server]
     policy: OriginPolicy
-    principal: Callable[[Scope], str | None] = no_principal
+    principal: Callable[[Scope], str | None] = authenticated_user
+    limits: HttpLimits = LIMITS
+
+    def __post_init__(self) -> None:
+        self.bodies = Bodies(self.limits)
 
     @abstractmethod
     async def handle(self, call: Call) -> None:
@@ -74,9 +92,12 @@ class AsgiApp(ABC):
             self.policy.check(scope["headers"])
             await self.handle(call)
         except HttpError as error:
-            await call.refuse(error)
+            if not call.begun:
+                await call.refuse(error)
         except ClientDisconnected:
             return
+        finally:
+            self.bodies.release(call)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Follow the lifespan protocol of ASGI."""

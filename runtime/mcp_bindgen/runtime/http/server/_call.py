@@ -1,26 +1,19 @@
-"""Read an HTTP request and write its response, straight on ASGI."""
+"""Know an HTTP request and write its response, straight on ASGI."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from ...core import jsonrpc
-from ...core.errors import ProtocolError
-from ...tasks import within
+from ...core.errors import INVALID_REQUEST, ProtocolError
 from ..event_stream import encode
 
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
 TEXT = b"text/plain; charset=utf-8"
-
-PATIENCE = 30.0
-"""Seconds without a byte of a body that was begun, after which its sender is given up."""
-
-_PACE = 16 * 1024  # bytes a second: who is slower for longer than that is given up as well
 
 
 class ClientDisconnected(Exception):
@@ -41,6 +34,11 @@ class HttpError(Exception):
         self.status, self.reason, self.headers = status, reason, headers
 
 
+def unavailable(reason: str) -> HttpError:
+    """Make the error that tells a client to come back later."""
+    return HttpError(503, ProtocolError(INVALID_REQUEST, reason), (b"retry-after", b"5"))
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """An HTTP request, and the way to respond to it.
@@ -52,6 +50,8 @@ class Call:
         headers: Its headers, names in lower case; what was sent twice is joined by commas (RFC 9110, section 5.3).
             Those of MCP are no lists: joined by line breaks, they say nothing that could be right.
         principal: Who sent it, if that is known.
+        begun: Whether its response has begun.
+        held: The bytes of its body that count against the limit of all bodies.
     """
 
     scope: Scope
@@ -59,6 +59,8 @@ class Call:
     send: Send
     headers: dict[bytes, bytes]
     principal: str | None = None
+    begun: bool = False
+    held: int = 0
 
     @property
     def path(self) -> str:
@@ -69,39 +71,6 @@ class Call:
         """Return a header by its name in lower case, without blanks around it; `None` when it was not sent."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip(" \t")
-
-    async def body(self, limit: int) -> bytes:
-        """Read the whole body, of at most `limit` bytes.
-
-        Raises:
-            HttpError: It is too large, or it does not arrive.
-            ClientDisconnected: The client hung up.
-        """
-        declared = self.headers.get(b"content-length", b"")
-        if declared.isdigit() and int(declared) > limit:
-            raise HttpError(413, f"a message has at most {limit} bytes")
-        parts: list[bytes] = []
-        latest = 0.0
-        left = PATIENCE
-        try:
-            while True:
-                message = await within(left, self._next())
-                if message["type"] == "http.disconnect":
-                    raise ClientDisconnected
-                parts.append(message.get("body", b""))
-                limit -= len(parts[-1])
-                if limit < 0:
-                    raise HttpError(413, "the message is too large")
-                if not message.get("more_body"):
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
-                now = asyncio.get_running_loop().time()
-                latest = (latest or now + PATIENCE) + len(parts[-1]) / _PACE
-                left = min(PATIENCE, latest - now)
-        except TimeoutError:
-            raise HttpError(408, "the message did not arrive") from None
-
-    async def _next(self) -> Message:
-        return await self.receive()
 
     async def hung_up(self) -> None:
         """Wait until the client has hung up; the body must have been read."""
@@ -115,6 +84,7 @@ class Call:
         sent = [(b"content-length", b"%d" % len(body)), *headers]
         if body:
             sent.append((b"content-type", kind))
+        self.begun = True
         await self.send({"type": "http.response.start", "status": status, "headers": sent})
         await self.send({"type": "http.response.body", "body": body})
 
@@ -128,6 +98,7 @@ class Call:
     async def open_stream(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Begin a response of server-sent events, which proxies shall pass on as they come."""
         sent = [(b"content-type", EVENTS), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no")]
+        self.begun = True
         await self.send({"type": "http.response.start", "status": 200, "headers": [*sent, *headers]})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:

@@ -17,12 +17,15 @@ import anyio
 from pydantic_core import from_json, to_json
 
 from ...core.errors import INVALID_REQUEST, ProtocolError
+from ...core.revision import Revision
 from ...endpoint.server import Service
 from ...endpoint.session import Session
-from ._call import HttpError
-from ._session_transport import SessionTransport, StreamBudget, unavailable
+from ._call import HttpError, unavailable
+from ._room import room_for
+from ._session_transport import SessionTransport, StreamBudget
 from ._streams import STANDING
 from .event_store.base import EventStore
+from .limits import HttpLimits
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -44,6 +47,7 @@ class OpenSession:
         session: The session itself.
         saved: What the store has of it.
         requests: How many HTTP requests are being answered.
+        begun: When it began, here.
         seen: When something was last said.
         ending: Whether it is over.
     """
@@ -55,6 +59,7 @@ class OpenSession:
     session: Session
     saved: bytes = b""
     requests: int = 0
+    begun: float = field(default_factory=time.monotonic)
     seen: float = field(default_factory=time.monotonic)
     ending: bool = False
 
@@ -68,9 +73,26 @@ class OpenSession:
             self.requests -= 1
             self.seen = time.monotonic()
 
+    @property
+    def revision(self) -> Revision:
+        """The revision that was agreed on."""
+        return self.session.negotiated.dispatcher.revision
+
     def snapshot(self) -> dict[str, Any] | None:
         """Return what the session must know to go on in another process; `None` before its client has said it."""
         return self.session.peer.dispatcher.revision.era.snapshot(self.session)
+
+    def is_overdue(self, limits: HttpLimits) -> bool:
+        """Tell whether nobody has used it for long, or its client never said that it is initialized."""
+        now = time.monotonic()
+        if not self.session.ready and now - self.begun > limits.handshake:
+            return True
+        return not self.requests and now - self.seen > limits.idle
+
+    def finish(self) -> None:
+        """Let nobody find it any longer, and tell it to end."""
+        self.ending = True
+        self.transport.finish()
 
 
 class SessionRegistry:
@@ -79,17 +101,12 @@ class SessionRegistry:
     Args:
         service: The servers.
         store: What outlives connections, and maybe the process.
-        most: How many sessions there may be.
-        budget: Limits their streams.
-        limit: The bytes of messages of a session that may wait to be taken.
-        idle: Seconds after which a session ends that nobody uses.
+        limits: How many there may be, and how much each of them takes.
     """
 
-    def __init__(
-        self, service: Service, store: EventStore | None, most: int, budget: StreamBudget, limit: int, idle: float
-    ) -> None:
-        self._service, self._store, self._most, self._idle = service, store, most, idle
-        self._budget, self._limit = budget, limit
+    def __init__(self, service: Service, store: EventStore | None, limits: HttpLimits) -> None:
+        self._service, self._store, self._limits = service, store, limits
+        self._budget = StreamBudget(limits.streams)
         self._open: dict[str, OpenSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -99,13 +116,15 @@ class SessionRegistry:
 
     # --- beginning --------------------------------------------------------------------------------------------
 
-    def begin(self, principal: str | None) -> OpenSession:
+    async def begin(self, principal: str | None) -> OpenSession:
         """Begin a session; raises `HttpError` when there are too many."""
-        self._check_room()
-        id_ = secrets.token_urlsafe(_ID_BYTES)
-        key = _key(id_)
-        transport = SessionTransport(key, self._limit, self._budget, self._store)
-        return self._start(OpenSession(id_, key, principal, transport, self._service.session(transport)))
+        self._check_running()
+        async with self._changing:
+            await self._make_room(principal)
+            id_ = secrets.token_urlsafe(_ID_BYTES)
+            key = _key(id_)
+            transport = SessionTransport(key, self._limits, self._streams(), self._store)
+            return self._start(OpenSession(id_, key, principal, transport, self._service.session(transport)))
 
     async def find(self, id_: str, principal: str | None) -> OpenSession:
         """Return the session with an id; it may have to be restored from the store.
@@ -135,9 +154,9 @@ class SessionRegistry:
             known = record["memory"]
             if record["principal"] != principal or known["revision"] not in self._service.dispatchers:
                 return None
-            self._check_room()
+            await self._make_room(principal)
             last = stored.streams[STANDING].last if STANDING in stored.streams else 0
-            transport = SessionTransport(key, self._limit, self._budget, store, stored.life, last)
+            transport = SessionTransport(key, self._limits, self._streams(), store, stored.life, last)
             session = OpenSession(id_, key, principal, transport, self._service.session(transport), stored.record)
             self._note_polling(session, known)
             self._service.restore(session.session, known, first_id=stored.life << 32)
@@ -148,10 +167,15 @@ class SessionRegistry:
         if self._stopping:
             raise unavailable("the server is stopping")
 
-    def _check_room(self) -> None:
-        self._check_running()
-        if len(self._open) >= self._most:
-            raise unavailable("too many sessions are open")
+    async def _make_room(self, principal: str | None) -> None:
+        """Make room for another session, if need be at the cost of one that is not initialized. The lock is held."""
+        oldest = room_for(principal, [one for one in self._open.values() if not one.ending], self._limits)
+        if oldest is not None:
+            oldest.finish()
+            await self._forget(oldest)
+
+    def _streams(self) -> StreamBudget:
+        return StreamBudget(self._limits.streams_of_session, self._budget)
 
     def _start(self, session: OpenSession) -> OpenSession:
         self._open[session.id] = session
@@ -203,27 +227,34 @@ class SessionRegistry:
 
     async def end(self, session: OpenSession) -> None:
         """End a session: nobody finds it any longer, here or in the store; what is handled has a moment to finish."""
-        if session.ending:
-            return
-        session.ending = True
-        session.transport.finish()
-        async with self._changing:
-            self._open.pop(session.id, None)
-            if self._store is not None:
-                await self._store.forget(session.key)
+        if not session.ending:
+            session.finish()
+            async with self._changing:
+                await self._forget(session)
+
+    async def _forget(self, session: OpenSession) -> None:
+        self._open.pop(session.id, None)
+        if self._store is not None:
+            await self._store.forget(session.key)
 
     async def _sweep(self) -> None:
-        """End idle sessions, for as long as there are any."""
+        """End what nobody waits for, for as long as there are sessions."""
+        limits = self._limits
+        pause = min(_SWEEP, limits.idle / 4, limits.handshake / 2, limits.abandoned / 2)
         while self._open:
             try:
                 for session in list(self._open.values()):
-                    if not session.requests and time.monotonic() - session.seen > self._idle:
+                    if session.is_overdue(limits):
                         await self.end(session)
+                    for stream in session.transport.abandoned(limits.abandoned):
+                        await session.transport.abandon(stream, session.revision)
                 if self._store is not None:
-                    await self._store.sweep([session.key for session in self._open.values()], self._idle)
+                    await self._store.sweep([session.key for session in self._open.values()], limits.idle)
+            except HttpError as error:
+                log.warning("sessions could not be swept: %s", error)
             except Exception:
                 log.exception("sessions could not be swept")
-            await asyncio.sleep(min(_SWEEP, self._idle / 4))
+            await asyncio.sleep(pause)
 
     def leave(self) -> None:
         """End all sessions here, but not in the store, and let none begin."""
@@ -237,7 +268,7 @@ class SessionRegistry:
         self._stopping = False
         self._variables = copy_context()
         if self._store is not None:
-            await self._store.sweep((), self._idle)
+            await self._store.sweep((), self._limits.idle)
         try:
             yield
         finally:

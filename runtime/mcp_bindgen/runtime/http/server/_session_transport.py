@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,39 +13,44 @@ from pydantic_core import from_json
 
 from ...core import jsonrpc
 from ...core.envelope import RequestId, invalid
-from ...core.errors import INTERNAL_ERROR, INVALID_REQUEST, ConnectionClosed, ProtocolError
+from ...core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
+from ...core.revision import Revision
 from ...core.transport import Lost, Outgoing, Oversized
-from ._call import HttpError
+from ._call import HttpError, unavailable
 from ._streams import STANDING, Stream
 from .event_store.base import Event, EventStore, OpenStream
+from .limits import HttpLimits
 
 log = logging.getLogger("mcp_bindgen")
-
-LATER = (b"retry-after", b"5")
 
 _POSTS = 64  # messages that wait for the session to take them
 
 
-def unavailable(reason: str) -> HttpError:
-    """Make the error that tells a client to come back later."""
-    return HttpError(503, ProtocolError(INVALID_REQUEST, reason), LATER)
-
-
 @dataclass(slots=True, eq=False)
 class StreamBudget:
-    """Limit the streams of all sessions.
+    """Limit the streams of a session, or of all sessions.
 
     Attributes:
         free: How many more there may be.
+        shared: The budget that it is a part of.
     """
 
     free: int
+    shared: StreamBudget | None = None
 
     def take(self) -> None:
         """Count one more stream; raises `HttpError` when there are too many."""
         if self.free <= 0:
-            raise unavailable("too many streams are open")
+            raise unavailable("too many streams are open" + (" in this session" if self.shared else ""))
+        if self.shared is not None:
+            self.shared.take()
         self.free -= 1
+
+    def give_back(self) -> None:
+        """Count one stream less."""
+        self.free += 1
+        if self.shared is not None:
+            self.shared.give_back()
 
 
 class SessionTransport:
@@ -54,14 +60,15 @@ class SessionTransport:
 
     Args:
         key: The session's key in the store.
-        limit: The bytes of messages that may wait for the session to take them.
-        budget: Limits the streams.
+        limits: How much it takes.
+        budget: Limits its streams.
         store: Where events are kept.
         life: How often the session was revived.
         last: The number of the last event of its standing stream.
 
     Attributes:
         independent: Who sends on one stream does not wait for another one.
+        budget: Limits its streams.
         standing: The stream that belongs to no request.
         streams: The streams of requests that are not over, or are still read; by name.
         supports_stream_polling: Whether the client comes back to a stream whose connection was closed.
@@ -71,13 +78,20 @@ class SessionTransport:
     independent = True
 
     def __init__(
-        self, key: str, limit: int, budget: StreamBudget, store: EventStore | None = None, life: int = 0, last: int = 0
+        self,
+        key: str,
+        limits: HttpLimits,
+        budget: StreamBudget,
+        store: EventStore | None = None,
+        life: int = 0,
+        last: int = 0,
     ) -> None:
+        self.budget = budget
         self.streams: dict[str, Stream] = {}
         self.standing = Stream(key, STANDING, store=store, last=last, kept=store is not None and life > 0)
         self.supports_stream_polling = False
         self.before_sending: Callable[[], Awaitable[None]] = _nothing
-        self._key, self._limit, self._budget, self._store, self._life = key, limit, budget, store, life
+        self._key, self._limits, self._store, self._life = key, limits, store, life
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
         self._inbox: deque[bytes | Lost] = deque()
@@ -115,7 +129,8 @@ class SessionTransport:
     async def _deliver(self, message: Outgoing) -> None:
         stream = self._routes.get(message.related) if message.related is not None else None
         if message.method is not None:
-            if not await (stream or self.standing).put(message):
+            within = self._limits.unasked if stream is None else None
+            if not await (stream or self.standing).put(message, within=within):
                 log.debug("a message is dropped: nobody is there to read it")
                 if message.id is not None:
                     self._put(Lost(message.id, ConnectionClosed("the client is not there to be asked")))
@@ -160,7 +175,7 @@ class SessionTransport:
         for id_ in ids:
             if id_ in self._routes:
                 raise HttpError(400, invalid(f"the id {id_!r} is in use"))
-        self._budget.take()
+        self.budget.take()
         self._count += 1
         stream = Stream(self._key, f"{self._life:x}.{self._count:x}", ids, self._store)
         stream.done = self._done
@@ -170,7 +185,7 @@ class SessionTransport:
 
     def _done(self, stream: Stream) -> None:
         if self.streams.pop(stream.name, None) is not None:
-            self._budget.free += 1
+            self.budget.give_back()
 
     def _unroute(self, ids: Collection[RequestId]) -> None:
         for id_ in ids:
@@ -178,7 +193,7 @@ class SessionTransport:
 
     def arrive(self, body: bytes) -> None:
         """Take what was posted; raises `HttpError` when too much waits already."""
-        if len(self._inbox) >= _POSTS or (self._inbox and self._size + len(body) > self._limit):
+        if len(self._inbox) >= _POSTS or (self._inbox and self._size + len(body) > self._limits.message):
             raise unavailable("too many messages wait in this session")
         self._size += len(body)
         self._put(body)
@@ -194,6 +209,22 @@ class SessionTransport:
             stream = self._routes.pop(id_, None)
             if stream is not None:
                 await stream.settle([id_])
+
+    def abandoned(self, seconds: float) -> list[Stream]:
+        """Return the streams whose client has been away for longer than that."""
+        now = time.monotonic()
+        return [stream for stream in self.streams.values() if stream.left is not None and now - stream.left > seconds]
+
+    async def abandon(self, stream: Stream, revision: Revision) -> None:
+        """Cancel the requests of a stream whose client is not there for the answer."""
+        ids = set(stream.pending)
+        self._unroute(ids)
+        if ids:
+            await stream.put(_failure(ids, "the client hung up and did not come back"), ids)
+        if revision.cancelled is not None:
+            for id_ in ids:
+                params = jsonrpc.typed_params(revision.cancelled, {"requestId": id_})
+                self._put(jsonrpc.notification(revision.cancelled, params))
 
     # --- the end ----------------------------------------------------------------------------------------------
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import anyio
 
 from ...core.errors import INVALID_REQUEST, ProtocolError
-from ...core.transport import MAX_MESSAGE
 from ...endpoint.server import Service
 from ._call import EVENTS, JSON, Call, HttpError
 from ._envelope import Posted, posted
+from ._guarded_store import Guarded
 from ._session_registry import OpenSession, SessionRegistry
-from ._session_transport import StreamBudget
 from ._streams import STANDING, Stream, finish, parse_event_id, pour
 from .event_store.base import EventStore
+from .limits import LIMITS, HttpLimits
 
 SESSION = b"mcp-session-id"
 VERSION = b"mcp-protocol-version"
@@ -31,32 +31,22 @@ class HttpSessions:
     Args:
         service: The servers.
         store: Keeps events, so that clients can come back to a stream; a durable one keeps sessions, too.
-        max_sessions: How many sessions may be open at once.
-        max_streams: How many streams there may be at once: requests that are handled, and connections that listen.
-        idle: Seconds without a request, a message or an open connection after which a session ends.
+        limits: How many sessions there may be, and how much each of them takes.
         keep_alive: Seconds between comments on an idle stream; 0 sends none.
-        limit: The bytes of messages of a session that may wait to be taken.
         quick: Seconds to wait for an answer that needs no stream, but fits into a plain response.
         retry: Milliseconds after which clients shall come back to a stream that broke.
-        patience: Seconds that a client may take to read what it is sent.
     """
 
     service: Service
     store: EventStore | None = None
-    max_sessions: int = 1000
-    max_streams: int = 10_000
-    idle: float = 1800.0
+    limits: HttpLimits = LIMITS
     keep_alive: float = 15.0
-    limit: int = MAX_MESSAGE
     quick: float = 0.05
     retry: int = 1000
-    patience: float = 30.0
 
     def __post_init__(self) -> None:
-        self._budget = StreamBudget(self.max_streams)
-        self._registry = SessionRegistry(
-            self.service, self.store, self.max_sessions, self._budget, self.limit, self.idle
-        )
+        self._store = None if self.store is None else Guarded(self.store)
+        self._registry = SessionRegistry(self.service, self._store, self.limits)
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Let sessions live while a block runs; it may be left out, then they end one by one.
@@ -80,39 +70,50 @@ class HttpSessions:
             reason = f"MCP-Protocol-Version: this revision is not served; supported are {', '.join(supported)}"
             raise HttpError(400, ProtocolError(INVALID_REQUEST, reason, {"supported": supported}))
 
-    async def _find(self, call: Call) -> OpenSession:
+    async def find(self, call: Call) -> OpenSession:
+        """Return the session that a request belongs to.
+
+        Raises:
+            HttpError: It names none, or somebody else's, or another revision than that of the session.
+        """
+        self._check_version(call)
         id_ = call.header(SESSION)
         if id_ is None:
             raise _refused(400, "the header Mcp-Session-Id is missing; a session begins with initialize")
-        return await self._registry.find(id_, call.principal)
+        session = await self._registry.find(id_, call.principal)
+        if call.header(VERSION) not in (None, session.revision.name):
+            raise _refused(400, f"MCP-Protocol-Version: this session speaks {session.revision}")
+        return session
 
     async def delete(self, call: Call) -> None:
         """Respond to a DELETE: end the session. Raises `HttpError`."""
-        self._check_version(call)
-        await self._registry.end(await self._find(call))
+        await self._registry.end(await self.find(call))
         await call.respond(204)
 
     # --- POST -------------------------------------------------------------------------------------------------
 
-    async def post(self, call: Call, body: bytes) -> None:
+    async def post(self, call: Call, body: bytes, session: OpenSession | None) -> None:
         """Respond to a POST: take the message, or the batch, and send what answers it. Raises `HttpError`.
 
         Args:
             call: The request; its body is JSON.
             body: Its body.
+            session: Its session, which was found before the body was read; `None` if it names none.
         """
         if not _accepts(call, JSON) or not _accepts(call, EVENTS):
             raise _refused(406, "answers are application/json or text/event-stream; the client must accept both")
-        self._check_version(call)
         try:
             said = posted(body)
         except ProtocolError as error:
             raise HttpError(400, error) from None
-        new = said.introduces and call.header(SESSION) is None
-        session = self._registry.begin(call.principal) if new else await self._find(call)
-        revision = session.session.negotiated.dispatcher.revision
-        if said.batch and not revision.batches:
-            raise _refused(400, f"batches are not part of revision {revision}")
+        new = session is None and said.introduces
+        if new:
+            self._check_version(call)
+            session = await self._registry.begin(call.principal)
+        elif session is None or session.ending:
+            session = await self.find(call)
+        if said.batch and not session.revision.batches:
+            raise _refused(400, f"batches are not part of revision {session.revision}")
         try:
             with session.in_use():
                 if said.ids:
@@ -141,18 +142,20 @@ class HttpSessions:
             answer = stream.sole_answer()
             if answer is not None:
                 introduced = not new or session.snapshot() is not None
-                with anyio.move_on_after(self.patience):
+                with anyio.move_on_after(self.limits.unread):
                     await call.respond(200, answer, headers=headers if introduced else ())
             else:
                 await stream.keep()
                 await call.open_stream(headers)
                 await self._pour(call, session, stream, 0)
+        if not stream.is_read and not stream.kept:  # nobody can get the answer any longer
+            await session.transport.abandon(stream, session.revision)
         if answer is None:
             await finish(call)
 
     async def _pour(self, call: Call, session: OpenSession, stream: Stream, after: int) -> None:
         retry = self.retry if stream.kept and session.transport.supports_stream_polling else None
-        await pour(call, stream, after, retry=retry, keep_alive=self.keep_alive, patience=self.patience)
+        await pour(call, stream, after, retry=retry, keep_alive=self.keep_alive, patience=self.limits.unread)
 
     # --- GET --------------------------------------------------------------------------------------------------
 
@@ -164,10 +167,9 @@ class HttpSessions:
         """
         if not _accepts(call, EVENTS):
             raise _refused(406, "the answer is text/event-stream; the client must accept it")
-        self._check_version(call)
-        session = await self._find(call)
+        session = await self.find(call)
         stream, after = await self._resumed(session, call.header(b"last-event-id"))
-        self._budget.take()
+        session.transport.budget.take()
         try:
             with session.in_use():
                 with stream.reading():
@@ -175,7 +177,7 @@ class HttpSessions:
                     await self._pour(call, session, stream, after)
                 await finish(call)
         finally:
-            self._budget.free += 1
+            session.transport.budget.give_back()
 
     async def _resumed(self, session: OpenSession, id_: str | None) -> tuple[Stream, int]:
         """Return a stream, and the number of the last event on it that its client has."""
@@ -190,10 +192,10 @@ class HttpSessions:
         if span is None or not span[0] - 1 <= number <= span[1]:
             raise _refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")
         stream = standing if name == STANDING else session.transport.streams.get(name)
-        return stream or Stream(session.key, name, (), self.store, last=span[1], over=True, kept=True), number
+        return stream or Stream(session.key, name, (), self._store, last=span[1], over=True, kept=True), number
 
     async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
-        return None if self.store is None else await self.store.span(session.key, stream)
+        return None if self._store is None else await self._store.span(session.key, stream)
 
 
 def _refused(status: int, reason: str) -> HttpError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from pydantic_core import to_json
 
 from ...core.envelope import RequestId
 from ..event_stream import KEEP_ALIVE, encode
-from ._call import Call, event
+from ._call import Call, HttpError, event
 from .event_store.base import Event, EventStore
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Stream:
 
     Attributes:
         given: The number of the last event that a connection was given.
+        left: When the last connection ended; `None` while there is one.
         done: Called once it is over and nobody reads it.
     """
 
@@ -66,6 +68,7 @@ class Stream:
         self.over, self.kept = over, kept
         self.pending = set(pending)
         self.leaving = False
+        self.left: float | None = None
         self.retry: int | None = None
         self.done: Callable[[Stream], None] = lambda stream: None
         self._session, self._store = session, store
@@ -77,14 +80,19 @@ class Stream:
 
     # --- writing ----------------------------------------------------------------------------------------------
 
-    async def put(self, message: bytes, answered: Collection[RequestId] = ()) -> bool:
+    async def put(self, message: bytes, answered: Collection[RequestId] = (), within: float | None = None) -> bool:
         """Add a message; wait while its reader is slow. Returns whether somebody has got it, or still can.
 
         Args:
             message: The message.
             answered: The ids that it answers; the last pending one ends the stream.
+            within: Seconds to wait before the reader is cut off; by default it is waited for as long as it reads.
         """
-        await self.room()
+        with anyio.move_on_after(within) as patience:
+            await self.room()
+        if patience.cancelled_caught:
+            log.debug("a client is cut off: it does not read")
+            self.hang_up()
         return await self._finish(self._add(message, answered))
 
     async def settle(self, ids: Collection[RequestId]) -> None:
@@ -190,6 +198,7 @@ class Stream:
 
     def _begin(self, reader: anyio.CancelScope | None) -> None:
         self._reader = reader
+        self.left = time.monotonic() if reader is None else None
         self.leaving, self.retry = False, None
         if self.kept or (reader is None and self.name != STANDING):
             self._ahead.clear()
@@ -296,7 +305,7 @@ async def pour(
         tasks.start_soon(watch)
         try:
             await work(after)
-        except OSError as error:
+        except (OSError, HttpError) as error:
             log.debug("a client is cut off: %s", error or "it does not read")
         tasks.cancel_scope.cancel()
 

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager, nullcontext
-from typing import Any
 
 from starlette.types import Scope
 
 from ...core.envelope import parse
 from ...core.errors import ProtocolError
-from ...core.transport import MAX_MESSAGE
 from ...endpoint.server import Server, Service, lifespans
 from ...eras.stateless.request_meta import may_state_version, stated_version
 from ...eras.stateless.subscriptions import Subscription, audience
-from ._asgi_app import AsgiApp
+from ._asgi_app import AsgiApp, authenticated_user
 from ._call import Call, HttpError
 from ._origin_policy import OriginPolicy
 from ._sessions import SESSION, HttpSessions
 from .event_store.base import EventStore
 from .event_store.memory import MemoryEventStore
 from .exchange import VERSION, Exchanges
-
-
-def authenticated_user(scope: Scope) -> str | None:
-    """Name who sends a request, as Starlette's `AuthenticationMiddleware` leaves it in the scope; `None` for nobody."""
-    user: Any = scope.get("user")
-    if user is None or not getattr(user, "is_authenticated", False):
-        return None
-    try:
-        return str(user.identity)
-    except (AttributeError, NotImplementedError):  # Starlette's own simple users have none
-        return str(user.display_name)
+from .limits import LIMITS, HttpLimits
 
 
 class HttpApp(AsgiApp):
@@ -48,12 +36,8 @@ class HttpApp(AsgiApp):
             those of this machine.
         store: Keeps events of stateful revisions, so that clients can come back for what they missed; by default in
             memory, within bounds.
-        limit: The largest message, in bytes.
+        limits: How much it takes of its clients.
         keep_alive: Seconds between comments that keep an idle stream open; 0 sends none.
-        max_sessions: How many sessions of stateful revisions may be open at once.
-        max_streams: How many streams of theirs there may be, of all sessions together.
-        idle: Seconds without traffic after which a session ends.
-        max_requests: How many stateless requests may be at work at once, subscriptions included.
         principal: Tells who sends a request. Sessions and the state of requests are bound to that.
 
     Raises:
@@ -67,25 +51,21 @@ class HttpApp(AsgiApp):
         allowed_hosts: Collection[str] | None = None,
         allowed_origins: Collection[str] | None = None,
         store: EventStore | None = None,
-        limit: int = MAX_MESSAGE,
+        limits: HttpLimits = LIMITS,
         keep_alive: float = 15.0,
-        max_sessions: int = 1000,
-        max_streams: int = 10_000,
-        idle: float = 1800.0,
-        max_requests: int = 10_000,
         principal: Callable[[Scope], str | None] = authenticated_user,
     ) -> None:
-        super().__init__(servers, OriginPolicy(allowed_hosts, allowed_origins), principal)
-        self._path, self._limit = path, limit
+        super().__init__(servers, OriginPolicy(allowed_hosts, allowed_origins), principal, limits)
+        self._path = path
         service = Service(servers)
         revisions = [dispatcher.revision for dispatcher in service.dispatchers.values()]
         self._stateless = {revision.name: revision for revision in revisions if revision.era.stands_alone}
-        self._exchanges = Exchanges(service, keep_alive)
-        self._most, self._busy = max_requests, 0
+        self._exchanges = Exchanges(service, keep_alive, limits.unread)
+        self._busy = 0
         self._sessions: HttpSessions | None = None
         if len(self._stateless) < len(revisions):
             store = store or MemoryEventStore()
-            self._sessions = HttpSessions(service, store, max_sessions, max_streams, idle, keep_alive, limit)
+            self._sessions = HttpSessions(service, store, limits, keep_alive)
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
@@ -123,11 +103,18 @@ class HttpApp(AsgiApp):
     async def _post(self, call: Call) -> None:
         if (call.header(b"content-type") or "").partition(";")[0].strip().lower() != "application/json":
             raise HttpError(415, "a message is application/json")
-        body = await call.body(self._limit)
-        if self._sessions is not None and not self._is_stateless(call, body):
-            await self._sessions.post(call, body)
+        if self._sessions is None or call.header(VERSION) in self._stateless:
+            await self._exchange(call, await self.bodies.read(call))
             return
-        if self._busy >= self._most:
+        session = await self._sessions.find(call) if SESSION in call.headers else None
+        body = await self.bodies.read(call)
+        if self._is_stateless(body):  # which its header does not say
+            await self._exchange(call, body)
+        else:
+            await self._sessions.post(call, body, session)
+
+    async def _exchange(self, call: Call, body: bytes) -> None:
+        if self._busy >= self.limits.requests:
             raise HttpError(503, "too many requests at once", (b"retry-after", b"1"))
         self._busy += 1
         try:
@@ -135,17 +122,12 @@ class HttpApp(AsgiApp):
         finally:
             self._busy -= 1
 
-    def _is_stateless(self, call: Call, body: bytes) -> bool:
-        """Tell whether a message stands for itself: it says so, or its header does, and it is no part of a session."""
-        if not self._stateless:
-            return False
-        alone = SESSION not in call.headers
-        if alone and call.header(VERSION) in self._stateless:
-            return True
-        revision = next(iter(self._stateless.values()))
-        if not may_state_version(revision, body):
+    def _is_stateless(self, body: bytes) -> bool:
+        """Tell whether a message names its revision itself."""
+        revision = next(iter(self._stateless.values()), None)
+        if revision is None or not may_state_version(revision, body):
             return False
         try:
             return stated_version(revision, parse(body)) is not None
         except ProtocolError:
-            return alone
+            return False

@@ -32,22 +32,22 @@ from ._header_validation import ArgumentSchemas
 
 VERSION = b"mcp-protocol-version"
 
-_PATIENCE = 30.0  # seconds for a client to read what it is sent
-
 
 class Exchange:
     """The way to the client of one request: its response.
 
     Args:
         call: The request.
+        unread: Seconds for its client to read what it is sent.
 
     Attributes:
         principal: Who sent it, if that is known.
         streaming: Whether the response is a stream of events.
     """
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, unread: float) -> None:
         self.principal = call.principal
+        self._unread = unread
         self.streaming = False
         self._call = call
         self._over = False
@@ -74,7 +74,7 @@ class Exchange:
         if self._over:
             raise ConnectionClosed("the request is answered")
         try:
-            await within(_PATIENCE, self._write(data))
+            await within(self._unread, self._write(data))
         except (TimeoutError, OSError):
             self._over = True
             raise ConnectionClosed("the client does not read") from None
@@ -93,7 +93,7 @@ class Exchange:
         self._over = True
         if self.streaming:
             with suppress(TimeoutError):
-                await within(_PATIENCE, self._call.write(event(data), more=False))
+                await within(self._unread, self._call.write(event(data), more=False))
         else:
             await self._call.respond(status, data)
 
@@ -104,10 +104,12 @@ class Exchanges:
     Args:
         service: The servers.
         keep_alive: Seconds between comments that keep a silent stream open.
+        unread: Seconds for clients to read what they are sent.
     """
 
-    def __init__(self, service: Service, keep_alive: float) -> None:
+    def __init__(self, service: Service, keep_alive: float, unread: float) -> None:
         self._service = service
+        self._unread = unread
         self._keep_alive = keep_alive
         alone = {name: one for name, one in service.dispatchers.items() if one.revision.era.stands_alone}
         self._peer = Peer("server", alone or service.dispatchers, service.supported)
@@ -132,13 +134,13 @@ class Exchanges:
             error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
             return
-        exchange = Exchange(call)
+        exchange = Exchange(call, self._unread)
         await exchange.answer(202, b"")
         await execute(self._service.handler, peer, exchange, found)
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; one that has to wait is cancelled when the client hangs up."""
-        exchange = Exchange(call)
+        exchange = Exchange(call, self._unread)
         revision, route = asked.dispatcher.revision, asked.route
         find = self._service.handler
         try:

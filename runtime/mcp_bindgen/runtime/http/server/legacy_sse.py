@@ -6,40 +6,48 @@ A client opens a stream with GET and learns from its first event where to POST i
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, quote
 
 import anyio
+from starlette.types import Scope
 
 from ...core.errors import ConnectionClosed
-from ...core.transport import MAX_MESSAGE
 from ...endpoint.server import Server, Service
+from ...endpoint.session import Session
 from ..event_stream import encode
-from ._asgi_app import AsgiApp, no_principal
+from ._asgi_app import AsgiApp, authenticated_user
 from ._call import TEXT, Call, HttpError
 from ._origin_policy import OriginPolicy
+from ._room import room_for
 from ._streams import STANDING, Stream, finish, pour
+from .limits import LIMITS, HttpLimits
 
 _POSTS = 64  # messages of a session that wait for their turn
-_PATIENCE = 30.0  # seconds for a client to read what it is sent
 _GRACE = 5.0  # seconds for what a closed session still has to say
-_HURRY = 0.5  # seconds for a client with a full queue before it is given up, lest a broadcast waits for it
 
 
 class SseServerTransport:
     """The server's end of one stream: a bounded queue of messages out, and none in: a POST waits until it is taken.
 
+    Args:
+        principal: Who opened the stream, if that is known.
+        unasked: See `HttpLimits`.
+
     Attributes:
         independent: Who answers one request does not wait for another one.
+        principal: Who opened the stream.
         stream: What is sent to the client.
         turn: Held by the POST that is being taken, so that messages keep their order and only one is in memory.
     """
 
     independent = True
 
-    def __init__(self) -> None:
+    def __init__(self, principal: str | None = None, unasked: float = LIMITS.unasked) -> None:
+        self.principal = principal
+        self._unasked = unasked
         self._arriving, self._incoming = anyio.create_memory_object_stream[bytes](0)
         self.stream = Stream("", STANDING)
         self.turn = anyio.Lock(fast_acquire=True)
@@ -56,16 +64,10 @@ class SseServerTransport:
         """Queue messages; wait while the queue is full. Raises `ConnectionClosed`.
 
         What belongs to no request, such as a broadcast, does not wait for long: who leaves a full queue unread is
-        given up.
+        cut off.
         """
         for message in messages:
-            if self.stream.is_full and _is_unasked(message):
-                with anyio.move_on_after(_HURRY):
-                    await self.stream.room()
-                if self.stream.is_full:
-                    self.stream.hang_up()
-                    await self.close()
-            if not await self.stream.put(message):
+            if not await self.stream.put(message, within=self._unasked if _is_unasked(message) else None):
                 raise ConnectionClosed("the client is gone")
 
     async def close(self) -> None:
@@ -88,32 +90,41 @@ def _is_unasked(message: Any) -> bool:
     return getattr(message, "method", None) is not None and message.related is None
 
 
+@dataclass(slots=True, eq=False)
+class _OpenSession:
+    id: str
+    principal: str | None
+    transport: SseServerTransport
+    session: Session
+
+
 @dataclass(eq=False)
 class SseApp(AsgiApp):
     """An ASGI application that serves HTTP with server-sent events; `sse_app` makes one, and explains its options."""
 
     path: str = "/sse"
     messages: str = "/messages"
-    limit: int = MAX_MESSAGE
     keep_alive: float = 15.0
-    max_sessions: int = 1000
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._service = Service(self.servers)
-        self._open: dict[str, SseServerTransport] = {}
+        self._open: dict[str, _OpenSession] = {}
 
     def leave(self) -> None:
         """End all sessions, once their clients have read what was sent; call it when the process is about to stop."""
-        for transport in self._open.values():
-            transport.stream.leave(None)
+        for session in self._open.values():
+            session.transport.stream.leave(None)
 
     async def handle(self, call: Call) -> None:
         """Open a stream, or take a message. Raises `HttpError`."""
         method, path = call.scope["method"], call.path
         if path == self.path and method in ("GET", "HEAD"):
-            if len(self._open) >= self.max_sessions:
-                raise HttpError(503, "too many sessions")
+            oldest = room_for(call.principal, self._open.values(), self.limits)
             if method == "GET":
+                if oldest is not None:
+                    oldest.transport.stream.hang_up()
+                    del self._open[oldest.id]
                 await self._serve(call)
             else:
                 await call.open_stream()
@@ -129,16 +140,23 @@ class SseApp(AsgiApp):
     async def _serve(self, call: Call) -> None:
         """Open a stream and serve the session on it."""
         id_ = secrets.token_urlsafe(32)
-        transport = self._open[id_] = SseServerTransport()
+        transport = SseServerTransport(call.principal, self.limits.unasked)
+        session = self._service.session(transport)
+        self._open[id_] = _OpenSession(id_, call.principal, transport, session)
         stream = transport.stream
         prefix = quote(call.scope.get("root_path", "").rstrip("/"))
         endpoint = f"{prefix}{self.messages}?session_id={id_}"
 
         async def run() -> None:
-            await self._service.run(self._service.session(transport))
+            await self._service.run(session)
             await transport.close()
             await anyio.sleep(_GRACE)
             tasks.cancel_scope.cancel()
+
+        async def expect_handshake() -> None:
+            await anyio.sleep(self.limits.handshake)
+            if not session.ready:
+                tasks.cancel_scope.cancel()
 
         try:
             with stream.reading():
@@ -146,24 +164,26 @@ class SseApp(AsgiApp):
                 await call.write(encode(endpoint.encode(), event="endpoint"))
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(run)
-                    await pour(call, stream, 0, keep_alive=self.keep_alive, patience=_PATIENCE)
+                    tasks.start_soon(expect_handshake)
+                    await pour(call, stream, 0, keep_alive=self.keep_alive, patience=self.limits.unread)
                     tasks.cancel_scope.cancel()
             await finish(call)
         finally:
-            del self._open[id_]
+            self._open.pop(id_, None)
             await transport.close()
 
     async def _post(self, call: Call) -> None:
         """Take one message."""
         query = parse_qs(call.scope["query_string"])
         call.scope["query_string"] = b""  # access logs are written later, and show it
-        transport = self._open.get(query.get(b"session_id", [b""])[0].decode("latin-1"))
-        if transport is None:
+        session = self._open.get(query.get(b"session_id", [b""])[0].decode("latin-1"))
+        if session is None or session.principal != call.principal:
             raise HttpError(404, "no such session")
+        transport = session.transport
         if transport.turn.statistics().tasks_waiting >= _POSTS:
             raise HttpError(503, "too many messages at once")
         async with transport.turn:
-            if not await transport.arrive(await call.body(self.limit)):
+            if not await transport.arrive(await self.bodies.read(call)):
                 raise HttpError(404, "the session is over")
         await call.respond(202, b"accepted", TEXT)
 
@@ -172,11 +192,11 @@ def sse_app(
     *servers: Server,
     allowed_hosts: Collection[str] | None = None,
     allowed_origins: Collection[str] | None = None,
-    limit: int = MAX_MESSAGE,
+    limits: HttpLimits = LIMITS,
     keep_alive: float = 15.0,
-    max_sessions: int = 1000,
     path: str = "/sse",
     messages: str = "/messages",
+    principal: Callable[[Scope], str | None] = authenticated_user,
 ) -> SseApp:
     """Make an ASGI application that serves HTTP with server-sent events.
 
@@ -188,11 +208,11 @@ def sse_app(
         allowed_hosts: The hosts that it may be called by, HOST or HOST:PORT, or `*`; by default this machine only.
         allowed_origins: The web pages that may call it, HOST, HOST:PORT or http[s]://HOST[:PORT], or `*`; by default
             those of this machine.
-        limit: The largest message, in bytes.
+        limits: How much it takes of its clients.
         keep_alive: Seconds between comments that keep an idle stream open; 0 sends none.
-        max_sessions: How many streams may be open at once.
         path: Where streams are opened.
         messages: Where messages are posted to.
+        principal: Tells who sends a request. Only who opened a session's stream may post to it.
     """
     policy = OriginPolicy(allowed_hosts, allowed_origins)
-    return SseApp(servers, policy, no_principal, path, messages, limit, keep_alive, max_sessions)
+    return SseApp(servers, policy, principal, limits, path, messages, keep_alive)

@@ -19,6 +19,7 @@ from ._origin_policy import LOOPBACK
 from .app import HttpApp
 from .event_store.base import EventStore
 from .legacy_sse import sse_app
+from .limits import LIMITS, HttpLimits
 
 _GRACE = 5  # seconds for what is still being answered when the process shall stop
 _PATIENCE = 30.0  # seconds for the headers of a request
@@ -116,20 +117,23 @@ async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], 
     await server.serve()
 
 
-async def serve_http(*servers: Server, address: str, store: EventStore | None = None) -> None:
+async def serve_http(
+    *servers: Server, address: str, store: EventStore | None = None, limits: HttpLimits = LIMITS
+) -> None:
     """Serve Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse` for the oldest clients.
 
     Args:
         servers: One for each revision to offer.
         address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
         store: Keeps what clients may have missed; by default in memory.
+        limits: How much it takes of its clients.
 
     Raises:
         ValueError: The address is not HOST:PORT.
     """
     hosts = hosts_for(parse_address(address)[0])
-    app = HttpApp(*servers, allowed_hosts=hosts, store=store)
-    legacy = sse_app(*servers, allowed_hosts=hosts)
+    app = HttpApp(*servers, allowed_hosts=hosts, store=store, limits=limits)
+    legacy = sse_app(*servers, allowed_hosts=hosts, limits=limits)
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
         chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
@@ -143,15 +147,16 @@ async def serve_http(*servers: Server, address: str, store: EventStore | None = 
         await serve_app(either, address, "/mcp", leave)
 
 
-async def serve_sse(*servers: Server, address: str) -> None:
+async def serve_sse(*servers: Server, address: str, limits: HttpLimits = LIMITS) -> None:
     """Serve HTTP with server-sent events until the process is told to stop (SIGINT, SIGTERM).
 
     Args:
         servers: One for each revision to offer.
         address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
+        limits: How much it takes of its clients.
 
     Raises:
         ValueError: The address is not HOST:PORT.
     """
-    app = sse_app(*servers, allowed_hosts=hosts_for(parse_address(address)[0]))
+    app = sse_app(*servers, allowed_hosts=hosts_for(parse_address(address)[0]), limits=limits)
     await serve_app(app, address, "/sse", app.leave)

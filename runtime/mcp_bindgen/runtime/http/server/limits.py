@@ -1,0 +1,52 @@
+"""Define how much an HTTP endpoint takes of its clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpLimits:
+    """How much an HTTP endpoint takes of its clients, of each and of all together.
+
+    What is beyond a limit is refused with 413 (a message) or with 503 and `Retry-After` (too much at once).
+
+    Attributes:
+        message: Bytes of a message.
+        values: Members and items of all objects and arrays in a message: what they cost does not show in the bytes.
+        bodies: Bytes of the larger messages, beyond 64 KiB each, that arrive or are being answered. Where they are
+            more, those that began to arrive first are given up.
+        arrival: Seconds for a message to arrive.
+        unread: Seconds for a client to read what it is sent, before it is cut off.
+        unasked: Seconds for a client whose queue is full, before it is cut off, when a message comes that belongs to
+            no request: a broadcast waits for nobody longer than that.
+        requests: Stateless requests at work at once, subscriptions included.
+        sessions: Open sessions of stateful revisions.
+        sessions_of_principal: Those of one principal, where it is known who sends a request.
+        handshake: Seconds for the client of a new session to say that it is initialized. Where there is no room for
+            another session, the oldest one goes that did not say so yet.
+        idle: Seconds without traffic after which a session ends.
+        streams: Streams of all sessions: requests at work, and connections that listen.
+        streams_of_session: Those of one session.
+        abandoned: Seconds after which a request of a session is cancelled whose client hung up and does not come back
+            for the answer; one that cannot come back is not waited for.
+    """
+
+    message: int = 4 * 1024 * 1024
+    values: int = 100_000
+    bodies: int = 256 * 1024 * 1024
+    arrival: float = 30.0
+    unread: float = 30.0
+    unasked: float = 0.5
+    requests: int = 10_000
+    sessions: int = 1000
+    sessions_of_principal: int = 100
+    handshake: float = 10.0
+    idle: float = 1800.0
+    streams: int = 10_000
+    streams_of_session: int = 256
+    abandoned: float = 300.0
+
+
+LIMITS = HttpLimits()
+"""How much an endpoint takes unless it is told otherwise."""
