@@ -2,38 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias, TypeVar, cast
+from math import isfinite
+from typing import Annotated, Any, LiteralString, TypeAlias, TypeVar, cast
 
 from pydantic import GetCoreSchemaHandler, Strict
-from pydantic_core import PydanticKnownError, core_schema
+from pydantic_core import PydanticCustomError, PydanticKnownError, core_schema
 from typing_extensions import TypeAliasType
 
 T = TypeVar("T")
+
+_NO_JSON: LiteralString = "Input should be a JSON value with finite numbers"
 
 
 class _Alternatives:
     """The six types of JSON value, tried in order, with one message when none fits; written without a second look.
 
-    Those that contain others come first: a type that does not fit copies the value, and so all that is in it.
+    What is read from JSON text can be nothing else, if its numbers are finite; trying there would be slow, because a
+    type that does not fit copies the value with all that is in it.
     """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         itself = handler.generate_schema(_Json)
-        return core_schema.union_schema(
+        alternatives = core_schema.union_schema(
             [
-                core_schema.list_schema(itself, strict=True),
-                core_schema.dict_schema(core_schema.str_schema(strict=True), itself, strict=True),
                 core_schema.str_schema(strict=True),
                 core_schema.int_schema(strict=True),
                 core_schema.bool_schema(strict=True),
                 core_schema.float_schema(strict=True, allow_inf_nan=False),
                 core_schema.none_schema(),
+                core_schema.list_schema(itself, strict=True),
+                core_schema.dict_schema(core_schema.str_schema(strict=True), itself, strict=True),
             ],
             mode="left_to_right",
             custom_error_type="json_value",
-            custom_error_message="Input should be a JSON value with finite numbers",
+            custom_error_message=_NO_JSON,
+        )
+        return core_schema.json_or_python_schema(
+            core_schema.no_info_after_validator_function(_finite, core_schema.any_schema()),
+            alternatives,
             serialization=core_schema.simple_ser_schema("any"),
         )
+
+
+def _finite(value: Any) -> Any:
+    if not _is_finite(value):
+        raise PydanticCustomError("json_value", _NO_JSON)
+    return value
+
+
+def _is_finite(value: Any) -> bool:
+    kind = type(value)
+    if kind is float:
+        return isfinite(value)
+    if kind is list:
+        return all(map(_is_finite, value))
+    return all(map(_is_finite, value.values())) if kind is dict else True
 
 
 class _IsJson:
