@@ -861,6 +861,7 @@ async def test_bodies_have_a_limit_declared_or_not() -> None:
         body = _data(tool("plain", text="x" * 2000))
         sent = {**mirrored(tool("plain")), "content-length": str(len(body))}
         assert (await post(app, body, sent, parts=[None])).status == 413
+        assert (await post(app, body, {**sent, "content-length": "9" * 5000}, parts=[None])).status == 413
         for parts in ([body], [body[:500], body[500:]], [b" " * 100] * 20, [b" " * 1001, None]):
             assert (await post(app, body, mirrored(tool("plain")), parts=list(parts))).status == 413
         small = _data(tool("plain"))

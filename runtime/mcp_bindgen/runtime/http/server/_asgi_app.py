@@ -97,7 +97,8 @@ class AsgiApp(ABC):
         except ClientDisconnected:
             return
         finally:
-            self.bodies.release(call)
+            if call.held:
+                self.bodies.release(call)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Follow the lifespan protocol of ASGI."""

@@ -43,7 +43,8 @@ class Bodies:
         else:
             body = await self._wait(call, work, trap)
         if len(body) <= _SMALL:
-            self.release(call)
+            if call.held:
+                self.release(call)
         elif has_more_values(body, self._limits.values):
             raise HttpError(413, f"a message has at most {self._limits.values} JSON values")
         return body
@@ -103,7 +104,7 @@ def has_more_values(body: bytes, most: int) -> bool:
     if _separators(body) <= most:
         return False
     bare = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    if bare.count(b'"') // 2 > 2 * most:  # a value has at most one name
+    if bare.count(b'"') // 2 > 2 * most + 1:  # each may be a string that has a name
         return True
     return sum(map(_separators, bare.split(b'"')[::2])) > most
 

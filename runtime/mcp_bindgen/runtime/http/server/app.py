@@ -104,16 +104,13 @@ class HttpApp(AsgiApp):
         if (call.header(b"content-type") or "").partition(";")[0].strip().lower() != "application/json":
             raise HttpError(415, "a message is application/json")
         if self._sessions is None or call.header(VERSION) in self._stateless:
-            await self._exchange(call, await self.bodies.read(call))
-            return
-        session = await self._sessions.find(call) if SESSION in call.headers else None
-        body = await self.bodies.read(call)
-        if self._is_stateless(body):  # which its header does not say
-            await self._exchange(call, body)
+            body = await self.bodies.read(call)
         else:
-            await self._sessions.post(call, body, session)
-
-    async def _exchange(self, call: Call, body: bytes) -> None:
+            session = await self._sessions.find(call) if SESSION in call.headers else None
+            body = await self.bodies.read(call)
+            if not self._is_stateless(body):  # else its header should have said so, and it is refused below
+                await self._sessions.post(call, body, session)
+                return
         if self._busy >= self.limits.requests:
             raise HttpError(503, "too many requests at once", (b"retry-after", b"1"))
         self._busy += 1

@@ -1,0 +1,550 @@
+"""What an HTTP endpoint takes of clients that mean no good, over real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+import uvicorn
+from anyio.abc import SocketStream
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.types import Scope
+
+from mcp_bindgen import v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime.http.server._asgi_app import AsgiApp
+from mcp_bindgen.runtime.http.server._bodies import has_more_values
+from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
+from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.runtime.http.server.limits import HttpLimits
+from tests.support.checked_connections import (
+    INITIALIZED,
+    STATELESS,
+    bounded,
+    initialize,
+    lone,
+    notification,
+    request,
+    until,
+)
+
+MIB = 1024 * 1024
+LATEST, BEFORE, OLDEST = "2025-11-25", "2025-06-18", "2024-11-05"
+BOTH = "application/json, text/event-stream"
+
+Headers = dict[str, str]
+
+BOB, EVE = {"x_user": "bob"}, {"x_user": "eve"}
+
+
+class Tools:
+    """Tools of any revision."""
+
+    types: Any
+
+    def __init__(self) -> None:
+        self.cancelled: list[str] = []
+
+    def extra_capabilities(self) -> Any:
+        return {} if self.types is v2026_07_28.types else {"logging": {}}
+
+    async def list_tools(self, params: Any, ctx: Any) -> Any:
+        more = {"ttl_ms": 0, "cache_scope": "private"} if self.types is v2026_07_28.types else {}
+        return self.types.ListToolsResult(tools=[], **more)
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        if params.name == "wait":
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self.cancelled.append(ctx.revision)
+        return self.types.CallToolResult(content=[self.types.TextContent(text=f"{ctx.revision} {params.name}")])
+
+
+class Oldest(Tools, v2024_11_05.Server):
+    types = v2024_11_05.types
+    info = v2024_11_05.types.Implementation(name="tools", version="1")
+
+
+class Before(Tools, v2025_06_18.Server):
+    types = v2025_06_18.types
+    info = v2025_06_18.types.Implementation(name="tools", version="1")
+
+
+class Then(Tools, v2025_11_25.Server):
+    types = v2025_11_25.types
+    info = v2025_11_25.types.Implementation(name="tools", version="1")
+
+
+class Now(Tools, v2026_07_28.Server):
+    types = v2026_07_28.types
+    info = v2026_07_28.types.Implementation(name="tools", version="1")
+
+
+def who(scope: Scope) -> str | None:
+    """Who sends a request, as a header says."""
+    name = dict(scope["headers"]).get(b"x-user")
+    return None if name is None else name.decode()
+
+
+@asynccontextmanager
+async def listening(app: AsgiApp) -> AsyncGenerator[int]:
+    """Serves an application here, and gives the port."""
+    config = uvicorn.Config(app, "127.0.0.1", 0, lifespan="on", log_config=None, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    vars(server)["capture_signals"] = nullcontext  # signals are for who runs the tests
+    serving = asyncio.create_task(server.serve())
+    await until(lambda: server.started)
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        app.leave()
+        server.should_exit = True
+        await serving
+
+
+class Wire:
+    """A connection on which HTTP is spoken by hand."""
+
+    def __init__(self, stream: SocketStream) -> None:
+        self.stream = stream
+        self.received = b""
+
+    async def send(self, method: str, path: str, body: bytes, length: int | None, headers: Headers) -> None:
+        """Sends a request, or only a part of its body if `length` says that there is more."""
+        known = {"host": "localhost", "accept": BOTH, "content-type": "application/json"}
+        known |= {name.replace("_", "-"): value for name, value in headers.items()}
+        if method == "POST":
+            known["content-length"] = str(len(body) if length is None else length)
+        head = "".join(f"{name}: {value}\r\n" for name, value in known.items())
+        await self.stream.send(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+
+    async def until(self, fact: Callable[[bytes], Any]) -> None:
+        """Reads until something is true of what came."""
+        while not fact(self.received):
+            self.received += await self.stream.receive()
+
+    async def status(self) -> int:
+        """Reads a whole response that has a length; gives its status."""
+        await self.until(_is_whole)
+        return int(self.received.split(None, 2)[1])
+
+    @property
+    def headers(self) -> Headers:
+        """The headers of the response."""
+        lines = self.received.partition(b"\r\n\r\n")[0].decode().splitlines()[1:]
+        return {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+
+    @property
+    def json(self) -> Any:
+        """The body of the response."""
+        return json.loads(self.received.partition(b"\r\n\r\n")[2])
+
+
+def _is_whole(received: bytes) -> bool:
+    head, end, body = received.partition(b"\r\n\r\n")
+    lengths = [int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
+    return bool(end) and len(body) >= lengths[0]
+
+
+class Wires:
+    """Connections to one port."""
+
+    def __init__(self, port: int, stack: AsyncExitStack) -> None:
+        self.port, self.stack = port, stack
+
+    async def open(self) -> Wire:
+        """Opens a connection."""
+        return Wire(await self.stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", self.port)))
+
+    async def ask(self, method: str, content: Any = None, path: str = "/mcp", **headers: str) -> Wire:
+        """Sends a request on a connection of its own."""
+        wire = await self.open()
+        body = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
+        await wire.send(method, path, body, None, headers)
+        return wire
+
+    async def begin(self, revision: str = LATEST, initialized: bool = True, user: Headers | None = None) -> Headers:
+        """Begins a session; gives the headers that name it."""
+        begun = await self.ask("POST", initialize(revision), **(user or {}))
+        assert await begun.status() == 200, begun.received
+        session = {"mcp_session_id": begun.headers["mcp-session-id"], **(user or {})}
+        if initialized:
+            assert await (await self.ask("POST", INITIALIZED, **session)).status() == 202
+        return session
+
+    async def call(self, session: Headers, name: str = "x", id_: int = 1) -> Wire:
+        """Calls a tool in a session."""
+        return await self.ask("POST", request(id_, "tools/call", {"name": name}), **session)
+
+    async def open_sse(self, initialized: bool = True, **headers: str) -> tuple[Wire, str]:
+        """Opens a session of HTTP+SSE; gives its stream, and where messages go."""
+        wire = await self.ask("GET", path="/sse", **headers)
+        await wire.until(lambda received: b"\n\n" in received.partition(b"data: ")[2])
+        path = wire.received.partition(b"data: ")[2].split()[0].decode()
+        if initialized:
+            for message in (initialize(OLDEST), INITIALIZED):
+                assert await (await self.ask("POST", message, path, **headers)).status() == 202
+            await wire.until(lambda received: b'"result"' in received)
+        return wire, path
+
+
+@asynccontextmanager
+async def wires(app: AsgiApp) -> AsyncGenerator[Wires]:
+    """Connections to an application while it is served."""
+    async with listening(app) as port, AsyncExitStack() as stack:
+        yield Wires(port, stack)
+
+
+def stateless(message: Any) -> Headers:
+    """The headers that a stateless client sends."""
+    found = {"mcp_protocol_version": STATELESS, "mcp_method": message["method"]}
+    return found | ({"mcp_name": message["params"]["name"]} if "name" in message["params"] else {})
+
+
+# --- nobody waits for the slow --------------------------------------------------------------------------------
+
+
+@bounded(30)
+async def test_a_broadcast_waits_for_nobody() -> None:
+    """A client of each kind leaves its stream unread; all others are told everything in time."""
+    servers = Oldest(), Then(), Now()
+    text = "x" * 100_000
+
+    async def tell(server: Any, what: Callable[[Any], Any]) -> float:
+        begun = time.monotonic()
+        await server.broadcast(what)
+        return time.monotonic() - begun
+
+    def log(client: Any) -> Any:
+        return client.log("info", text)
+
+    def changed(client: Any) -> Any:
+        return client.notify_tool_list_changed()
+
+    async with wires(sse_app(servers[0])) as sse, wires(HttpApp(*servers[1:])) as http:
+        await sse.open_sse()
+        session = await http.begin()
+        standing = await http.ask("GET", **session)
+        wanted = lone(1, "subscriptions/listen", notifications={"toolsListChanged": True})
+        listener = await http.ask("POST", wanted, **stateless(wanted))
+        for wire in (standing, listener):
+            await wire.until(lambda received: b"\r\n\r\n" in received)
+        assert [len(server.connections) for server in servers] == [1, 1, 1]
+        took = [await tell(servers[0], log) for _ in range(150)]
+        assert max(took) < 2
+        assert sum(took) < 5
+        assert not servers[0].connections
+        took = [await tell(servers[1], log) for _ in range(150)]
+        assert max(took) < 2
+        assert sum(took) < 5
+        took = [await tell(servers[2], changed) for _ in range(500)]
+        assert max(took) < 2
+        again = await http.ask("GET", **session)
+        await again.until(lambda received: b"\r\n\r\n" in received)
+        assert again.received.startswith(b"HTTP/1.1 200")
+
+
+# --- bodies ---------------------------------------------------------------------------------------------------
+
+
+@bounded(30)
+async def test_bodies_that_are_half_sent_have_a_budget() -> None:
+    """Thirty connections hold no more than the budget, and whoever sends a whole message is served."""
+    app = HttpApp(Then(), Now(), limits=HttpLimits(message=MIB, bodies=4 * MIB, arrival=1.5))
+    call = lone(1, "tools/call", name="x")
+
+    def holds(size: int) -> bool:
+        return app.bodies._held >= size
+
+    async with wires(app) as http:
+        session = await http.begin()
+        held: list[Wire] = []
+        for place in range(30):
+            wire = await http.open()
+            headers = session if place % 2 else stateless(call)
+            await wire.send("POST", "/mcp", b"[" * (MIB - 1), MIB, headers)
+            held.append(wire)
+            await until(partial(holds, min(place + 1, 3) * (MIB - 1)))
+            assert app.bodies._held <= 4 * MIB
+        full = lone(1, "tools/call", name="x", arguments={"text": "x" * (MIB - 2000)})
+        begun = time.monotonic()
+        assert await (await http.ask("POST", full, **stateless(full))).status() == 200
+        assert await (await http.call(session)).status() == 200
+        assert time.monotonic() - begun < 2
+        statuses = [await wire.status() for wire in held]
+        assert set(statuses) == {503, 408}
+        assert statuses.count(408) <= 4
+        assert app.bodies._held == 0
+
+
+@bounded()
+async def test_bodies_that_are_answered_count() -> None:
+    app = HttpApp(Now(), limits=HttpLimits(message=MIB, bodies=2 * MIB))
+    wait = lone(1, "tools/call", name="wait", arguments={"text": "x" * (MIB - 2000)})
+    async with wires(app) as http:
+        waiting = [await http.ask("POST", wait, **stateless(wait)) for _ in range(2)]
+        await until(lambda: app._busy == 2)
+        refused = await http.ask("POST", wait, **stateless(wait))
+        assert (await refused.status(), refused.headers["retry-after"]) == (503, "5")
+        small = lone(1, "tools/call", name="x")
+        assert await (await http.ask("POST", small, **stateless(small))).status() == 200
+        for wire in waiting:
+            await wire.stream.aclose()
+        await until(lambda: app.bodies._held == 0)
+
+
+@bounded()
+async def test_a_body_has_a_deadline_however_it_trickles() -> None:
+    async with wires(HttpApp(Then(), limits=HttpLimits(arrival=0.3))) as http:
+        wire = await http.open()
+        session = await http.begin()
+        await wire.send("POST", "/mcp", b"[", 10_000, session)
+
+        async def trickle() -> None:
+            while True:
+                await wire.stream.send(b" " * 10)
+                await anyio.sleep(0.02)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(trickle)
+            assert await wire.status() == 408
+            tasks.cancel_scope.cancel()
+
+
+@bounded()
+async def test_who_may_not_speak_is_not_read() -> None:
+    """The session is found, and whose it is, before a byte of the body."""
+    app = HttpApp(Then(), Now(), principal=who)
+    async with wires(app) as http:
+        session = await http.begin(user=BOB)
+        unknown = {"mcp_session_id": "x" * 43}
+        for headers, status in (
+            (unknown, 404),
+            (session | {"x_user": "eve"}, 404),
+            (session | {"mcp_protocol_version": BEFORE}, 400),
+        ):
+            wire = await http.open()
+            await wire.send("POST", "/mcp", b"[", MIB, headers)
+            await wire.until(lambda received: b"\r\n" in received)
+            assert int(wire.received.split(None, 2)[1]) == status
+        assert app.bodies._held == 0
+
+
+@bounded()
+async def test_a_message_of_many_values_is_refused() -> None:
+    """4 MiB of what is dearest to read stop nobody else."""
+    app = HttpApp(Then(), Now())
+    deep = b'{"a":' * 150 + b"1" + b"}" * 150
+    batch = b"[" + b",".join([b'{"jsonrpc":"2.0","method":"notifications/x"}'] * 90_000) + b"]"
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            begun = time.monotonic()
+            await anyio.sleep(0.001)
+            longest = max(longest, time.monotonic() - begun)
+
+    async with wires(app) as http, anyio.create_task_group() as tasks:
+        session = await http.begin()
+        tasks.start_soon(watch)
+        for unit in (b"[]", b"{}", b'{"a":1}', b"1", b'"a"', deep):
+            values = b",".join([unit] * (4 * MIB // (len(unit) + 1) - 100))
+            call = request(1, "tools/call", {"name": "x", "arguments": {"a": []}})
+            body = json.dumps(call).encode().replace(b"[]", b"[" + values + b"]")
+            assert await (await http.ask("POST", body, **session)).status() == 413
+            assert await (await http.ask("POST", body, **stateless(call))).status() == 413
+        assert await (await http.ask("POST", batch, **session)).status() == 413
+        text = json.dumps(request(1, "tools/call", {"name": "x", "arguments": {"csv": '1,"2",[3],{4},' * 250_000}}))
+        assert await (await http.ask("POST", text.encode(), **session)).status() == 200
+        tasks.cancel_scope.cancel()
+    assert longest < 1
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text('ab",[{\\\n'),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text('a",[{\\', max_size=3), inner, max_size=4),
+)
+
+
+@given(VALUES, st.integers(0, 12), st.sampled_from([None, 1]))
+def test_values_are_counted_as_they_are(value: Any, most: int, indent: int | None) -> None:
+    def count(value: Any) -> int:
+        if isinstance(value, dict | list):
+            inner = list(value.values()) if isinstance(value, dict) else value
+            return max(1, len(inner)) + sum(map(count, inner))
+        return 0
+
+    text = json.dumps(value, indent=indent, ensure_ascii=False).encode()
+    assert has_more_values(text, most) == (count(value) > most)
+
+
+# --- sessions -------------------------------------------------------------------------------------------------
+
+
+@bounded(30)
+async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
+    app = HttpApp(Then(), limits=HttpLimits(sessions=20))
+    async with wires(app) as http:
+        first = await http.begin()
+        for _ in range(60):
+            await http.begin(initialized=False)
+        late = await http.begin(initialized=False)
+        assert await (await http.ask("POST", INITIALIZED, **late)).status() == 202
+        for session in (first, late, await http.begin()):
+            assert await (await http.call(session)).status() == 200
+        for _ in range(17):
+            await http.begin()
+        refused = await http.ask("POST", initialize(LATEST))
+        assert (await refused.status(), refused.headers["retry-after"]) == (503, "5")
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["memory", "a store"])
+@bounded()
+async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
+    store = MemoryEventStore()
+    app = HttpApp(Then(), store=store if kept else None, limits=HttpLimits(handshake=0.2))
+    async with wires(app) as http:
+        session, late = await http.begin(), await http.begin(initialized=False)
+        sessions: Any = app._sessions
+        await until(lambda: len(sessions._registry._open) == 1)
+        assert await (await http.call(session)).status() == 200
+        assert await (await http.ask("POST", INITIALIZED, **late)).status() == 404
+        assert not kept or len(store._sessions) == 1
+
+
+@bounded()
+async def test_a_principal_has_a_share_of_the_sessions() -> None:
+    app = HttpApp(Then(), principal=who, limits=HttpLimits(sessions_of_principal=3))
+    async with wires(app) as http:
+        for _ in range(5):
+            await http.begin(user=EVE, initialized=False)
+        held = [await http.begin(user=EVE) for _ in range(3)]
+        refused = await http.ask("POST", initialize(LATEST), x_user="eve")
+        assert await refused.status() == 503
+        assert "of this user" in refused.json["error"]["message"]
+        for user in (BOB, None):
+            assert await (await http.call(await http.begin(user=user))).status() == 200
+        assert await (await http.ask("DELETE", **held[0])).status() == 204
+        await http.begin(user=EVE)
+
+
+@bounded()
+async def test_a_session_has_a_share_of_the_streams() -> None:
+    server = Then()
+    app = HttpApp(server, limits=HttpLimits(streams_of_session=4, abandoned=0.2))
+    async with wires(app) as http:
+        greedy, other = await http.begin(), await http.begin()
+        waiting = [await http.call(greedy, "wait", id_) for id_ in range(4)]
+        for wire in waiting:
+            await wire.until(lambda received: b"\n\n" in received)
+        refused = await http.call(greedy, "x", 9)
+        assert await refused.status() == 503
+        assert "in this session" in refused.json["error"]["message"]
+        assert await (await http.call(other)).status() == 200
+        for wire in waiting:
+            await wire.stream.aclose()
+        await until(lambda: len(server.cancelled) == 4)
+        assert await (await http.call(greedy)).status() == 200
+
+
+@bounded()
+async def test_the_header_says_which_revision_is_spoken() -> None:
+    async with wires(HttpApp(Before(), Then(), Now())) as http:
+        for revision, other in ((LATEST, BEFORE), (BEFORE, LATEST)):
+            session = await http.begin(revision)
+            for version in ({}, {"mcp_protocol_version": revision}):
+                answered = await http.call(session | version)
+                assert await answered.status() == 200
+                assert answered.json["result"]["content"][0]["text"] == f"{revision} x"
+            for method, message in (("POST", request(1, "ping")), ("GET", None), ("DELETE", None)):
+                refused = await http.ask(method, message, **session, mcp_protocol_version=other)
+                assert await refused.status() == 400
+                assert f"this session speaks {revision}" in refused.json["error"]["message"]
+            for named in (session, {"mcp_session_id": "x" * 43}):
+                alone = lone(1, "tools/call", name="x")
+                answered = await http.ask("POST", alone, **named, **stateless(alone))
+                assert await answered.status() == 200
+                assert answered.json["result"]["content"][0]["text"] == f"{STATELESS} x"
+                smuggled = stateless(alone) | {"mcp_name": "y"}
+                assert await (await http.ask("POST", alone, **named, **smuggled)).status() == 400
+            legacy = request(1, "tools/call", {"name": "x"})
+            refused = await http.ask("POST", legacy, **session, **stateless(legacy))
+            assert await refused.status() == 400
+
+
+# --- HTTP+SSE -------------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_sse_streams_that_are_not_initialized_make_room() -> None:
+    app = sse_app(Oldest(), limits=HttpLimits(sessions=3, handshake=0.3))
+    async with wires(app) as sse:
+        kept, path = await sse.open_sse()
+        idle = [await sse.open_sse(initialized=False) for _ in range(5)]
+        assert len(app._open) == 3
+        call = request(7, "tools/call", {"name": "x"})
+        assert await (await sse.ask("POST", call, path)).status() == 202
+        await kept.until(lambda received: b"2024-11-05 x" in received)
+        await until(lambda: len(app._open) == 1)
+        for wire, _ in idle:
+            await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
+
+
+@bounded()
+async def test_sse_sessions_belong_to_who_opened_them() -> None:
+    app = sse_app(Oldest(), principal=who, limits=HttpLimits(sessions_of_principal=2))
+    async with wires(app) as sse:
+        _, path = await sse.open_sse(x_user="bob")
+        for user, status in (({"x_user": "eve"}, 404), ({}, 404), ({"x_user": "bob"}, 202)):
+            assert await (await sse.ask("POST", notification("notifications/x"), path, **user)).status() == status
+        await sse.open_sse(x_user="bob")
+        refused = await sse.ask("GET", path="/sse", x_user="bob")
+        assert await refused.status() == 503
+        await sse.open_sse(x_user="eve")
+
+
+# --- a store that fails ---------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_a_store_that_fails_is_said_clearly(caplog: pytest.LogCaptureFixture) -> None:
+    class Locked(MemoryEventStore):
+        locked = False
+
+        def _try(self) -> None:
+            if self.locked:
+                raise sqlite3.OperationalError("database is locked")
+
+        async def load(self, session: str) -> Any:
+            self._try()
+
+        async def span(self, session: str, stream: str) -> Any:
+            self._try()
+
+        async def forget(self, session: str) -> None:
+            self._try()
+
+    store = Locked()
+    async with wires(HttpApp(Then(), store=store)) as http:
+        session = await http.begin()
+        store.locked = True
+        for method, headers in (
+            ("POST", {"mcp_session_id": "x" * 43}),
+            ("GET", session | {"last_event_id": "0-1"}),
+            ("DELETE", session),
+        ):
+            refused = await http.ask(method, request(1, "ping") if method == "POST" else None, **headers)
+            assert (await refused.status(), refused.headers["retry-after"]) == (503, "5")
+            assert "cannot be stored" in refused.json["error"]["message"]
+    assert "the event store failed: OperationalError: database is locked" in caplog.text
