@@ -51,7 +51,7 @@ def _finite(value: Any) -> Any:
 
 
 def _is_finite(value: Any) -> bool:
-    kind = type(value)
+    kind: Any = type(value)
     if kind is float:
         return isfinite(value)
     if kind is list:

@@ -88,11 +88,12 @@ class Stream:
             answered: The ids that it answers; the last pending one ends the stream.
             within: Seconds to wait before the reader is cut off; by default it is waited for as long as it reads.
         """
-        with anyio.move_on_after(within) as patience:
-            await self.room()
-        if patience.cancelled_caught:
-            log.debug("a client is cut off: it does not read")
-            self.hang_up()
+        if self.is_full:
+            with anyio.move_on_after(within) as patience:
+                await self.room()
+            if patience.cancelled_caught:
+                log.debug("a client is cut off: it does not read")
+                self.hang_up()
         return await self._finish(self._add(message, answered))
 
     async def settle(self, ids: Collection[RequestId]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class HttpLimits:
     """How much an HTTP endpoint takes of its clients, of each and of all together.
 
-    What is beyond a limit is refused with 413 (a message) or with 503 and `Retry-After` (too much at once).
+    What is beyond a limit is refused with 413 or 408 (a message), or with 503 and `Retry-After` (too much at once).
 
     Attributes:
         message: Bytes of a message.
