@@ -51,7 +51,7 @@ def _finite(value: Any) -> Any:
 
 
 def _is_finite(value: Any) -> bool:
-    kind: Any = type(value)
+    kind = value.__class__
     if kind is float:
         return isfinite(value)
     if kind is list:
