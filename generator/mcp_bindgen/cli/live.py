@@ -23,7 +23,6 @@ import typer
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.runtime.core import jsonrpc
 from mcp_bindgen.runtime.core.capabilities import is_declared
-from mcp_bindgen.runtime.core.envelope import invalid
 from mcp_bindgen.runtime.core.errors import (
     METHOD_NOT_FOUND,
     CapabilityMissing,
@@ -227,23 +226,23 @@ async def lists(client: Any) -> Document:
 
 
 async def _pages(client: Any, name: str) -> AsyncIterator[Document]:
-    """Return the results of a paginated request, checked, but as they came: types would put their members in order."""
+    """Return the results of a paginated request as they came: types would put their members in order.
+
+    Entries that are not valid are left out, and `client.quarantined` says which.
+    """
     method = bindings(client.revision, "methods").METHODS.get(name)
     if method is None:
         return
-    seen: set[str | None] = set()
-    cursor: str | None = None
-    while cursor not in seen:
-        seen.add(cursor)
+
+    async def page(cursor: str | None) -> Document:
         meta = client.link.metadata()
         params = ({"_meta": meta} if meta else {}) | ({} if cursor is None else {"cursor": cursor})
-        page = await client.link.request(untyped(method), jsonrpc.typed_params(method, params), client.options)
-        jsonrpc.typed_result(method, page)
-        yield page
-        cursor = page.get("nextCursor")
-        if cursor is None:
-            return
-    raise invalid(f"{name} gives the cursor {cursor!r} twice, so it has no end")
+        wire = await client.link.request(untyped(method), jsonrpc.typed_params(method, params), client.options)
+        found: Document = client.link.peer.read_result(method, wire)[1]
+        return found
+
+    async for found in client.pages(page):
+        yield found
 
 
 # --- how servers are named ------------------------------------------------------------------------------------

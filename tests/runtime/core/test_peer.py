@@ -212,7 +212,7 @@ def test_a_late_answer_is_ignored() -> None:
     assert feed(peer, answer(again.id, {})) == []
 
 
-@pytest.mark.parametrize("result", [None, [], "x", {"tools": 1}, {"tools": [{}]}])
+@pytest.mark.parametrize("result", [None, [], "x", {"tools": 1}, {"tools": [{}], "nextCursor": 1}])
 def test_an_invalid_result_fails_its_request(result: object) -> None:
     peer = client()
     pending, _ = peer.request(methods.LIST_TOOLS, None)

@@ -1091,6 +1091,31 @@ async def test_lists_are_read_page_by_page(revision: str) -> None:
         assert asked[4:] == [None, "1"]
 
 
+@every_revision
+@bounded()
+async def test_a_list_without_end_is_an_error(revision: str) -> None:
+    types = bindings(revision).types
+    pages = 0
+
+    async def list_tools(self: Any, params: Any, ctx: Any) -> Any:
+        nonlocal pages
+        pages += 1
+        return types.ListToolsResult(tools=[], next_cursor=str(pages % period))
+
+    async with connected(client(revision), server(revision, list_tools=list_tools)) as connection:
+        for period, most, read, message in [
+            (1, 1000, 2, "gives the cursor '0' twice"),
+            (3, 1000, 4, "gives the cursor '1' twice"),
+            (10**6, 5, 5, "more than 5 pages; max_pages allows more"),
+            (10**6, 1000, 1000, "more than 1000 pages"),
+        ]:
+            pages = 0
+            connection.client.max_pages = most
+            with pytest.raises(ProtocolError, match=message):
+                assert [tool async for tool in connection.client.iter_tools()] == []
+            assert pages == read
+
+
 # --- revisions ------------------------------------------------------------------------------------------------
 
 

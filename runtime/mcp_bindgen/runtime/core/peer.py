@@ -7,6 +7,7 @@ handled, batches, cancellation, and what may be said before the handshake is ove
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,9 +21,14 @@ from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFo
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .json_types import is_array, is_object
 from .methods import Notification, Request
+from .quarantine import Quarantined, mend
 from .revision import Dispatcher, Era
 from .routing import Route
 from .transitions import Happening, Role, State, next_state
+
+log = logging.getLogger("mcp_bindgen")
+
+_MOST_QUARANTINED = 1000  # records that are kept
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +50,9 @@ class Peer:
         dispatchers: Revision -> what this end takes in it, the oldest revision first. A server picks one of them when
             the client introduces itself, or for each request that names its revision.
         supported: The revisions to name to who wants another one, the best first; by default those above.
+
+    Attributes:
+        quarantined: What a client left out of results because it was not valid, each once.
     """
 
     def __init__(
@@ -54,6 +63,7 @@ class Peer:
         self.pending: dict[int, Pending] = {}
         self.handling: dict[RequestId, _Batch | None] = {}
         self.introducing: RequestId | None = None
+        self.quarantined: dict[Quarantined, None] = {}
         eras: dict[Era, dict[str, Dispatcher]] = {}
         for name, dispatcher in dispatchers.items():
             eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
@@ -228,9 +238,32 @@ class Peer:
         if envelope.kind == "error":
             return [Answered(pending, error=_error(envelope.message["error"]))]
         try:
-            return [Answered(pending, jsonrpc.typed_result(pending.method, envelope.message["result"]))]
+            return [Answered(pending, self.read_result(pending.method, envelope.message["result"])[0])]
         except ProtocolError as error:
             return [Answered(pending, error=error)]
+
+    def read_result(self, method: Request[Any, Any, Any], wire: Any) -> tuple[Any, Any]:
+        """Return a result from its wire form, typed, and the wire form without what had to be left out.
+
+        A client leaves out what is not valid of a result's lists, and keeps a record of it in `quarantined`.
+
+        Raises:
+            ProtocolError: The result is not valid.
+        """
+        try:
+            return jsonrpc.typed_result(method, wire), wire
+        except ProtocolError:
+            if self.role != "client":
+                raise
+            mended, left_out = mend(method, wire)
+            if mended == wire:
+                raise
+            result = jsonrpc.typed_result(method, mended)
+            for one in left_out:
+                if one not in self.quarantined and len(self.quarantined) < _MOST_QUARANTINED:
+                    self.quarantined[one] = None
+                    log.warning("a part of a result is left out: %s", one)
+            return result, mended
 
     # --- sending ----------------------------------------------------------------------------------------------
 

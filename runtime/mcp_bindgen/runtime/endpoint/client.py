@@ -15,6 +15,7 @@ from ..core.envelope import RequestId
 from ..core.errors import MethodNotFound, ProtocolError, SessionLost, UnexpectedAnswer
 from ..core.methods import Method, Request
 from ..core.options import Options, Progress
+from ..core.quarantine import Quarantined
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
 from ..eras.sides import bound
@@ -81,6 +82,11 @@ class Client(Caller):
         super().__init_subclass__(**arguments)
         if "dispatcher" in vars(cls):
             cls.revision = cls.dispatcher.revision.name
+
+    @property
+    def quarantined(self) -> tuple[Quarantined, ...]:
+        """What of results was left out because it is not valid; the rest of those results was kept."""
+        return tuple(self.link.peer.quarantined)
 
     def subscribed(self, wanted: Filter) -> AbstractAsyncContextManager[Filter]:
         """Subscribe to changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
