@@ -6,6 +6,7 @@ import copy
 from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from types import EllipsisType
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import anyio
@@ -21,6 +22,7 @@ from ..core.routing import Route
 from ..eras.sides import bound
 from ..eras.stateless import client as rounds
 from ..eras.stateless.subscription_client import Listening, reaches, subscribed
+from ._timeouts import in_handler
 from .caller import Caller
 from .context import Context
 from .result_cache import CacheScope, ResultCache
@@ -176,24 +178,26 @@ class Client(Caller):
     def with_options(
         self,
         *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
+        timeout: float | EllipsisType | None = ...,
+        total_timeout: float | EllipsisType | None = ...,
         on_progress: Progress | None = None,
         fresh: bool = False,
     ) -> Self:
         """Return this client with other options: `await client.with_options(timeout=5).call_tool("x")`.
 
+        What is not given stays as it is.
+
         Args:
-            timeout: Seconds to wait for an answer or for progress.
-            total_timeout: Seconds to wait in all.
+            timeout: Seconds to wait for an answer or for progress; `None` for no limit.
+            total_timeout: Seconds to wait in all; `None` for no limit.
             on_progress: Called with the params of each progress notification.
             fresh: Ask the server, whatever the cache knows.
         """
         view = copy.copy(self)
         view._fresh = fresh or self._fresh
         view.options = Options(
-            timeout if timeout is not None else self.options.timeout,
-            total_timeout if total_timeout is not None else self.options.total_timeout,
+            self.options.timeout if timeout is ... else timeout,
+            self.options.total_timeout if total_timeout is ... else total_timeout,
             on_progress or self.options.on_progress,
         )
         return view
@@ -220,6 +224,7 @@ class Client(Caller):
         def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
+            in_handler.set(id_ is not None)
             return work(params, Context(link, id_, params))
 
         return handle
