@@ -32,6 +32,7 @@ from mcp_bindgen.runtime.core.errors import (
     UnsupportedRevision,
 )
 from mcp_bindgen.runtime.core.methods import untyped
+from mcp_bindgen.runtime.entrypoints.connect import TIMEOUT
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry, read
 from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput, Store
@@ -149,7 +150,8 @@ class _Conversation:
         for client in clients:
             client.options = Options(timeout=self.live.timeout)
         stderr = None if self.live.verbose else self.log
-        async with connect(self.live.target, *clients, stderr=stderr) as client:
+        timeout = max(TIMEOUT, self.live.timeout)
+        async with connect(self.live.target, *clients, timeout=timeout, stderr=stderr) as client:
             self.connected = True
             return await works[client.revision](client)
 
