@@ -23,6 +23,7 @@ _CLIENTS = frozenset(
         "answer",
         "attach",
         "cache",
+        "changes",
         "connect",
         "connected",
         "handler",

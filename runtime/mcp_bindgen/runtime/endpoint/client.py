@@ -62,6 +62,7 @@ class Client(Caller):
         instructions: How it wants to be used, if it says so.
         mirror: What is repeated in HTTP headers, where that is done.
         cache: Keeps results for as long as the server says that they are fresh, if there is one.
+        changes: How often the server has told of changes: of its lists, or of a resource.
     """
 
     dispatcher: ClassVar[Dispatcher]
@@ -75,6 +76,7 @@ class Client(Caller):
 
     mirror: HeaderMirror | None = None
     cache: ResultCache | None = None
+    changes: int = 0
     _fresh = False
 
     def __init__(self) -> None:
@@ -231,6 +233,8 @@ class Client(Caller):
 
     def _concerns_handlers(self, route: Route, params: Any) -> bool:
         """Take note of a notification; return whether it concerns the handlers."""
+        if route.method.capabilities.get("server") in self.dispatcher.revision.flags:
+            self.changes += 1
         if self.cache is not None:
             self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
         return reaches(self._listening, self.link, route, params)
