@@ -38,6 +38,7 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,
     STATEFUL,
+    STATELESS,
     Raw,
     Recording,
     answer,
@@ -954,6 +955,28 @@ async def test_ping_works_both_ways(revision: str) -> None:
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         assert (await connection.client.ping()).model_dump() == {}
         assert text_of(await connection.client.call_tool("x")) == "{}"
+
+
+@pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
+@bounded()
+async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    types = bindings(revision).types
+    uri = "file:///home"
+
+    async def on_list_roots(self: Any, params: Any, ctx: Any) -> Any:
+        return types.ListRootsResult(roots=[types.Root(uri="file:///a"), types.Root(uri=uri)])
+
+    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
+        return said(str(len((await ctx.list_roots()).roots)), revision)
+
+    ours = client(revision, on_list_roots=on_list_roots)
+    async with connected(ours, server(revision, call_tool=call_tool)) as connection:
+        assert text_of(await connection.client.call_tool("x")) == "2"
+        uri = "https://example.com/secret"
+        with pytest.raises((ProtocolError, ValueError)) as caught:
+            await connection.client.call_tool("x")
+        message = "the URI of a root must begin with file://: 'https://example.com/secret'"
+        assert message in (str(caught.value) if revision == STATELESS else caplog.text)
 
 
 # --- telling --------------------------------------------------------------------------------------------------

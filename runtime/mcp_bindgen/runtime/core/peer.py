@@ -163,6 +163,10 @@ class Peer:
     def _receive_batch(self, messages: list[Any]) -> list[Event]:
         if not self.dispatcher.revision.batches or not messages:
             error = invalid("batches are not part of this revision" if messages else "the batch is empty")
+            answered = [request_id(message) for message in messages if is_object(message) and is_answer(message)]
+            lost = [self.pending.pop(id_) for id_ in answered if isinstance(id_, int) and id_ in self.pending]
+            if lost:  # no other answers will come
+                return [Answered(pending, error=error) for pending in lost]
             return [Rejected(error, jsonrpc.failure(None, error))]
         batch = _Batch(set())
         events = [event for message in messages for event in self._receive_parsed(message, batch)]
@@ -182,6 +186,8 @@ class Peer:
                 return [Rejected(error, jsonrpc.failure(None, error))]
             id_ = request_id(message)
             silent = "id" not in message and isinstance(message.get("method"), str)
+            if self.role == "client" and self.state is State.READY:
+                silent = silent or self.dispatcher.revision.era.stands_alone  # servers of that era wait for no answer
             return [Rejected(error, b"" if silent or is_answer(message) else jsonrpc.failure(id_, error), id_)]
 
     def _interpret(self, envelope: Envelope, batch: _Batch | None) -> list[Event]:

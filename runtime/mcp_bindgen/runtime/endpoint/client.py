@@ -19,7 +19,7 @@ from ..core.options import Options, Progress
 from ..core.quarantine import Quarantined
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
-from ..eras.sides import bound
+from ..eras.sides import bound, checked_roots
 from ..eras.stateless import client as rounds
 from ..eras.stateless.subscription_client import Listening, reaches, subscribed
 from ._timeouts import in_handler
@@ -222,12 +222,14 @@ class Client(Caller):
         if work is None and not dispatcher.revision.era.answers_by_default(route.method):
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
+        has_roots = "roots" in getattr(getattr(route.method, "result", None), "model_fields", {})
 
         def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
             in_handler.set(id_ is not None)
-            return work(params, Context(link, id_, params))
+            answer = work(params, Context(link, id_, params))
+            return checked_roots(answer) if has_roots else answer
 
         return handle
 

@@ -16,7 +16,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_bindgen.runtime import ConnectionClosed, connect
+from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
 from mcp_bindgen.runtime.core.errors import Refused
 from mcp_bindgen.runtime.core.transport import Lost
 from mcp_bindgen.runtime.entrypoints.connect import NoConnection
@@ -24,7 +24,7 @@ from mcp_bindgen.runtime.http.client.legacy_sse import sse
 from mcp_bindgen.runtime.http.client.transport import http
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.checked_connections import bounded
-from tests.support.scripted_http_server import EVENTS, Heard, ask, introduce, notification, request, talking
+from tests.support.scripted_http_server import EVENTS, Heard, ask, introduce, notification, request, serving, talking
 
 Open = Callable[..., AbstractAsyncContextManager[Any]]
 both = pytest.mark.parametrize("opened", [http, sse])
@@ -316,3 +316,25 @@ async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
         pauses = [later - sooner for sooner, later in pairwise(times)]
         assert len(pauses) >= 3
         assert pauses[-1] > 3 * pauses[0]
+
+
+# --- what it says ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_events", [False, True])
+@bounded(20)
+async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> None:
+    async def play(heard: Heard) -> None:
+        if heard.name == "initialize":
+            info = {"name": "arrays", "version": "1"}
+            await heard.result({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info})
+        elif heard.method == "POST" and heard.id is not None:
+            said = [{"jsonrpc": "2.0", "id": heard.id, "result": {"tools": []}}]
+            await (heard.event(said) if as_events else heard.json(said))
+        else:
+            await heard.end(405 if heard.method == "GET" else 202)
+
+    async with serving(play) as script, Client.connect(script.url) as client:
+        for _ in range(2):
+            with pytest.raises(ProtocolError, match="batches are not part of this revision"):
+                await client.list_tools()
