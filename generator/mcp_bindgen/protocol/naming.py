@@ -24,6 +24,7 @@ _CLIENTS = frozenset(
         "attach",
         "cache",
         "changes",
+        "checks",
         "connect",
         "connected",
         "handler",

@@ -50,6 +50,14 @@ class HeaderMirror(Protocol):
         ...
 
 
+class ResultChecks(Protocol):
+    """What checks results beyond the types of the protocol, such as `contract.OutputSchemas`."""
+
+    def check(self, method: Method, params: Any, answer: Any) -> None:
+        """Check what answers a request, or learn from it how to check others; raise an exception to refuse it."""
+        ...
+
+
 class Client(Caller):
     """The base of generated clients: call what the server offers, override `on_...` for what it may ask.
 
@@ -62,6 +70,7 @@ class Client(Caller):
         instructions: How it wants to be used, if it says so.
         mirror: What is repeated in HTTP headers, where that is done.
         cache: Keeps results for as long as the server says that they are fresh, if there is one.
+        checks: Checks results beyond the types of the protocol, if anything does.
         changes: How often the server has told of changes: of its lists, or of a resource.
     """
 
@@ -76,6 +85,7 @@ class Client(Caller):
 
     mirror: HeaderMirror | None = None
     cache: ResultCache | None = None
+    checks: ResultChecks | None = None
     changes: int = 0
     _fresh = False
 
@@ -120,6 +130,8 @@ class Client(Caller):
         if self.mirror is not None:
             answer = self.mirror.learn(method, answer)
         understood: Answer = rounds.understood(method, answer)
+        if self.checks is not None:
+            self.checks.check(method, params, understood)
         return understood
 
     async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
