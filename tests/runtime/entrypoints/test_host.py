@@ -240,8 +240,8 @@ async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Pat
 async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "die,a,wait")}, Client, restart_pause=0.01) as host:
         for round_ in range(5):
+            lost: list[Exception] = []
             async with anyio.create_task_group() as tasks:
-                lost: list[Exception] = []
 
                 async def wait(lost: list[Exception] = lost) -> None:
                     with pytest.raises(ConnectionClosed) as caught:

@@ -12,6 +12,8 @@ from ..core.events import Answered, Pending
 from ..core.options import Options
 from ..core.transport import Outgoing
 
+_RESOLUTION = 0.01  # seconds at least between two looks at all requests
+
 in_handler: ContextVar[bool] = ContextVar("in_handler", default=False)
 """Whether a client's handler of a request runs in this context."""
 
@@ -100,4 +102,4 @@ class Timeouts:
             if due <= now:
                 self._expired(pending)
             else:
-                self._wake_at(due)
+                self._wake_at(max(due, now + _RESOLUTION))

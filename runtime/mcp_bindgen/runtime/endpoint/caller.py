@@ -87,7 +87,7 @@ class Caller:
             ProtocolError: The list has no end: a cursor comes again, or there are more than `max_pages`.
         """
         cursor: str | None = None
-        seen = {cursor}
+        seen: set[str | None] = {cursor}
         for _ in range(self.max_pages):
             page = await call(cursor)
             yield page
