@@ -266,10 +266,14 @@ class Peer:
                 raise
             result = jsonrpc.typed_result(method, mended)
             for one in left_out:
-                if one not in self.quarantined and len(self.quarantined) < _MOST_QUARANTINED:
-                    self.quarantined[one] = None
-                    log.warning("a part of a result is left out: %s", one)
+                self.quarantine(one)
             return result, mended
+
+    def quarantine(self, one: Quarantined) -> None:
+        """Keep a record of what is left out of a result, and log it; each is kept once, and no more than 1,000."""
+        if one not in self.quarantined and len(self.quarantined) < _MOST_QUARANTINED:
+            self.quarantined[one] = None
+            log.warning("a part of a result is left out: %s", one)
 
     # --- sending ----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
@@ -41,8 +41,8 @@ class HeaderMirror(Protocol):
         """Return the headers of a message."""
         ...
 
-    def learn(self, method: Method, answer: Any) -> Any:
-        """Learn from a result which headers are wanted; return the result without entries whose headers are invalid."""
+    def learn(self, method: Method, answer: Any, report: Callable[[Quarantined], object]) -> Any:
+        """Learn from a result which headers are wanted; leave out, and report, entries whose headers are invalid."""
         ...
 
     def source(self, method: Method) -> str | None:
@@ -128,7 +128,7 @@ class Client(Caller):
             ask = partial(self._request, method, params)
             answer = await self.cache.through(self._scope, method, params, ask, fresh=self._fresh)
         if self.mirror is not None:
-            answer = self.mirror.learn(method, answer)
+            answer = self.mirror.learn(method, answer, self.link.peer.quarantine)
         understood: Answer = rounds.understood(method, answer)
         if self.checks is not None:
             self.checks.check(method, params, understood)

@@ -16,6 +16,7 @@ import anyio
 import httpx2
 import pytest
 
+from mcp_bindgen import v2026_07_28
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
 from mcp_bindgen.runtime.core.errors import Refused
 from mcp_bindgen.runtime.core.transport import Lost
@@ -23,7 +24,8 @@ from mcp_bindgen.runtime.entrypoints.connect import NoConnection
 from mcp_bindgen.runtime.http.client.legacy_sse import sse
 from mcp_bindgen.runtime.http.client.transport import http
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.checked_connections import bounded
+from tests.runtime.entrypoints.test_connect import discovered
+from tests.support.checked_connections import STATELESS, bounded
 from tests.support.scripted_http_server import EVENTS, Heard, ask, introduce, notification, request, serving, talking
 
 Open = Callable[..., AbstractAsyncContextManager[Any]]
@@ -338,3 +340,22 @@ async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> Non
         for _ in range(2):
             with pytest.raises(ProtocolError, match="batches are not part of this revision"):
                 await client.list_tools()
+
+
+@bounded(20)
+async def test_a_tool_whose_headers_are_invalid_is_left_out_and_reported() -> None:
+    def tool(name: str, header: str) -> dict[str, Any]:
+        argument = {"type": "string", "x-mcp-header": header}
+        return {"name": name, "inputSchema": {"type": "object", "properties": {"city": argument}}}
+
+    async def play(heard: Heard) -> None:
+        if heard.name == "server/discover":
+            await heard.result(discovered(STATELESS))
+        else:
+            hints = {"resultType": "complete", "ttlMs": -1, "cacheScope": "private"}
+            await heard.result({"tools": [tool("good", "City"), tool("bad", "no header"), 5], **hints})
+
+    async with serving(play) as script, connect(script.url, v2026_07_28.Client) as client:
+        assert [one.name for one in (await client.list_tools()).tools] == ["good"]
+        assert [one.pointer for one in client.quarantined] == ["/tools/2", "/tools/1/inputSchema"]
+        assert "is not the name of a header" in client.quarantined[1].problem
