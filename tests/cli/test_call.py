@@ -9,6 +9,7 @@ import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -228,6 +229,49 @@ def test_stderr_of_the_server_is_hidden_unless_asked_for(odd: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "{}\n", "")
     done = bindgen("call", odd, "ping", "--verbose")
     assert (done.returncode, done.stdout, done.stderr) == (0, "{}\n", "odd words\n")
+
+
+BAD = """
+import json, sys
+TOOLS = [{"name": "a", "inputSchema": {"type": "object"}}, {"name": "b", "inputSchema": {"properties": {"x": 1}}}]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    known = {
+        "initialize": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "bad", "version": "1"},
+        },
+        "tools/list": {"tools": TOOLS},
+        "tools/call": {"structuredContent": {"a": 1}},
+    }
+    body = {"error": {"code": -32601, "message": "no"}}
+    if asked["method"] in known:
+        body = {"result": known[asked["method"]]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **body}), flush=True)
+"""
+
+
+def test_what_is_not_valid_is_left_out_and_strictly_an_error(tmp_path: Path) -> None:
+    script = tmp_path / "bad_server.py"
+    script.write_text(BAD, "utf-8")
+    bad = f"'{sys.executable}' '{script}'"
+    said = (
+        "left out, because it is not valid: tools/list: /tools/1/inputSchema/properties/x: Input should be an object\n"
+    )
+    for wanted in ([], ["tools/list"]):
+        done = call(bad, *wanted, "--json")
+        assert (done.returncode, done.stderr) == (0, f"warning: {said}")
+        assert [tool["name"] for tool in json.loads(done.stdout)["tools"]] == ["a"]
+        done = call(bad, *wanted, "--strict")
+        assert (done.returncode, done.stderr) == (1, f"error: {said}")
+        assert "tool  a" in done.stdout
+    done = call(bad, "tools/call", "a", "--strict")
+    assert (done.returncode, json.loads(done.stdout)) == (1, {"a": 1})
+    assert "tools/call: /content: Field required" in done.stderr
+    assert call(ECHO, "--strict").returncode == 0
 
 
 # --- what goes wrong over there -------------------------------------------------------------------------------

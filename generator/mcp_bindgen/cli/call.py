@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from mcp_bindgen.runtime import Quarantined
 from mcp_bindgen.runtime.core.errors import InvalidParams
 from mcp_bindgen.runtime.core.revision import Revision as Facts
 from mcp_bindgen.runtime.core.routing import Route
@@ -20,6 +21,8 @@ from .live import Document, Env, Failed, Live, Revision, Timeout, Verbose, Work,
 from .output import print_json
 from .results import KINDS, print_offers, readable, show
 
+_Answer: TypeAlias = tuple[Document, tuple[Quarantined, ...]]
+
 
 def call(
     server: Annotated[str, typer.Argument(help="A command in quotes that starts a server, a URL, or FILE.json#name.")],
@@ -29,6 +32,7 @@ def call(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Print what the server offers.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as the server said it.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail if a part of an answer is not valid.")] = False,
     revision: Revision = None,
     timeout: Timeout = 30,
     env: Env = None,
@@ -54,10 +58,12 @@ def call(
         raise BadInput(f"--list and {method} are two things", fix="leave one of them out")
     live = Live.named(server, env or [], timeout=timeout, verbose=verbose)
     try:
-        answer = live.ask(lambda revisions: _works(revisions, method, arguments or []), revision)
+        answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or []), revision)
     except Failed as error:
         show(f"error: {error}", stderr=True)
         raise typer.Exit(1) from None
+    for one in left_out:
+        show(f"{'error' if strict else 'warning'}: left out, because it is not valid: {one}", stderr=True)
     failed = answer.get("isError") is True
     if as_json:
         print_json(answer)
@@ -67,11 +73,11 @@ def call(
             typer.echo(f"there is more; go on with {json.dumps({'cursor': answer['nextCursor']})}", err=True)
     else:
         show(readable(answer), stderr=failed)
-    if failed:
+    if failed or (strict and left_out):
         raise typer.Exit(1)
 
 
-def _works(revisions: Sequence[str], name: str | None, arguments: list[str]) -> dict[str, Work[Document]]:
+def _works(revisions: Sequence[str], name: str | None, arguments: list[str]) -> dict[str, Work[_Answer]]:
     """Return the work to do in each revision that can do it.
 
     Args:
@@ -83,17 +89,26 @@ def _works(revisions: Sequence[str], name: str | None, arguments: list[str]) -> 
         BadInput: It is no request of any of them, or its params do not fit.
     """
     if name is None:
-        return dict.fromkeys(revisions, lists)
-    found: dict[str, Work[Document]] = {}
+        return dict.fromkeys(revisions, _reporting(lists))
+    found: dict[str, Work[_Answer]] = {}
     problems: list[BadInput] = []
     for revision in [one for one in revisions if name in _requests(one)] or revisions[:1]:
         try:
-            found[revision] = _request(revision, name, arguments)
+            found[revision] = _reporting(_request(revision, name, arguments))
         except BadInput as problem:
             problems.append(problem)
     if not found:
         raise problems[0]
     return found
+
+
+def _reporting(work: Work[Document]) -> Work[_Answer]:
+    """Return the same work, which also says what had to be left out of the answers."""
+
+    async def report(client: Any) -> _Answer:
+        return await work(client), client.quarantined
+
+    return report
 
 
 def _request(revision: str, name: str, arguments: list[str]) -> Work[Document]:

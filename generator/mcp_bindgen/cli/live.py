@@ -23,7 +23,6 @@ import typer
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.runtime.core import jsonrpc
 from mcp_bindgen.runtime.core.capabilities import is_declared
-from mcp_bindgen.runtime.core.envelope import invalid
 from mcp_bindgen.runtime.core.errors import (
     METHOD_NOT_FOUND,
     CapabilityMissing,
@@ -33,6 +32,7 @@ from mcp_bindgen.runtime.core.errors import (
     UnsupportedRevision,
 )
 from mcp_bindgen.runtime.core.methods import untyped
+from mcp_bindgen.runtime.entrypoints.connect import TIMEOUT
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry, read
 from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput, Store
@@ -150,7 +150,8 @@ class _Conversation:
         for client in clients:
             client.options = Options(timeout=self.live.timeout)
         stderr = None if self.live.verbose else self.log
-        async with connect(self.live.target, *clients, stderr=stderr) as client:
+        timeout = max(TIMEOUT, self.live.timeout)
+        async with connect(self.live.target, *clients, timeout=timeout, stderr=stderr) as client:
             self.connected = True
             return await works[client.revision](client)
 
@@ -227,23 +228,23 @@ async def lists(client: Any) -> Document:
 
 
 async def _pages(client: Any, name: str) -> AsyncIterator[Document]:
-    """Return the results of a paginated request, checked, but as they came: types would put their members in order."""
+    """Return the results of a paginated request as they came: types would put their members in order.
+
+    Entries that are not valid are left out, and `client.quarantined` says which.
+    """
     method = bindings(client.revision, "methods").METHODS.get(name)
     if method is None:
         return
-    seen: set[str | None] = set()
-    cursor: str | None = None
-    while cursor not in seen:
-        seen.add(cursor)
+
+    async def page(cursor: str | None) -> Document:
         meta = client.link.metadata()
         params = ({"_meta": meta} if meta else {}) | ({} if cursor is None else {"cursor": cursor})
-        page = await client.link.request(untyped(method), jsonrpc.typed_params(method, params), client.options)
-        jsonrpc.typed_result(method, page)
-        yield page
-        cursor = page.get("nextCursor")
-        if cursor is None:
-            return
-    raise invalid(f"{name} gives the cursor {cursor!r} twice, so it has no end")
+        wire = await client.link.request(untyped(method), jsonrpc.typed_params(method, params), client.options)
+        found: Document = client.link.peer.read_result(method, wire)[1]
+        return found
+
+    async for found in client.pages(page):
+        yield found
 
 
 # --- how servers are named ------------------------------------------------------------------------------------

@@ -17,16 +17,19 @@ _MODULES = frozenset({"methods", "types"})
 _FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self"}
 _ARGUMENTS = frozenset({"self"}) | _MODULES
 _SIDES = frozenset({"dispatcher", "extra_capabilities", "info", "instructions", "options", "revision"})
-_CALLERS = frozenset({"call", "check", "link", "metadata", "notify", "pages", "request", "negotiated"})
+_CALLERS = frozenset({"call", "check", "link", "max_pages", "metadata", "notify", "pages", "request", "negotiated"})
 _CLIENTS = frozenset(
     {
         "answer",
         "attach",
         "cache",
+        "changes",
+        "checks",
         "connect",
         "connected",
         "handler",
         "mirror",
+        "quarantined",
         "server_capabilities",
         "server_info",
         "subscribed",

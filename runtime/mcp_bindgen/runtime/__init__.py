@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .core.methods import Method as Method, Notification as Notification, Request as Request
     from .core.model import Model as Model
     from .core.options import Options as Options
+    from .core.quarantine import Quarantined as Quarantined
     from .core.revision import Dispatcher as Dispatcher, Revision as Revision
     from .core.routing import Returns as Returns, handles as handles
     from .core.scalars import Boolean as Boolean, Integer as Integer, Json as Json, Nullable as Nullable
@@ -42,6 +43,7 @@ _MODULES = {
     "core.methods": ["Method", "Notification", "Request"],
     "core.model": ["Model"],
     "core.options": ["Options"],
+    "core.quarantine": ["Quarantined"],
     "core.revision": ["Dispatcher", "Revision"],
     "core.routing": ["Returns", "handles"],
     "core.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime import ConnectionClosed, Json, Notification, ProtocolError, Request, handles
+from mcp_bindgen.runtime import ConnectionClosed, Json, Model, Notification, ProtocolError, Request, handles
 from mcp_bindgen.runtime.core.events import (
     Answered,
     CancelRequested,
@@ -28,6 +28,7 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,
     STATEFUL,
+    STATELESS,
     answer,
     bindings,
     copied,
@@ -212,7 +213,7 @@ def test_a_late_answer_is_ignored() -> None:
     assert feed(peer, answer(again.id, {})) == []
 
 
-@pytest.mark.parametrize("result", [None, [], "x", {"tools": 1}, {"tools": [{}]}])
+@pytest.mark.parametrize("result", [None, [], "x", {"tools": 1}, {"tools": [{}], "nextCursor": 1}])
 def test_an_invalid_result_fails_its_request(result: object) -> None:
     peer = client()
     pending, _ = peer.request(methods.LIST_TOOLS, None)
@@ -893,3 +894,37 @@ def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
         f'{{"jsonrpc":"2.0","id":1,"method":"ping","x":{nested}}}',
     ):
         assert essence(copied(peer).receive(text.encode())) == essence(slow(peer).receive(text.encode()))
+
+
+# --- what only one side sends ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("message", [request(1, "ping"), request("a", "roots/list"), request(2, "own"), {"id": 3}])
+def test_a_stateless_client_answers_no_requests(message: Any) -> None:
+    class Own(bindings(STATELESS).Client):  # type: ignore[misc]
+        @handles(Request("own", "server", Model, Model, params_required=False))
+        async def own(self, params: Any, ctx: Any) -> Any:
+            raise AssertionError
+
+    peer = ready(STATELESS, "client", Own)
+    (event,) = feed(peer, message)
+    assert isinstance(event, Rejected)
+    assert event.reply == b""
+    assert "Invalid request" in str(event.error)
+
+
+@pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
+def test_an_array_of_answers_is_an_error_where_there_are_no_batches(revision: str) -> None:
+    peer = ready(revision, "client", bindings(revision).Client)
+    method = peer.dispatcher.revision.request("tools/list")
+    first, second, third = (peer.request(method, method.params.model_construct())[0] for _ in range(3))
+    tools = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    events = feed(peer, [answer(first.id, tools), {"jsonrpc": "2.0"}, refusal(second.id, -1), 7, answer("x", tools)])
+    answers = [event for event in events if isinstance(event, Answered)]
+    assert [event.pending for event in answers] == [first, second]
+    assert list(peer.pending) == [third.id]
+    if revision == BATCHING:
+        assert answers[0].result.tools == []
+    else:
+        assert len(events) == 2
+        assert all("batches are not part of this revision" in str(event.error) for event in answers)

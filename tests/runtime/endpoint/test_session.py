@@ -38,6 +38,7 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,
     STATEFUL,
+    STATELESS,
     Raw,
     Recording,
     answer,
@@ -646,6 +647,74 @@ async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) ->
 
 
 @bounded()
+async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
+    assert LatestServer.options.timeout is None, "a person may be answering"
+    async with connected(Latest(), Sleeper()) as connection:
+        client = connection.client
+        assert client.options == Options(timeout=60.0, total_timeout=None)
+        forever = client.with_options(timeout=None, total_timeout=5)
+        assert forever.options == Options(timeout=None, total_timeout=5)
+        assert forever.with_options().options == forever.options
+        assert forever.with_options(total_timeout=None).options == Options(timeout=None)
+        client.options = Options(timeout=0.05)
+        with pytest.raises(RequestTimeout, match="tools/call was not answered in time"):
+            await client.call_tool("sleep")
+        with anyio.move_on_after(0.2) as scope:
+            await client.with_options(timeout=None).call_tool("sleep")
+        assert scope.cancelled_caught
+
+
+class Asking(Tools):
+    """Asks the client, and then answers, or not."""
+
+    async def ask(self, ctx: Context) -> str:
+        return str(len((await ctx.list_roots()).roots))
+
+    async def ask_and_sleep(self, ctx: Context) -> str:
+        await ctx.list_roots()
+        await anyio.sleep(LONG)
+        return "never"
+
+    async def sleep(self, ctx: Context) -> str:
+        await anyio.sleep(LONG)
+        return "never"
+
+
+class Thinking(Latest):
+    """Takes longer to answer than its requests may take."""
+
+    begun = 0
+    calls = ""
+
+    async def on_list_roots(self, params: mcp.RequestParams, ctx: Any) -> mcp.ListRootsResult:
+        self.begun += 1
+        if self.calls:
+            await self.with_options(timeout=0.05).call_tool(self.calls)
+        await anyio.sleep(0.3)
+        return mcp.ListRootsResult(roots=[])
+
+
+@bounded()
+async def test_the_clock_does_not_run_while_somebody_answers() -> None:
+    async with connected(Thinking(), Asking()) as connection:
+        client = connection.client
+        hasty = client.with_options(timeout=0.1)
+        assert await outcome(hasty, "ask") == "0"
+        begun = anyio.current_time()
+        with pytest.raises(RequestTimeout):
+            await hasty.call_tool("ask_and_sleep")
+        assert 0.35 < anyio.current_time() - begun < 5, "it runs again afterwards"
+        begun = anyio.current_time()
+        with pytest.raises(RequestTimeout):
+            await hasty.with_options(total_timeout=0.2).call_tool("ask")
+        assert anyio.current_time() - begun < 0.3, "the total is the total"
+        client.calls = "sleep"
+        with pytest.raises(ProtocolError, match="Internal error"):  # its own call timed out
+            await hasty.call_tool("ask")
+        assert client.begun == 4
+
+
+@bounded()
 async def test_options_of_a_class_are_used() -> None:
     class Hasty(Latest):
         options = Options(timeout=0.05)
@@ -872,7 +941,7 @@ async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
 
     async with connected(Slow(), Curious()) as connection:
         with pytest.raises(RequestTimeout):
-            await connection.client.with_options(timeout=0.05).call_tool("ask")
+            await connection.client.with_options(total_timeout=0.05).call_tool("ask")
         await until(lambda: cancelled)
         assert connection.theirs.methods() == ["roots/list", "notifications/cancelled"]
 
@@ -886,6 +955,28 @@ async def test_ping_works_both_ways(revision: str) -> None:
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         assert (await connection.client.ping()).model_dump() == {}
         assert text_of(await connection.client.call_tool("x")) == "{}"
+
+
+@pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
+@bounded()
+async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    types = bindings(revision).types
+    uri = "file:///home"
+
+    async def on_list_roots(self: Any, params: Any, ctx: Any) -> Any:
+        return types.ListRootsResult(roots=[types.Root(uri="file:///a"), types.Root(uri=uri)])
+
+    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
+        return said(str(len((await ctx.list_roots()).roots)), revision)
+
+    ours = client(revision, on_list_roots=on_list_roots)
+    async with connected(ours, server(revision, call_tool=call_tool)) as connection:
+        assert text_of(await connection.client.call_tool("x")) == "2"
+        uri = "https://example.com/secret"
+        with pytest.raises((ProtocolError, ValueError)) as caught:
+            await connection.client.call_tool("x")
+        message = "the URI of a root must begin with file://: 'https://example.com/secret'"
+        assert message in (str(caught.value) if revision == STATELESS else caplog.text)
 
 
 # --- telling --------------------------------------------------------------------------------------------------
@@ -1089,6 +1180,31 @@ async def test_lists_are_read_page_by_page(revision: str) -> None:
         assert (await anext(tools)).name == "10"
         await tools.aclose()
         assert asked[4:] == [None, "1"]
+
+
+@every_revision
+@bounded()
+async def test_a_list_without_end_is_an_error(revision: str) -> None:
+    types = bindings(revision).types
+    pages, period = 0, 1
+
+    async def list_tools(self: Any, params: Any, ctx: Any) -> Any:
+        nonlocal pages
+        pages += 1
+        return types.ListToolsResult(tools=[], next_cursor=str(pages % period))
+
+    async with connected(client(revision), server(revision, list_tools=list_tools)) as connection:
+        for turns, most, read, message in [
+            (1, 1000, 2, "gives the cursor '0' twice"),
+            (3, 1000, 4, "gives the cursor '1' twice"),
+            (10**6, 5, 5, "more than 5 pages; max_pages allows more"),
+            (10**6, 1000, 1000, "more than 1000 pages"),
+        ]:
+            pages, period = 0, turns
+            connection.client.max_pages = most
+            with pytest.raises(ProtocolError, match=message):
+                assert [tool async for tool in connection.client.iter_tools()] == []
+            assert pages == read
 
 
 # --- revisions ------------------------------------------------------------------------------------------------

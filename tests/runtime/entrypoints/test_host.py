@@ -16,7 +16,7 @@ import pytest
 
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, UnsupportedRevision
 from mcp_bindgen.runtime.entrypoints.host import BadConfig, Host, NotRouted, Offer
-from mcp_bindgen.v2025_11_25 import Client
+from mcp_bindgen.v2025_11_25 import Client, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded, until
 
@@ -210,7 +210,7 @@ async def test_a_slow_server_holds_up_nobody(entry: Entry, tmp_path: Path) -> No
 
 @bounded()
 async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
-    async with Host({"frail": entry("frail", "die,a"), "fine": entry("fine", "b")}, Client) as host:
+    async with Host({"frail": entry("frail", "die,a"), "fine": entry("fine", "b")}, Client, restarts=0) as host:
         with pytest.raises(ConnectionClosed):
             await host.call_tool("die")
         assert list(host.failures) == ["frail"]
@@ -234,6 +234,72 @@ async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Pat
         await until(lambda: not alive(child))
         assert host.clients == {}
         assert str(host.failures["frail"]) == "the server is gone"
+
+
+@bounded()
+async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry, tmp_path: Path) -> None:
+    async with Host({"frail": entry("frail", "die,a,wait")}, Client, restart_pause=0.01) as host:
+        for round_ in range(5):
+            lost: list[Exception] = []
+            async with anyio.create_task_group() as tasks:
+
+                async def wait(lost: list[Exception] = lost) -> None:
+                    with pytest.raises(ConnectionClosed) as caught:
+                        await host.call_tool("wait")
+                    lost.append(caught.value)
+
+                tasks.start_soon(wait)
+                await until(lambda: host.clients["frail"].link.peer.pending)
+                with pytest.raises(ConnectionClosed):
+                    await host.call_tool("die")
+            assert lost, "what was under way fails, and is not sent again"
+            assert list(host.failures) == ["frail"]
+            both: list[str] = []
+
+            async def call(both: list[str] = both) -> None:
+                both.append(text(await host.call_tool("a")))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                tasks.start_soon(call)
+            assert both == ["frail: a"] * 2
+            assert host.failures == {}
+            assert len(processes(tmp_path)) == 2 * (round_ + 2), "one start serves both"
+        assert [offer.item.name for offer in await host.tools()] == ["die", "a", "wait"]
+    await until(lambda: not any(map(alive, processes(tmp_path))))
+
+
+@bounded()
+async def test_a_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Path) -> None:
+    async with Host({"frail": entry("frail", "die")}, Client, restarts=2, restart_pause=0.2) as host:
+        begun = anyio.current_time()
+        for _ in range(3):
+            with pytest.raises(ConnectionClosed):
+                await host.call_tool("die")
+        assert anyio.current_time() - begun > 0.6, "the pause grows"
+        with pytest.raises(ConnectionClosed, match="the server 'frail' is not there"):
+            await host.call_tool("die", server="frail")
+        assert len(processes(tmp_path)) == 6
+        assert await host.tools() == []
+
+
+@bounded()
+async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entry) -> None:
+    async with Host({"one": entry("one", "a,b")}, Client, relist_after=0.3) as host:
+        client = host.clients["one"]
+
+        async def listed() -> int:
+            before = client.link.peer.request(methods.PING, None)[0].id
+            with pytest.raises(NotRouted, match="no server offers a tool 'zzz'"):
+                await host.call_tool("zzz")
+            return client.link.peer.request(methods.PING, None)[0].id - before - 1
+
+        assert await listed() == 2, "two pages"
+        assert [await listed() for _ in range(3)] == [0, 0, 0]
+        client.changes += 1
+        assert [await listed(), await listed()] == [2, 0]
+        await anyio.sleep(0.3)
+        assert [await listed(), await listed()] == [2, 0]
 
 
 @bounded()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .errors import UnexpectedResult as UnexpectedResult
     from .handlers import prompt as prompt, resource as resource, template as template, tool as tool
     from .model import Model as Model
+    from .output_schemas import OutputSchemas as OutputSchemas
     from .uri_template import UriTemplate as UriTemplate, Variable as Variable
 
 _MODULES = {
@@ -31,6 +32,7 @@ _MODULES = {
     "errors": ["InvalidArguments", "InvalidResult", "ResourceNotFound", "ToolError", "UnexpectedResult"],
     "handlers": ["prompt", "resource", "template", "tool"],
     "model": ["Model"],
+    "output_schemas": ["OutputSchemas"],
     "uri_template": ["UriTemplate", "Variable"],
 }
 

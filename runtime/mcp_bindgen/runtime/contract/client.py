@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
 
 from ..entrypoints.client import Client
+from ..entrypoints.connect import TIMEOUT
 from ._types import structured_content, typed
 from .call_arguments import ABSENT
 from .errors import ToolError, UnexpectedResult
@@ -45,14 +46,17 @@ class ContractClient(Generic[C]):
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, target: Target, *, headers: Mapping[str, str] | None = None) -> AsyncGenerator[Self]:
+    async def connect(
+        cls, target: Target, *, headers: Mapping[str, str] | None = None, timeout: float | None = TIMEOUT
+    ) -> AsyncGenerator[Self]:
         """Connect a new client for as long as the `async with` block lasts.
 
         Args:
             target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
             headers: HTTP headers to send with each request.
+            timeout: Seconds that connecting may take in all; `None` for no limit.
         """
-        async with cls._client_class.connect(target, headers=headers) as client:
+        async with cls._client_class.connect(target, headers=headers, timeout=timeout) as client:
             yield cls(client)
 
 

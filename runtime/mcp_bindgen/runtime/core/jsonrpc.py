@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import PydanticUndefined, from_json, to_json
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError, PydanticUndefined, from_json, to_json
 
 from .envelope import RequestId, invalid
 from .errors import ProtocolError
@@ -21,7 +21,7 @@ from .json_types import is_object
 from .methods import Method, Request
 from .model import wire_name
 from .routing import Route, record
-from .validation import problems
+from .validation import located
 
 METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]{1,128})"')
 ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"result"\s*:')
@@ -66,8 +66,16 @@ def result_reader(method: Request[Any, Any, Any]) -> TypeAdapter[Any]:
 def _answers(method: Request[Any, Any, Any]) -> Any:
     answers: Any = method.result
     for alternative in method.alternatives:
-        answers = answers | alternative
+        answers = answers | Annotated[alternative, AfterValidator(_of_its_kind)]
     return Annotated[answers, Field(union_mode="left_to_right")] if method.alternatives else answers
+
+
+def _of_its_kind(answer: BaseModel) -> BaseModel:
+    """Refuse a result that says it is of another kind: one whose members are all optional would take it."""
+    field = type(answer).model_fields.get("result_type")
+    if field is not None and field.default != getattr(answer, "result_type", None):
+        raise PydanticCustomError("result_type", "Input should be of the kind that resultType says")
+    return answer
 
 
 def read_params(route: Route, message: dict[str, Any]) -> Any:
@@ -90,8 +98,8 @@ def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
     try:
         return reader.validate_json(data)
     except ValidationError as error:
-        first = problems(error, "result", data)[0]
-        raise invalid(f"the result of {method.name} is not valid: {first['path']}: {first['problem']}") from None
+        steps, problem = next(located(error, data))
+        raise invalid(f"the result of {method.name} is not valid: {'.'.join(['result', *steps])}: {problem}") from None
 
 
 def _filled_in(kind: Any) -> dict[str, Any]:

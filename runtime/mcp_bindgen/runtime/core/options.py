@@ -14,11 +14,12 @@ class Options:
     """How a request is sent.
 
     Attributes:
-        timeout: Seconds to wait for an answer or for progress; `None` waits for ever.
-        total_timeout: Seconds to wait in all, however much progress there is.
+        timeout: Seconds to wait for an answer or for progress; `None` waits for ever. They do not run while a client
+            is at work on what the server has asked meanwhile, because a person may be answering.
+        total_timeout: Seconds to wait in all, whatever happens; `None` sets no limit.
         on_progress: Called with the params of each progress notification; asking for progress is implied.
     """
 
-    timeout: float | None = None
+    timeout: float | None = 60.0
     total_timeout: float | None = None
     on_progress: Progress | None = None

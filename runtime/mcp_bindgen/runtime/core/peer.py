@@ -7,6 +7,7 @@ handled, batches, cancellation, and what may be said before the handshake is ove
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,9 +21,14 @@ from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFo
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .json_types import is_array, is_object
 from .methods import Notification, Request
+from .quarantine import Quarantined, mend
 from .revision import Dispatcher, Era
 from .routing import Route
 from .transitions import Happening, Role, State, next_state
+
+log = logging.getLogger("mcp_bindgen")
+
+_MOST_QUARANTINED = 1000  # records that are kept
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +50,9 @@ class Peer:
         dispatchers: Revision -> what this end takes in it, the oldest revision first. A server picks one of them when
             the client introduces itself, or for each request that names its revision.
         supported: The revisions to name to who wants another one, the best first; by default those above.
+
+    Attributes:
+        quarantined: What a client left out of results because it was not valid, each once.
     """
 
     def __init__(
@@ -54,6 +63,7 @@ class Peer:
         self.pending: dict[int, Pending] = {}
         self.handling: dict[RequestId, _Batch | None] = {}
         self.introducing: RequestId | None = None
+        self.quarantined: dict[Quarantined, None] = {}
         eras: dict[Era, dict[str, Dispatcher]] = {}
         for name, dispatcher in dispatchers.items():
             eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
@@ -153,6 +163,10 @@ class Peer:
     def _receive_batch(self, messages: list[Any]) -> list[Event]:
         if not self.dispatcher.revision.batches or not messages:
             error = invalid("batches are not part of this revision" if messages else "the batch is empty")
+            answered = [request_id(message) for message in messages if is_object(message) and is_answer(message)]
+            lost = [self.pending.pop(id_) for id_ in answered if isinstance(id_, int) and id_ in self.pending]
+            if lost:  # no other answers will come
+                return [Answered(pending, error=error) for pending in lost]
             return [Rejected(error, jsonrpc.failure(None, error))]
         batch = _Batch(set())
         events = [event for message in messages for event in self._receive_parsed(message, batch)]
@@ -172,6 +186,8 @@ class Peer:
                 return [Rejected(error, jsonrpc.failure(None, error))]
             id_ = request_id(message)
             silent = "id" not in message and isinstance(message.get("method"), str)
+            if self.role == "client" and self.state is State.READY:
+                silent = silent or self.dispatcher.revision.era.stands_alone  # servers of that era wait for no answer
             return [Rejected(error, b"" if silent or is_answer(message) else jsonrpc.failure(id_, error), id_)]
 
     def _interpret(self, envelope: Envelope, batch: _Batch | None) -> list[Event]:
@@ -228,9 +244,36 @@ class Peer:
         if envelope.kind == "error":
             return [Answered(pending, error=_error(envelope.message["error"]))]
         try:
-            return [Answered(pending, jsonrpc.typed_result(pending.method, envelope.message["result"]))]
+            return [Answered(pending, self.read_result(pending.method, envelope.message["result"])[0])]
         except ProtocolError as error:
             return [Answered(pending, error=error)]
+
+    def read_result(self, method: Request[Any, Any, Any], wire: Any) -> tuple[Any, Any]:
+        """Return a result from its wire form, typed, and the wire form without what had to be left out.
+
+        A client leaves out what is not valid of a result's lists, and keeps a record of it in `quarantined`.
+
+        Raises:
+            ProtocolError: The result is not valid.
+        """
+        try:
+            return jsonrpc.typed_result(method, wire), wire
+        except ProtocolError:
+            if self.role != "client":
+                raise
+            mended, left_out = mend(method, wire)
+            if mended == wire:
+                raise
+            result = jsonrpc.typed_result(method, mended)
+            for one in left_out:
+                self.quarantine(one)
+            return result, mended
+
+    def quarantine(self, one: Quarantined) -> None:
+        """Keep a record of what is left out of a result, and log it; each is kept once, and no more than 1,000."""
+        if one not in self.quarantined and len(self.quarantined) < _MOST_QUARANTINED:
+            self.quarantined[one] = None
+            log.warning("a part of a result is left out: %s", one)
 
     # --- sending ----------------------------------------------------------------------------------------------
 

@@ -12,18 +12,21 @@ from .json_types import is_array, is_object
 
 
 def problems(error: ValidationError, root: str, data: bytes | str) -> list[dict[str, str]]:
-    """List what is wrong with a JSON text and where.
+    """List what is wrong with a JSON text and where."""
+    return [{"path": ".".join([root, *steps]), "problem": said} for steps, said in located(error, data)]
 
-    Paths lead through the document, so the names that pydantic gives to the members of a union are left out.
+
+def located(error: ValidationError, data: bytes | str) -> Iterator[tuple[list[str], str]]:
+    """Yield the steps that lead to each problem of a JSON text, and the problem.
+
+    Steps lead through the document, so the names that pydantic gives to the members of a union are left out.
     """
     try:
         document = from_json(data)
     except ValueError:
         document = None
-    return [
-        {"path": ".".join([root, *_steps(problem, document)]), "problem": _said(problem)}
-        for problem in error.errors(include_url=False, include_input=False)
-    ]
+    for problem in error.errors(include_url=False, include_input=False):
+        yield list(_steps(problem, document)), _said(problem)
 
 
 def _said(problem: ErrorDetails) -> str:

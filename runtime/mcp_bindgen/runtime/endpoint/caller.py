@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from ..core.capabilities import missing
+from ..core.envelope import invalid
 from ..core.errors import CapabilityMissing, UnexpectedAnswer
+from ..core.json_types import is_object
 from ..core.link import Link
 from ..core.methods import Method, Notification, Request
 from ..core.negotiated import Negotiated
@@ -25,7 +27,12 @@ class Caller:
 
     Args:
         link: The way there.
+
+    Attributes:
+        max_pages: The most pages of a list that are read.
     """
+
+    max_pages: int = 1000
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -74,14 +81,23 @@ class Caller:
         await self.link.notify(method, params)
 
     async def pages(self, call: Callable[[str | None], Awaitable[T]]) -> AsyncIterator[T]:
-        """Yield the pages of a paginated list: call again with each `next_cursor` until there is none."""
+        """Yield the pages of a paginated list, typed or in wire form: call again with each cursor until there is none.
+
+        Raises:
+            ProtocolError: The list has no end: a cursor comes again, or there are more than `max_pages`.
+        """
         cursor: str | None = None
-        while True:
+        seen: set[str | None] = {cursor}
+        for _ in range(self.max_pages):
             page = await call(cursor)
             yield page
-            cursor = getattr(page, "next_cursor", None)
+            cursor = page.get("nextCursor") if is_object(page) else getattr(page, "next_cursor", None)
             if cursor is None:
                 return
+            if cursor in seen:
+                raise invalid(f"the list has no end: it gives the cursor {cursor[:60]!r} twice")
+            seen.add(cursor)
+        raise invalid(f"the list has more than {self.max_pages} pages; max_pages allows more")
 
     def metadata(self, model: type[M], extra: Mapping[str, Any] | None) -> M:
         """Return the `_meta` of a request: what the link must say, and what the caller adds."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from types import EllipsisType
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import anyio
@@ -15,11 +16,13 @@ from ..core.envelope import RequestId
 from ..core.errors import MethodNotFound, ProtocolError, SessionLost, UnexpectedAnswer
 from ..core.methods import Method, Request
 from ..core.options import Options, Progress
+from ..core.quarantine import Quarantined
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
-from ..eras.sides import bound
+from ..eras.sides import bound, checked_roots
 from ..eras.stateless import client as rounds
 from ..eras.stateless.subscription_client import Listening, reaches, subscribed
+from ._timeouts import in_handler
 from .caller import Caller
 from .context import Context
 from .result_cache import CacheScope, ResultCache
@@ -38,12 +41,20 @@ class HeaderMirror(Protocol):
         """Return the headers of a message."""
         ...
 
-    def learn(self, method: Method, answer: Any) -> Any:
-        """Learn from a result which headers are wanted; return the result without entries whose headers are invalid."""
+    def learn(self, method: Method, answer: Any, report: Callable[[Quarantined], object]) -> Any:
+        """Learn from a result which headers are wanted; leave out, and report, entries whose headers are invalid."""
         ...
 
     def source(self, method: Method) -> str | None:
         """Return the method whose results say which headers messages of `method` need, if there is one."""
+        ...
+
+
+class ResultChecks(Protocol):
+    """What checks results beyond the types of the protocol, such as `contract.OutputSchemas`."""
+
+    def check(self, method: Method, params: Any, answer: Any) -> None:
+        """Check what answers a request, or learn from it how to check others; raise an exception to refuse it."""
         ...
 
 
@@ -59,6 +70,8 @@ class Client(Caller):
         instructions: How it wants to be used, if it says so.
         mirror: What is repeated in HTTP headers, where that is done.
         cache: Keeps results for as long as the server says that they are fresh, if there is one.
+        checks: Checks results beyond the types of the protocol, if anything does.
+        changes: How often the server has told of changes: of its lists, or of a resource.
     """
 
     dispatcher: ClassVar[Dispatcher]
@@ -72,6 +85,8 @@ class Client(Caller):
 
     mirror: HeaderMirror | None = None
     cache: ResultCache | None = None
+    checks: ResultChecks | None = None
+    changes: int = 0
     _fresh = False
 
     def __init__(self) -> None:
@@ -81,6 +96,11 @@ class Client(Caller):
         super().__init_subclass__(**arguments)
         if "dispatcher" in vars(cls):
             cls.revision = cls.dispatcher.revision.name
+
+    @property
+    def quarantined(self) -> tuple[Quarantined, ...]:
+        """What of results was left out because it is not valid; the rest of those results was kept."""
+        return tuple(self.link.peer.quarantined)
 
     def subscribed(self, wanted: Filter) -> AbstractAsyncContextManager[Filter]:
         """Subscribe to changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
@@ -108,8 +128,10 @@ class Client(Caller):
             ask = partial(self._request, method, params)
             answer = await self.cache.through(self._scope, method, params, ask, fresh=self._fresh)
         if self.mirror is not None:
-            answer = self.mirror.learn(method, answer)
+            answer = self.mirror.learn(method, answer, self.link.peer.quarantine)
         understood: Answer = rounds.understood(method, answer)
+        if self.checks is not None:
+            self.checks.check(method, params, understood)
         return understood
 
     async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
@@ -170,24 +192,26 @@ class Client(Caller):
     def with_options(
         self,
         *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
+        timeout: float | EllipsisType | None = ...,
+        total_timeout: float | EllipsisType | None = ...,
         on_progress: Progress | None = None,
         fresh: bool = False,
     ) -> Self:
         """Return this client with other options: `await client.with_options(timeout=5).call_tool("x")`.
 
+        What is not given stays as it is.
+
         Args:
-            timeout: Seconds to wait for an answer or for progress.
-            total_timeout: Seconds to wait in all.
+            timeout: Seconds to wait for an answer or for progress; `None` for no limit.
+            total_timeout: Seconds to wait in all; `None` for no limit.
             on_progress: Called with the params of each progress notification.
             fresh: Ask the server, whatever the cache knows.
         """
         view = copy.copy(self)
         view._fresh = fresh or self._fresh
         view.options = Options(
-            timeout if timeout is not None else self.options.timeout,
-            total_timeout if total_timeout is not None else self.options.total_timeout,
+            self.options.timeout if timeout is ... else timeout,
+            self.options.total_timeout if total_timeout is ... else total_timeout,
             on_progress or self.options.on_progress,
         )
         return view
@@ -210,16 +234,21 @@ class Client(Caller):
         if work is None and not dispatcher.revision.era.answers_by_default(route.method):
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
+        has_roots = "roots" in getattr(getattr(route.method, "result", None), "model_fields", {})
 
         def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
-            return work(params, Context(link, id_, params))
+            in_handler.set(id_ is not None)
+            answer = work(params, Context(link, id_, params))
+            return checked_roots(answer) if has_roots else answer
 
         return handle
 
     def _concerns_handlers(self, route: Route, params: Any) -> bool:
         """Take note of a notification; return whether it concerns the handlers."""
+        if route.method.capabilities.get("server") in self.dispatcher.revision.flags:
+            self.changes += 1
         if self.cache is not None:
             self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
         return reaches(self._listening, self.link, route, params)

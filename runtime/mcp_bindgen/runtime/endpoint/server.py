@@ -39,7 +39,7 @@ class Server:
     revision: ClassVar[str]
     info: Any
     instructions: str | None = None
-    options: Options = Options()
+    options: Options = Options(timeout=None)
     state_seal: StateSeal = StateSeal()
 
     def __init_subclass__(cls, **arguments: Any) -> None:

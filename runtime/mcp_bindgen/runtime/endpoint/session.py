@@ -7,7 +7,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import anyio
@@ -23,7 +22,8 @@ from ..core.peer import Peer
 from ..core.revision import Revision
 from ..core.transitions import State
 from ..core.transport import Lost, Outgoing, Oversized, Transport
-from ..tasks import resume
+from ..tasks import resume, within
+from ._timeouts import Timeouts, Waiter, in_handler
 from .execution import FindHandler, execute
 
 log = logging.getLogger("mcp_bindgen")
@@ -33,24 +33,6 @@ Answer = TypeVar("Answer")
 
 _MOST_UNREAD = 1024 * 1024  # bytes of answers that wait to be read by the other side
 _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing more to say
-
-
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    """A caller that waits for an answer."""
-
-    answered: asyncio.Future[Answered]
-    options: Options
-    timeout: asyncio.Timeout | None = None
-    deadline: float | None = None
-    answer: Answered | None = None
-
-    def extend(self) -> None:
-        """Wait as long again as for the first sign of life, but not beyond the total."""
-        if self.timeout is None or self.timeout.expired() or self.options.timeout is None:
-            return
-        until = asyncio.get_running_loop().time() + self.options.timeout
-        self.timeout.reschedule(until if self.deadline is None else min(until, self.deadline))
 
 
 class Session:
@@ -99,6 +81,7 @@ class Session:
         self._sending = asyncio.Lock()
         self._tasks: TaskGroup | None = None
         self._independent: bool = getattr(transport, "independent", False)
+        self._timeouts = Timeouts(peer.pending, self._is_asked, self._expire)
 
     @property
     def ready(self) -> bool:
@@ -128,6 +111,7 @@ class Session:
     def _finish(self, reason: str) -> None:
         for answered in self.peer.close(reason):
             self._resolve(answered)
+        self._timeouts.stop()
         self.closed.set()
 
     async def _lead(self) -> None:
@@ -230,6 +214,8 @@ class Session:
             if id_ is not None:
                 del self._running[id_]
                 self._cancelled.discard(id_)
+                if self.peer.role == "client":
+                    self._timeouts.handled()
         if data:
             await self._answer([_answering(data, id_)])
         return True
@@ -284,19 +270,17 @@ class Session:
         message = self._outgoing_message(data, method, params, related)
         message.id = pending.id
         message.begins_session = begins_session
-        waiter = pending.waiter = _Waiter(asyncio.get_running_loop().create_future(), chosen)
+        future = asyncio.get_running_loop().create_future()
+        waiter = pending.waiter = Waiter(future, chosen, message, in_handler.get())
+        self._timeouts.start(waiter)
         if opened is not None:
             opened(pending.id)
         try:
-            if chosen.timeout is None and chosen.total_timeout is None:
-                answered = await self._exchange(message, waiter)
-            else:
-                answered = await self._exchange_in_time(message, waiter)
+            await self._post(message, chosen)
+            answered = await waiter.answered
         except TimeoutError:
-            if waiter.answer is None:
-                self._give_up(pending, message, "timed out")
-                raise RequestTimeout(f"{method.name} was not answered in time") from None
-            answered = waiter.answer  # it came in the very moment
+            self._expire(pending)
+            answered = waiter.answered.result()
         except BaseException:
             self._give_up(pending, message, "the caller is gone")
             raise
@@ -305,22 +289,24 @@ class Session:
         answer: Answer = answered.result
         return answer
 
-    async def _exchange(self, message: Outgoing, waiter: _Waiter) -> Answered:
-        """Send a request and wait for its answer; requests that are made at the same time leave together."""
+    async def _post(self, message: Outgoing, options: Options) -> None:
+        """Send a request; requests that are made at the same time leave together. Raises `TimeoutError`."""
         alone = len(self.peer.pending) == 1 and not self._queue and not self._sending.locked()
-        if alone or self._tasks is None:
-            await self._send([message])
-        else:
+        if not alone and self._tasks is not None:
             self._send_soon(message)
-        return await waiter.answered
+            return
+        limits = [limit for limit in (options.timeout, options.total_timeout) if limit is not None]
+        await (within(min(limits), self._send([message])) if limits else self._send([message]))
 
-    async def _exchange_in_time(self, message: Outgoing, waiter: _Waiter) -> Answered:
-        now = asyncio.get_running_loop().time()
-        total, step = waiter.options.total_timeout, waiter.options.timeout
-        waiter.deadline = None if total is None else now + total
-        first = min(limit for limit in (total, step) if limit is not None)
-        async with asyncio.timeout_at(now + first) as waiter.timeout:
-            return await self._exchange(message, waiter)
+    def _expire(self, pending: Pending) -> None:
+        """Fail a request whose time is up, and tell the other side."""
+        waiter: Waiter = pending.waiter
+        self._give_up(pending, waiter.message, "timed out")
+        self._resolve(Answered(pending, error=RequestTimeout(f"{pending.method.name} was not answered in time")))
+
+    def _is_asked(self) -> bool:
+        """Tell whether a client is at work on what the server asked."""
+        return self.peer.role == "client" and bool(self._running)
 
     async def notify(
         self,
@@ -371,18 +357,15 @@ class Session:
             self._send_soon(cancellation)
 
     def _resolve(self, answered: Answered) -> None:
-        waiter: _Waiter | None = answered.pending.waiter
-        if waiter is None:
-            return
-        waiter.answer = answered
-        if not waiter.answered.done():
+        waiter: Waiter | None = answered.pending.waiter
+        if waiter is not None and not waiter.answered.done():
             waiter.answered.set_result(answered)
 
     def _progress(self, pending: Pending, params: Any) -> None:
-        waiter: _Waiter | None = pending.waiter
+        waiter: Waiter | None = pending.waiter
         if waiter is None:
             return
-        waiter.extend()
+        self._timeouts.extend(waiter)
         if waiter.options.on_progress is not None:
             try:
                 waiter.options.on_progress(params)

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Self
 
 from ..endpoint import client
-from .connect import connect
+from .connect import TIMEOUT, connect
 from .target import Target
 
 
@@ -15,22 +15,25 @@ class Client(client.Client):
     """The base of generated clients: call what the server offers, override `on_...` for what it may ask."""
 
     @classmethod
-    def connect(cls, target: Target, *, headers: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Self]:
+    def connect(
+        cls, target: Target, *, headers: Mapping[str, str] | None = None, timeout: float | None = TIMEOUT
+    ) -> AbstractAsyncContextManager[Self]:
         """Make a client, connected for as long as the `async with` block lasts; see `connected`."""
-        return cls().connected(target, headers=headers)
+        return cls().connected(target, headers=headers, timeout=timeout)
 
     def connected(
-        self, target: Target, *, headers: Mapping[str, str] | None = None
+        self, target: Target, *, headers: Mapping[str, str] | None = None, timeout: float | None = TIMEOUT
     ) -> AbstractAsyncContextManager[Self]:
         """Connect this client: both sides know each other when the block begins, all is closed when it ends.
 
         Args:
             target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
             headers: HTTP headers to send with each request.
+            timeout: Seconds that connecting may take in all; `None` for no limit.
 
         Raises:
             UnsupportedRevision: The server does not speak the revision of this client; see `connect` in
                 `mcp_bindgen.runtime` for clients of several.
-            ConnectionClosed: The server is gone before the handshake is over.
+            ConnectionClosed: The server is gone before the handshake is over, or that takes too long.
         """
-        return connect(target, self, headers=headers)
+        return connect(target, self, headers=headers, timeout=timeout)

@@ -5,6 +5,7 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and "Streamable HTTP": Bac
 
 from __future__ import annotations
 
+import math
 import pkgutil
 import re
 from collections import OrderedDict
@@ -15,7 +16,9 @@ from functools import partial
 from importlib import import_module
 from typing import IO, Any, TypeVar, overload
 
-from ..core.errors import ConnectionClosed, ProtocolError
+import anyio
+
+from ..core.errors import ConnectionClosed, ProtocolError, RequestTimeout
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
@@ -31,6 +34,9 @@ C = TypeVar("C", bound=Client)
 
 PATIENCE = 5.0
 """Seconds that a server has to answer the probe before it is taken for one that does not know it."""
+
+TIMEOUT = 60.0
+"""Seconds that connecting may take in all."""
 
 _MOST_REMEMBERED = 1000
 _PACKAGE = re.compile(r"v\d+(_\d+)+")
@@ -73,6 +79,7 @@ def connect(
     headers: Mapping[str, str] | None = None,
     cache: ResultCache | None = None,
     patience: float = PATIENCE,
+    timeout: float | None = TIMEOUT,
     stderr: int | IO[Any] | None = None,
 ) -> AbstractAsyncContextManager[Any]: ...
 
@@ -84,6 +91,7 @@ def connect(
     headers: Mapping[str, str] | None = None,
     cache: ResultCache | None = None,
     patience: float = PATIENCE,
+    timeout: float | None = TIMEOUT,
     stderr: int | IO[Any] | None = None,
 ) -> AbstractAsyncContextManager[C]: ...
 
@@ -95,6 +103,7 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     cache: ResultCache | None = None,
     patience: float = PATIENCE,
+    timeout: float | None = TIMEOUT,
     stderr: int | IO[Any] | None = None,
 ) -> AsyncGenerator[Any]:
     """Connect to a server in the best revision that both sides speak; all is closed when the block ends.
@@ -110,6 +119,8 @@ async def connect(
         headers: HTTP headers to send with each request, for example to authenticate.
         cache: Keeps results; without it, that of the client's class, if there is one.
         patience: Seconds that a server has to answer the question before it is taken for one that does not know it.
+        timeout: Seconds that all of this may take; `None` for no limit. A single answer may take as long as the options
+            of the client say.
         stderr: Where the error output of a command goes; by default to ours.
 
     Raises:
@@ -124,8 +135,13 @@ async def connect(
     if cache is not None:
         for client in ours:
             client.cache = cache
-    async with _Search(place, Clients(ours), patience).connected() as client:
-        yield client
+    search = _Search(place, Clients(ours), patience)
+    with anyio.CancelScope(deadline=math.inf if timeout is None else anyio.current_time() + timeout) as scope:
+        async with search.connected() as client:
+            scope.deadline = math.inf
+            yield client
+    if scope.cancelled_caught:
+        raise NoConnection([*search.failures, ("connecting", RequestTimeout(f"not done within {timeout:g} s"))])
 
 
 def installed() -> list[type[Client]]:
@@ -147,6 +163,9 @@ class _Search:
         place: Where it is.
         clients: Who wants to talk to it.
         patience: See `connect`.
+
+    Attributes:
+        failures: What was tried in vain, and the error.
     """
 
     def __init__(self, place: Address, clients: Clients[Client], patience: float) -> None:
@@ -154,7 +173,7 @@ class _Search:
         self._server = place.server or object()
         self._clients = clients
         self._patience = patience
-        self._failures: list[tuple[str, Exception]] = []
+        self.failures: list[tuple[str, Exception]] = []
         self._elsewhere = False
         self._ended = False
 
@@ -181,7 +200,7 @@ class _Search:
             try:
                 transport = await stack.enter_async_context(start())
             except ConnectionClosed as error:
-                self._failures.append(("GET" if way.sse else "connecting", error))
+                self.failures.append(("GET" if way.sse else "connecting", error))
                 yield None
                 return
             session = Session(Peer("client", self._clients.dispatchers), transport, self._handler)
@@ -191,7 +210,7 @@ class _Search:
             negotiation = Negotiation(self._clients, session, partial(self._attach, session), tasks, self._patience)
             client = await negotiation.client(probe=way.probe, handshake_first=way.handshake_first)
             if client is None:
-                self._failures += negotiation.failures
+                self.failures += negotiation.failures
                 self._elsewhere = negotiation.elsewhere
                 self._ended = session.closed.is_set()
                 yield None
@@ -238,7 +257,7 @@ class _Search:
 
     def _verdict(self) -> Exception:
         """Return one error that lists what was tried; a single failure that explains itself is returned as it is."""
-        what, error = self._failures[-1]
-        if len(self._failures) == 1 and (what != DISCOVER or not isinstance(error, ProtocolError)):
+        what, error = self.failures[-1]
+        if len(self.failures) == 1 and (what != DISCOVER or not isinstance(error, ProtocolError)):
             return error
-        return NoConnection(self._failures)
+        return NoConnection(self.failures)

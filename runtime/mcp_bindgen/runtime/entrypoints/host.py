@@ -6,22 +6,25 @@
         await host.call_tool("forecast", {"city": "Oslo"})
 
 Servers may be programs to start or URLs, and clients of one revision or of several. Each server runs in a task of its
-own, so one that fails takes nobody with it.
+own, so one that fails takes nobody with it. One that dies is started again by the next call that needs it; calls that
+were under way fail, and are never sent again.
 """
 
 from __future__ import annotations
 
 import difflib
 import logging
+import math
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import anyio
+from anyio.abc import TaskGroup
 
 from ..core.capabilities import is_declared
 from ..core.errors import ConnectionClosed, ProtocolError, RequestTimeout, UnexpectedAnswer
@@ -71,6 +74,27 @@ class _Calls(Protocol[T_co]):
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> T_co: ...
 
 
+@dataclass(eq=False)
+class _Server:
+    """A server of a host.
+
+    Attributes:
+        entry: How to reach it.
+        scope: Ends the connection; each has its own.
+        settled: Set when the connection is ready, or has failed.
+        starting: Held while it is started again.
+        restarts: How often it was, since a call last succeeded.
+        died: When its connection ended; `None` before it was ready for the first time.
+    """
+
+    entry: Entry
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    settled: anyio.Event = field(default_factory=anyio.Event)
+    starting: anyio.Lock = field(default_factory=anyio.Lock)
+    restarts: int = 0
+    died: float | None = None
+
+
 class Host(Generic[C_co]):
     """Starts servers, keeps one client for each, and asks them as if they were one.
 
@@ -81,6 +105,10 @@ class Host(Generic[C_co]):
         client: The generated client class, or a subclass of it; it decides which revision is spoken. Of several, one
             for each revision, every server gets the best that it understands.
         start_timeout: Seconds that servers have to start; who needs longer has failed.
+        restarts: How often a server that died is started again before a call succeeds; 0 for never.
+        restart_pause: Seconds between its death and the first of these starts; each further one waits twice as long.
+        relist_after: Seconds after which a tool that no server offered is looked for again; sooner only after a server
+            said that its lists have changed, or was started again.
 
     Raises:
         BadConfig: An entry cannot be used.
@@ -92,13 +120,23 @@ class Host(Generic[C_co]):
         client: Callable[[], C_co] | Sequence[Callable[[], C_co]],
         *,
         start_timeout: float | None = 30,
+        restarts: int = 3,
+        restart_pause: float = 0.5,
+        relist_after: float = 30.0,
     ) -> None:
         self._entries = {name: entry(name, value) for name, value in servers.items()}
         self._makers = [client] if callable(client) else list(client)
         self._start_timeout = start_timeout
+        self._restarts = restarts
+        self._restart_pause = restart_pause
+        self._relist_after = relist_after
+        self._servers: dict[str, _Server] = {}
+        self._tasks: TaskGroup | None = None
         self._clients: dict[str, C_co] = {}
         self._failures: dict[str, Exception] = {}
         self._owners: dict[str, list[str]] = {}
+        self._listing = anyio.Lock()
+        self._listed: tuple[float, object] = -math.inf, None
         self._running: AbstractAsyncContextManager[None] | None = None
 
     @classmethod
@@ -108,14 +146,24 @@ class Host(Generic[C_co]):
         *,
         client: Callable[[], C] | Sequence[Callable[[], C]],
         start_timeout: float | None = 30,
+        restarts: int = 3,
+        restart_pause: float = 0.5,
+        relist_after: float = 30.0,
     ) -> Host[C]:
-        """Return a host for the servers of a JSON file: `{"mcpServers": {"name": {...}}}`.
+        """Return a host for the servers of a JSON file: `{"mcpServers": {"name": {...}}}`; see `Host`.
 
         Raises:
             BadConfig: The file is missing, is no such JSON, or has an entry that cannot be used.
         """
         try:
-            return Host(read(Path(path)), client, start_timeout=start_timeout)
+            return Host(
+                read(Path(path)),
+                client,
+                start_timeout=start_timeout,
+                restarts=restarts,
+                restart_pause=restart_pause,
+                relist_after=relist_after,
+            )
         except BadConfig as error:
             raise BadConfig(f"{os.fspath(path)}: {error}") from None
 
@@ -147,56 +195,94 @@ class Host(Generic[C_co]):
     @asynccontextmanager
     async def _run(self) -> AsyncGenerator[None]:
         raised: Exception | None = None
-        scopes = {name: anyio.CancelScope() for name in self._entries}
-        started = {name: anyio.Event() for name in self._entries}
-        async with anyio.create_task_group() as tasks:
-            for name, found in self._entries.items():
-                tasks.start_soon(self._keep, name, found, scopes[name], started[name])
-            with anyio.move_on_after(self._start_timeout):
-                for event in started.values():
-                    await event.wait()
-            for name, event in started.items():
-                if not event.is_set():
-                    self._fail(name, TimeoutError(f"not ready within {self._start_timeout:g} s"))
-                    scopes[name].cancel()
-            self._clients = {name: self._clients[name] for name in self._entries if name in self._clients}
+        servers = self._servers = {name: _Server(found) for name, found in self._entries.items()}
+        async with anyio.create_task_group() as self._tasks:
+            async with anyio.create_task_group() as starting:
+                for name in servers:
+                    starting.start_soon(self._start, name)
             try:
                 yield
             except Exception as error:  # the task group would wrap it in a group of exceptions
                 raised = error
             finally:
-                for scope in scopes.values():
-                    scope.cancel()
+                self._servers = {}
+                for server in servers.values():
+                    server.scope.cancel()
         self._clients.clear()
         if raised is not None:
             raise raised
 
-    async def _keep(self, name: str, entry: Entry, scope: anyio.CancelScope, started: anyio.Event) -> None:
-        """Start one server and hold it until it dies or `scope` is cancelled."""
+    async def _start(self, name: str) -> None:
+        """Start one server, and return when it is ready, has failed or was too slow."""
+        server, tasks = self._servers[name], self._tasks
+        assert tasks is not None
+        scope = server.scope = anyio.CancelScope()
+        server.settled = anyio.Event()
+        tasks.start_soon(self._keep, name, server, scope, server.settled)
+        with anyio.move_on_after(self._start_timeout):
+            await server.settled.wait()
+        if not server.settled.is_set():
+            self._fail(name, scope, TimeoutError(f"not ready within {self._start_timeout:g} s"))
+            scope.cancel()
+
+    async def _keep(self, name: str, server: _Server, scope: anyio.CancelScope, settled: anyio.Event) -> None:
+        """Connect to one server and hold the connection until it ends or `scope` is cancelled."""
         with scope:
             try:
                 clients: Any = [make() for make in self._makers]
-                async with connect(entry, *clients) as client:
+                async with connect(server.entry, *clients, timeout=None) as client:
                     if not scope.cancel_called:
-                        self._clients[name] = client
-                        started.set()
+                        known = {**self._clients, name: client}
+                        self._clients = {one: known[one] for one in self._entries if one in known}
+                        server.died = None
+                        settled.set()
                         await client.link.closed.wait()
-                        self._fail(name, ConnectionClosed("the server is gone"))
+                        self._fail(name, scope, ConnectionClosed("the server is gone"))
             except Exception as error:
                 if not scope.cancel_called:
-                    self._fail(name, error)
-        started.set()
+                    self._fail(name, scope, error)
+        settled.set()
 
-    def _fail(self, name: str, error: Exception) -> None:
-        self._clients.pop(name, None)
-        if name not in self._failures:
-            self._failures[name] = error
-            log.warning("MCP server %s: %s", name, error)
+    def _fail(self, name: str, scope: anyio.CancelScope, error: Exception) -> None:
+        """Note why a connection ended, unless that is known, or another one has taken its place."""
+        server = self._servers.get(name)
+        if server is None or server.scope is not scope or name in self._failures:
+            return
+        if self._clients.pop(name, None) is not None or server.restarts:
+            server.died = anyio.current_time()
+        self._failures[name] = error
+        log.warning("MCP server %s: %s", name, error)
+
+    def _may_restart(self, name: str) -> bool:
+        server = self._servers.get(name)
+        return server is not None and server.died is not None and server.restarts < self._restarts
+
+    async def _client(self, name: str) -> C_co:
+        """Return the client of a server; one that has died is started again, after a pause.
+
+        Raises:
+            NotRouted: There is no such server.
+            ConnectionClosed: It could not be started, or died too often.
+        """
+        server = self._servers.get(name)
+        if server is not None and name not in self._clients and self._may_restart(name):
+            async with server.starting:
+                if server.died is not None and self._may_restart(name):
+                    server.scope.cancel()
+                    await anyio.sleep_until(server.died + self._restart_pause * 2**server.restarts)
+                    server.restarts += 1
+                    self._failures.pop(name, None)
+                    await self._start(name)
+        client = self._clients.get(name)
+        if client is None:
+            raise self._absent(name)
+        return client
 
     # --- asking -----------------------------------------------------------------------------------------------
 
     async def tools(self: Host[_Tools[T_co]]) -> list[Offer[T_co]]:
         """Return the tools of all servers, all pages; servers that cannot say are left out, and the log says why."""
+        self._listed = anyio.current_time(), self._changes()
         found = await self._union("tools", lambda client: client.iter_tools())
         owners: dict[str, list[str]] = {}
         for offer in found:
@@ -225,42 +311,51 @@ class Host(Generic[C_co]):
 
         Raises:
             NotRouted: The server or tool is not there, or several servers have one.
-            ConnectionClosed: The server died, now or before.
+            ConnectionClosed: The server died meanwhile, or it cannot be started again.
         """
         if server is None:
             server = await self._owner(tool)
-        client = self._clients.get(server)
-        if client is None:
-            raise self._absent(server)
+        client = await self._client(server)
+        kept = self._servers[server]
+        scope = kept.scope
         try:
-            return await client.call_tool(tool, None if arguments is None else dict(arguments))
+            result = await client.call_tool(tool, None if arguments is None else dict(arguments))
         except ConnectionClosed as error:
-            self._fail(server, error)
+            self._fail(server, scope, error)
             raise
+        kept.restarts = 0
+        return result
 
     async def _union(self, feature: str, each: Callable[[C_co], AsyncIterator[T_co]]) -> list[Offer[T_co]]:
         found: dict[str, list[T_co]] = {}
 
-        async def collect(name: str, client: Any) -> None:
+        async def collect(name: str) -> None:
             try:
-                found[name] = [item async for item in each(client)]
+                client = await self._client(name)
+            except (ConnectionClosed, NotRouted):
+                return  # the log says why
+            scope = self._servers[name].scope
+            try:
+                if is_declared(cast(Client, client).server_capabilities, feature):
+                    found[name] = [item async for item in each(client)]
             except ConnectionClosed as error:
-                self._fail(name, error)
+                self._fail(name, scope, error)
             except (ProtocolError, RequestTimeout, UnexpectedAnswer) as error:
                 log.warning("MCP server %s does not list its %s: %s", name, feature, error)
 
         async with anyio.create_task_group() as tasks:
-            for name, client in self._clients.items():
-                if is_declared(cast(Client, client).server_capabilities, feature):
-                    tasks.start_soon(collect, name, client)
+            for name in self._servers:
+                tasks.start_soon(collect, name)
         return [Offer(name, item) for name in self._entries for item in found.get(name, ())]
 
     async def _owner(self, tool: str) -> str:
-        """Return the one server that offers `tool`; ask again when it was not there the last time."""
-        owners = self._alive(tool)
+        """Return the one server that offers `tool`; ask again if it may have come since the last time."""
+        owners = self._callable(tool)
         if not owners:
-            await cast(Host[_Tools[Any]], self).tools()
-            owners = self._alive(tool)
+            async with self._listing:
+                if not self._callable(tool) and self._may_be_new():
+                    await cast(Host[_Tools[Any]], self).tools()
+            owners = self._callable(tool)
         if not owners:
             near = difflib.get_close_matches(tool, self._owners, n=3)
             offered = near or sorted(self._owners)
@@ -269,8 +364,20 @@ class Host(Generic[C_co]):
             raise NotRouted(f"several servers offer a tool {tool!r}; {_choices(owners, 'say which: ', '')}")
         return owners[0]
 
-    def _alive(self, tool: str) -> list[str]:
-        return [name for name in self._owners.get(tool, ()) if name in self._clients]
+    def _callable(self, tool: str) -> list[str]:
+        """Return the servers that offered a tool and are there, or else those that may be started again."""
+        owners = self._owners.get(tool, [])
+        alive = [name for name in owners if name in self._clients]
+        return alive or [name for name in owners if self._may_restart(name)]
+
+    def _may_be_new(self) -> bool:
+        """Tell whether there may be tools that were not there when they were last listed."""
+        when, changes = self._listed
+        return anyio.current_time() - when >= self._relist_after or changes != self._changes()
+
+    def _changes(self) -> object:
+        """Return what is another value once a server has other tools."""
+        return {name: (client, cast(Client, client).changes) for name, client in self._clients.items()}
 
     def _absent(self, server: str) -> Exception:
         failure = self._failures.get(server)

@@ -136,7 +136,7 @@ class Negotiation(Generic[C]):
         options, patience = client.options, None
         if self._clients.stateful:
             self._patience = min(self._patience, options.timeout or self._patience)
-            options, patience = Options(), self._patience
+            options, patience = Options(timeout=None), self._patience
         self._asked = True
         self._tasks.start_soon(self._ask, client, options)
         with anyio.move_on_after(patience):

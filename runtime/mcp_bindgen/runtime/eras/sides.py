@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..core import jsonrpc
 from ..core.revision import Dispatcher, Revision
 from ..core.routing import Route
 from ..tasks import in_thread
@@ -15,6 +16,19 @@ def introduction(target: Any, revision: Revision) -> Any:
     """Return how `target` introduces itself, an `Implementation`; by default it is named after this runtime."""
     info = getattr(target, "info", None)
     return info if info is not None else revision.types.Implementation(name="mcp-bindgen", version="0")
+
+
+async def checked_roots(answer: Awaitable[Any]) -> Any:
+    """Return what a client answers, unless it names a root that is no file (MCP, "Roots").
+
+    Raises:
+        ValueError: The URI of a root does not begin with `file://`.
+    """
+    result = await answer
+    for root in jsonrpc.plain(result).get("roots") or ():
+        if not root["uri"].startswith("file://"):
+            raise ValueError(f"the URI of a root must begin with file://: {root['uri']!r}")
+    return result
 
 
 def bound(dispatcher: Dispatcher, route: Route, target: object) -> Callable[..., Awaitable[Any]]:

@@ -10,6 +10,9 @@ from .headers import is_plain
 KEEP_ALIVE = b": keep-alive\n\n"
 """A comment, which clients skip and which keeps an idle connection open."""
 
+MIN_RETRY = 0.1
+"""Seconds that a client waits at least before it connects again, whatever the server says."""
+
 _RETRY = 1.0  # seconds, unless the server names another time
 _LONGEST_RETRY = 30.0
 _LONGEST_ID = 1024
@@ -60,15 +63,19 @@ class EventDecoder:
 
     Args:
         limit: The largest data of an event, in bytes; larger data is skipped and `Oversized` stands in for it.
+        min_retry: Seconds to wait at least before connecting again.
 
     Attributes:
         last_id: The id of the last event, if the stream can be resumed after it.
-        retry: Seconds to wait before connecting again.
+        retry: Seconds to wait before connecting again, as the server says.
         received: Bytes so far.
+        progress: Events so far that carried data or another id.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, min_retry: float = MIN_RETRY) -> None:
         self.limit = limit
+        self.progress = 0
+        self._min_retry = min_retry
         self.last_id: str | None = None
         self.retry = _RETRY
         self.received = 0
@@ -91,7 +98,8 @@ class EventDecoder:
 
     def retry_after(self, failures: int) -> float:
         """Return the seconds to wait before connecting again: longer after failures in a row."""
-        return min(self.retry * (1 << min(failures, 10)), max(self.retry, _LONGEST_RETRY))
+        retry = max(self.retry, self._min_retry)
+        return min(retry * (1 << min(failures, 10)), max(retry, _LONGEST_RETRY))
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Decode a part of the stream; return the events that it completes."""
@@ -146,9 +154,11 @@ class EventDecoder:
             self.retry = int(value) / 1000
 
     def _dispatch(self, events: list[Event]) -> None:
+        last_id = self.last_id
         if self._id is not None:
             id_ = self._id.decode("latin-1")
             self.last_id = id_ if id_ and is_plain(id_) else None
+        self.progress += self._size > 1 or self.last_id != last_id
         if self._size:
             type_ = self._type.decode("utf-8", "replace") or "message"
             events.append(Event(type_, self._oversized or b"\n".join(self._data)))

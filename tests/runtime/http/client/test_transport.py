@@ -953,7 +953,7 @@ def test_polling_goes_on_as_long_as_the_server_says_something() -> None:
             await heard.event(answer(1))
 
     async def body() -> None:
-        async with talking(stateful(call)) as (there, _):
+        async with talking(stateful(call), min_retry=0.01) as (there, _):
             await introduce(there)
             assert await ask(there, request(1)) == answer(1)
 
@@ -973,7 +973,7 @@ def test_resuming_is_given_up(how: str) -> None:
             raise Cut
 
     async def body() -> None:
-        async with talking(stateful(call)) as (there, script):
+        async with talking(stateful(call), min_retry=0.01) as (there, script):
             await introduce(there)
             error = await lost(there, request(1))
             assert type(error) is ConnectionClosed

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from ...core.envelope import Envelope
+from ...core.envelope import Envelope, invalid
 from ...core.errors import MethodNotFound, UnsupportedVersion
 from ...core.json_types import is_object
 from ...core.methods import Method
@@ -63,16 +63,24 @@ class Stateless:
         return True
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
-        """Let a message in; raises `MethodNotFound` for a handshake, with the revisions that need none."""
+        """Let a message in.
+
+        Raises:
+            ProtocolError: A server asks its client, which it does inside of results only.
+            MethodNotFound: The message begins a handshake; the error has the revisions that need none.
+        """
+        if envelope.kind == "request" and dispatcher.role == "client":
+            raise invalid("servers send no requests in this revision")
         if envelope.kind == "request" and envelope.method == INITIALIZE:
             raise MethodNotFound(envelope.method, {"supported": list(connection.supported)})
         return dispatcher
 
     def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
         """Tell whether the params of a request name the revision, as all that a client sends must."""
-        if dispatcher.role == "client":
-            return True
-        return getattr(getattr(params, "meta", None), "protocol_version", None) == dispatcher.revision.name
+        return (
+            dispatcher.role == "server"
+            and getattr(getattr(params, "meta", None), "protocol_version", None) == dispatcher.revision.name
+        )
 
     def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
         """Add the typed `_meta` to params that do not name it; raises `InvalidParams` where it is not valid."""

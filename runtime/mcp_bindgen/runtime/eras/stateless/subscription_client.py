@@ -68,7 +68,9 @@ class Listening:
         while True:
             wire = {"notifications": jsonrpc.plain(self._wanted), "_meta": dict(session.meta)}
             try:
-                await session.request(method, jsonrpc.typed_params(method, wire), Options(), opened=self._opened)
+                await session.request(
+                    method, jsonrpc.typed_params(method, wire), Options(timeout=None), opened=self._opened
+                )
                 error: Exception = ConnectionClosed("the server ended the subscription")
                 lost = False
             except (ConnectionClosed, ProtocolError) as reason:

@@ -15,6 +15,7 @@ import httpx2
 
 from ...core.errors import ConnectionClosed, Refused
 from ...core.transport import Oversized
+from ..event_stream import MIN_RETRY, EventDecoder
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -26,6 +27,8 @@ _HEAD = 256
 _SAID = 200  # characters of what a server says about a refusal
 _UNWANTED = 64 * 1024  # bytes of a body that nobody needs, worth reading to use the connection again
 _DRAINING = 1.0  # seconds for that
+_ENCODINGS = ("gzip", "deflate")  # which pack a thousand bytes into one at best
+_PACKED = {"accept-encoding": ", ".join(_ENCODINGS)}
 _LOGGERS = ("httpx2", "httpcore2.http11", "httpcore2.http2")
 
 
@@ -37,7 +40,8 @@ class Endpoint:
         client: Sends the requests.
         headers: Sent with each of them.
         timeout: Seconds to wait for a connection, and for the server to take what is sent.
-        limit: The largest body that is read, in bytes.
+        limit: The largest body that is read, in bytes, after it is unpacked.
+        min_retry: Seconds to wait at least before a stream is resumed.
 
     Attributes:
         place: The URL as it may be shown: without credentials and query.
@@ -47,7 +51,13 @@ class Endpoint:
     """
 
     def __init__(
-        self, url: str, client: httpx2.AsyncClient, headers: Mapping[str, str], timeout: float, limit: int
+        self,
+        url: str,
+        client: httpx2.AsyncClient,
+        headers: Mapping[str, str],
+        timeout: float,
+        limit: int,
+        min_retry: float,
     ) -> None:
         try:
             self.url = httpx2.URL(url)
@@ -59,6 +69,8 @@ class Endpoint:
             raise ConnectionClosed(f"{self.place} is not the URL of a server")
         self.limit = limit
         self._client = client
+        self._min_retry = min_retry
+        self._seconds = timeout
         self._timeout = httpx2.Timeout(timeout)
         self._patient = httpx2.Timeout(timeout, read=None)
         self._secrets = {part.decode("ascii") for part in (self.url.userinfo, self.url.query) if part}
@@ -100,15 +112,17 @@ class Endpoint:
 
         Raises:
             Refused: It redirects without end.
-            ConnectionClosed: The server cannot be reached, or the connection broke off.
+            ConnectionClosed: The server cannot be reached, the connection broke off, or the response is packed in a way
+                that nobody asked for.
         """
         timeout = self._patient if patient else self._timeout
         try:
             request = self._client.build_request(
-                method, self.url, content=content, headers={**self._headers, **headers}, timeout=timeout
+                method, self.url, content=content, headers={**_PACKED, **self._headers, **headers}, timeout=timeout
             )
             response = await self._send(request)
             try:
+                self._check_encoding(response)
                 yield response
             finally:
                 await response.aclose()
@@ -124,6 +138,26 @@ class Endpoint:
             await response.aclose()
             request = further
         raise Refused(307, f"{self.place} redirects without end")
+
+    def _check_encoding(self, response: httpx2.Response) -> None:
+        """Refuse what unpacks to more than a thousand times its size, which would keep the event loop busy."""
+        encodings = response.headers.get_list("content-encoding", split_commas=True)
+        packed = [name for name in encodings if name.strip().lower() != "identity"]
+        if len(packed) > 1 or any(name.strip().lower() not in _ENCODINGS for name in packed):
+            raise ConnectionClosed(f"{self.place} answered in an encoding other than {' or '.join(_ENCODINGS)}")
+
+    @contextmanager
+    def deadline(self) -> Generator[None]:
+        """Limit the time that the server has to take a message, however slowly it goes on; raise `ConnectionClosed`."""
+        try:
+            with anyio.fail_after(self._seconds):
+                yield
+        except TimeoutError:
+            raise ConnectionClosed(f"{self.place} did not take a message within {self._seconds:g} seconds") from None
+
+    def decoder(self) -> EventDecoder:
+        """Return what decodes a stream of events."""
+        return EventDecoder(self.limit, self._min_retry)
 
     async def post(self, content: bytes, headers: Mapping[str, str]) -> None:
         """Post what is answered by a status only.
@@ -186,13 +220,14 @@ async def open_endpoint(
     timeout: float,
     limit: int,
     connections: int,
+    min_retry: float = MIN_RETRY,
 ) -> AsyncGenerator[Endpoint]:
     """Open an endpoint; without a client of the caller's, make one that keeps so many connections."""
     async with AsyncExitStack() as stack:
         if client is None:
             limits = httpx2.Limits(max_keepalive_connections=connections, keepalive_expiry=_IDLE)
             client = await stack.enter_async_context(httpx2.AsyncClient(verify=_certificates(), limits=limits))
-        yield stack.enter_context(Endpoint(url, client, headers or {}, timeout, limit).hiding_secrets())
+        yield stack.enter_context(Endpoint(url, client, headers or {}, timeout, limit, min_retry).hiding_secrets())
 
 
 @cache

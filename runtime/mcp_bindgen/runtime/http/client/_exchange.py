@@ -14,7 +14,6 @@ from ...core.envelope import invalid, read_envelopes
 from ...core.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
 from ...core.json_types import is_object
 from ...core.transport import Outgoing, Oversized
-from ..event_stream import EventDecoder
 from ._endpoint import EVENTS, JSON, SESSION_ID, Endpoint, media_type
 from ._stream_reader import Deliver, StreamReader, answers
 
@@ -56,7 +55,7 @@ class HttpExchange:
         if message.begins_session:
             self._session, self.forgotten = None, False
         session = self._session_of(message)
-        events = EventDecoder(self._endpoint.limit)
+        events = self._endpoint.decoder()
         async with self._endpoint.request("POST", _headers(message.headers, session) | _POST, message) as response:
             if message.begins_session and response.is_success:
                 session = self._session = self._begun_session(response)
@@ -86,23 +85,24 @@ class HttpExchange:
         Raises:
             SessionLost: The server has forgotten the session.
             Refused: The server says no.
-            ConnectionClosed: It cannot be reached.
+            ConnectionClosed: It cannot be reached, or takes too long.
         """
-        for pause in (*_AGAIN, None):
-            session = self._session_of(message)
-            try:
-                await self._endpoint.post(message, _headers(message.headers, session) | _POST)
-            except Refused as error:
-                if error.status == 404 and session is not None:
-                    raise self._forget(session) from None
-                raise
-            except ConnectionClosed as error:
-                if pause is None:
+        with self._endpoint.deadline():
+            for pause in (*_AGAIN, None):
+                session = self._session_of(message)
+                try:
+                    await self._endpoint.post(message, _headers(message.headers, session) | _POST)
+                except Refused as error:
+                    if error.status == 404 and session is not None:
+                        raise self._forget(session) from None
                     raise
-                log.debug("a message is sent again: %s", error)
-                await anyio.sleep(pause)
-            else:
-                return
+                except ConnectionClosed as error:
+                    if pause is None:
+                        raise
+                    log.debug("a message is sent again: %s", error)
+                    await anyio.sleep(pause)
+                else:
+                    return
 
     async def listen(self, headers: Mapping[str, str]) -> None:
         """Keep a GET stream open for messages that the server sends unasked, as long as it offers one.
@@ -114,7 +114,7 @@ class HttpExchange:
             Refused: The server offers no stream, or has forgotten the session.
         """
         self._headers, session = headers, self._session
-        events = EventDecoder(self._endpoint.limit)
+        events = self._endpoint.decoder()
         try:
             await self._reader.resume(events, _headers(headers, session), None)
         except Refused as error:

@@ -77,7 +77,7 @@ class StreamReader:
         """
         failures = 0
         while True:
-            received = events.received
+            progress = events.progress
             last = {} if events.last_id is None else {"last-event-id": events.last_id}
             try:
                 async with self._endpoint.request("GET", {**headers, "accept": EVENTS, **last}) as response:
@@ -90,7 +90,7 @@ class StreamReader:
                 raise
             except ConnectionClosed as error:
                 log.debug("a stream cannot be opened: %s", error)
-            failures = 0 if events.received > received else failures + 1
+            failures = 0 if events.progress > progress else failures + 1
             if id_ is not None and failures == _FAILURES:
                 raise ConnectionClosed(f"{self._endpoint.place} ended the stream before the answer")
             await anyio.sleep(events.retry_after(failures))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core import jsonrpc
 from ...core.methods import HeaderParams, Method
+from ...core.model import wire_name
+from ...core.quarantine import Quarantined
 from ...core.revision import Revision
 from ..headers import encode, header_params, param_headers
 
-log = logging.getLogger("mcp_bindgen")
+_LONGEST = 200  # characters of a problem
 
 
 class HeaderMirror:
@@ -49,22 +50,25 @@ class HeaderMirror:
         rule = method.header_params if method.kind == "request" else None
         return None if rule is None else rule.listed_by
 
-    def learn(self, method: Method, answer: Any) -> Any:
-        """Remember what the entries of a list want in headers; leave out those whose wishes are not allowed."""
+    def learn(self, method: Method, answer: Any, report: Callable[[Quarantined], object]) -> Any:
+        """Remember what the entries of a list want in headers; leave out, and report, those that must not want it."""
         rule = self._rules.get(method.name)
         if rule is None:
             return answer
         entries = getattr(answer, rule.items)
-        fine = [entry for entry in entries if self._is_fine(rule, entry)]
+        problems = [self._problem(rule, entry) for entry in entries]
+        for position, problem in enumerate(problems):
+            if problem is not None:
+                report(Quarantined(method.name, f"/{rule.items}/{position}/{wire_name(rule.schema)}", problem))
+        fine = [entry for entry, problem in zip(entries, problems, strict=True) if problem is None]
         return answer if len(fine) == len(entries) else answer.model_copy(update={rule.items: fine})
 
-    def _is_fine(self, rule: HeaderParams, entry: Any) -> bool:
+    def _problem(self, rule: HeaderParams, entry: Any) -> str | None:
         name, schema = getattr(entry, rule.name), jsonrpc.plain(getattr(entry, rule.schema))
         self._schemas.pop((rule, name), None)
         try:
             if header_params(schema):
                 self._schemas[rule, name] = schema
         except ValueError as error:
-            log.warning("%r is left out: %s", name, error)
-            return False
-        return True
+            return str(error)[:_LONGEST]
+        return None

@@ -55,7 +55,8 @@ class SseClientTransport:
         for message in messages:
             if not self._open:
                 raise ConnectionClosed("the connection is closed")
-            await self._messages.post(message, _POST)
+            with self._messages.deadline():
+                await self._messages.post(message, _POST)
 
     async def close(self) -> None:
         """Close the stream, which is how the server learns of it."""
@@ -93,7 +94,7 @@ async def sse(
                 response = await stack.enter_async_context(endpoint.request("GET", {"accept": EVENTS}))
                 if response.status_code != 200 or media_type(response) != EVENTS:
                     raise Refused(response.status_code, endpoint.refusal(response))
-                events = _events(response, limit)
+                events = _events(response, endpoint.decoder())
                 messages = await _messages_endpoint(endpoint, response, events)
         except TimeoutError:
             raise ConnectionClosed(f"{endpoint.place} named no endpoint within {timeout:g} seconds") from None
@@ -104,8 +105,7 @@ async def sse(
             await transport.close()
 
 
-async def _events(response: httpx2.Response, limit: int) -> AsyncIterator[Event]:
-    decoder = EventDecoder(limit)
+async def _events(response: httpx2.Response, decoder: EventDecoder) -> AsyncIterator[Event]:
     async for chunk in response.aiter_bytes():
         for event in decoder.feed(chunk):
             yield event

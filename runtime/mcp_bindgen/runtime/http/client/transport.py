@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from ...core.errors import ConnectionClosed
 from ...core.transport import MAX_MESSAGE, Lost, Outgoing
 from ...tasks import background_tasks
+from ..event_stream import MIN_RETRY
 from ._endpoint import Endpoint, open_endpoint
 from ._exchange import HttpExchange
 from ._stream_reader import Incoming
@@ -158,14 +159,15 @@ async def http(
     limit: int = MAX_MESSAGE,
     client: httpx2.AsyncClient | None = None,
     in_flight: int = IN_FLIGHT,
+    min_retry: float = MIN_RETRY,
 ) -> AsyncGenerator[HttpClientTransport]:
     """Speak Streamable HTTP with a server; it is connected to when there is something to send.
 
     Args:
         url: The server's endpoint, such as `http://localhost:8000/mcp`.
         headers: Sent with each request, for example to authenticate.
-        timeout: Seconds to wait for connections, and for the server to take what is sent. An answer may take as long
-            as it wants: how long a caller waits is an option of its request.
+        timeout: Seconds to wait for connections, and in all for the server to take a message that is no request. An
+            answer may take as long as it wants: how long a caller waits is an option of its request.
         limit: The largest message, in bytes; of a larger one only the fact is passed on.
         client: Sends the requests, and stays open; by default one that lasts as long as the connection.
         in_flight: How many requests are with the server at the same time; more of them wait. A subscription counts for
@@ -174,7 +176,8 @@ async def http(
     Raises:
         ConnectionClosed: The URL or a header is none.
     """
-    async with open_endpoint(url, client, headers, timeout, limit, in_flight) as endpoint, background_tasks() as tasks:
+    opening = open_endpoint(url, client, headers, timeout, limit, in_flight, min_retry)
+    async with opening as endpoint, background_tasks() as tasks:
         transport = HttpClientTransport(endpoint, tasks, in_flight)
         try:
             yield transport

@@ -1,0 +1,105 @@
+"""Fail requests that are not answered in time, with one timer for all requests of a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from ..core.events import Answered, Pending
+from ..core.options import Options
+from ..core.transport import Outgoing
+
+_RESOLUTION = 0.01  # seconds at least between two looks at all requests
+
+in_handler: ContextVar[bool] = ContextVar("in_handler", default=False)
+"""Whether a client's handler of a request runs in this context."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A caller that waits for an answer.
+
+    Attributes:
+        answered: Where the answer comes.
+        options: How the request is sent.
+        message: The request as it was sent.
+        is_nested: Whether a handler that is at work sends it.
+        due: When its time is up, on the clock of the loop, unless there is progress.
+        deadline: When its time is up in any case.
+    """
+
+    answered: asyncio.Future[Answered]
+    options: Options
+    message: Outgoing
+    is_nested: bool
+    due: float = math.inf
+    deadline: float = math.inf
+
+
+class Timeouts:
+    """The time limits of the requests of a connection.
+
+    The timer is left where it is when an answer comes, so a request that is answered in time costs next to nothing.
+
+    Args:
+        pending: The requests that wait, by id.
+        is_at_work: Tells whether a handler is at work on what the other side asked. Meanwhile `Options.timeout` does
+            not run, because a person may be answering; for what such a handler asks itself it does.
+        expired: Called with a request whose time is up.
+    """
+
+    def __init__(
+        self, pending: Mapping[int, Pending], is_at_work: Callable[[], bool], expired: Callable[[Pending], object]
+    ) -> None:
+        self._pending = pending
+        self._is_at_work = is_at_work
+        self._expired = expired
+        self._next = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, waiter: Waiter) -> None:
+        """Begin to limit the time of a request."""
+        if waiter.options.total_timeout is not None:
+            waiter.deadline = asyncio.get_running_loop().time() + waiter.options.total_timeout
+        self.extend(waiter)
+
+    def extend(self, waiter: Waiter) -> None:
+        """Wait as long again as for the first sign of life, but not beyond the total."""
+        waiter.due = waiter.deadline
+        if waiter.options.timeout is not None:
+            waiter.due = min(waiter.due, asyncio.get_running_loop().time() + waiter.options.timeout)
+        self._wake_at(waiter.due)
+
+    def handled(self) -> None:
+        """Extend all requests, because the other side has been waiting for one of our handlers."""
+        for pending in self._pending.values():
+            if pending.waiter is not None:
+                self.extend(pending.waiter)
+
+    def stop(self) -> None:
+        """Cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _wake_at(self, when: float) -> None:
+        if when < self._next:
+            self.stop()
+            self._next = when
+            self._timer = asyncio.get_running_loop().call_at(when, self._check)
+
+    def _check(self) -> None:
+        now = asyncio.get_running_loop().time()
+        is_at_work = self._is_at_work()
+        self._next = math.inf
+        for pending in list(self._pending.values()):
+            waiter: Waiter | None = pending.waiter
+            if waiter is None:
+                continue
+            due = waiter.deadline if is_at_work and not waiter.is_nested else waiter.due
+            if due <= now:
+                self._expired(pending)
+            else:
+                self._wake_at(max(due, now + _RESOLUTION))

@@ -1,0 +1,75 @@
+"""What clients make of results that do not fit the output schema of their tool."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.runtime.contract import OutputSchemas, UnexpectedResult
+from tests.support.checked_connections import STATELESS, bindings, bounded, connected
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
+REMOTE = {"type": "object", "properties": {"n": {"$ref": "https://example.com/schema"}}}
+
+RESULTS: list[tuple[str, Any, bool, str | None]] = [
+    ("counted", {"n": 1}, False, None),
+    ("counted", {"n": 0}, False, r"result of the tool 'counted' does not fit its outputSchema: structuredContent\.n: "),
+    ("counted", {}, False, "does not fit its outputSchema"),
+    ("counted", None, False, "'counted' gave no structured content"),
+    ("counted", None, True, None),
+    ("counted", {"n": 0}, True, None),
+    ("free", {"n": 0}, False, None),
+    ("unlisted", {"n": 0}, False, None),
+    ("remote", {"n": 0}, False, None),
+]
+
+
+def server(revision: str, content: Any, is_error: bool) -> Any:
+    """A server whose tools all give the same result, whatever their schema is."""
+    package = bindings(revision)
+    types = package.types
+
+    class Careless(package.Server):  # type: ignore[misc, name-defined]
+        info = types.Implementation(name="careless", version="1")
+
+        def list_tools(self, params: Any, ctx: Any) -> Any:
+            schemas = {"counted": SCHEMA, "remote": REMOTE, "free": None}
+            tools = [
+                {"name": name, "inputSchema": {"type": "object"}} | ({} if schema is None else {"outputSchema": schema})
+                for name, schema in schemas.items()
+            ]
+            return types.ListToolsResult.model_validate(
+                {"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            )
+
+        def call_tool(self, params: Any, ctx: Any) -> Any:
+            more = {} if content is None else {"structured_content": content}
+            return types.CallToolResult(content=[], is_error=is_error, **more)
+
+    return Careless()
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", STATELESS])
+@pytest.mark.parametrize(("name", "content", "is_error", "message"), RESULTS)
+@bounded()
+async def test_results_are_held_against_the_schemas_that_were_listed(
+    revision: str, name: str, content: Any, is_error: bool, message: str | None
+) -> None:
+    async with connected(bindings(revision).Client(), server(revision, content, is_error)) as connection:
+        client = connection.client
+        await client.call_tool(name)
+        client.checks = OutputSchemas()
+        await client.call_tool(name)  # nothing is known of it yet
+        await client.list_tools()
+        with pytest.raises(UnexpectedResult, match=message) if message else nullcontext():
+            await client.call_tool(name)
+
+
+@bounded()
+async def test_the_schemas_that_are_kept_are_bounded() -> None:
+    async with connected(bindings("2025-11-25").Client(), server("2025-11-25", {}, False)) as connection:
+        connection.client.checks = OutputSchemas(limit=1)
+        await connection.client.list_tools()
+        await connection.client.call_tool("counted")  # the other one was listed later
