@@ -94,7 +94,7 @@ class Complexity:
         if value is ANY or is_object(value):
             yield from self._members(schema, value)
         if value is ANY or is_array(value):
-            items = [ANY] if value is ANY else value
+            items = _list(value) if is_array(value) else [ANY]
             for keyword in _ITEMS:
                 for item in items if is_object(schema.get(keyword)) else ():
                     yield schema[keyword], item
