@@ -35,7 +35,7 @@ _LEAST = {FailOn.ANY: Level.SAFE, FailOn.RISKY: Level.RISKY, FailOn.BREAKING: Le
 
 
 class Form(StrEnum):
-    """What a comparison looks like."""
+    """The form of a report."""
 
     TEXT = "text"
     JSON = "json"

@@ -86,7 +86,7 @@ class Template(Entry):
 
 @dataclass(frozen=True)
 class Contract:
-    """What a server offers.
+    """The tools, prompts and resources of one server.
 
     Attributes:
         tools: Its tools, in the order of the contract, as all that follows.

@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass
 class Examples:
-    """What the tests of a project say to its server, as JSON.
+    """The messages of a project's tests to its server, as JSON.
 
     Attributes:
         tools: Tool -> arguments that its schema accepts.

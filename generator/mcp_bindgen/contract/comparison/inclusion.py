@@ -47,7 +47,7 @@ _TANGLED = frozenset(
 
 
 class Answer(Enum):
-    """What is known."""
+    """The answer to a question about two schemas, as far as it is known."""
 
     YES = "yes"
     NO = "no"
@@ -56,7 +56,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True)
 class Inclusion:
-    """Whether a receiver accepts all that a sender may say.
+    """The answer to whether a receiver accepts all that a sender may say.
 
     Attributes:
         answer: What is known.

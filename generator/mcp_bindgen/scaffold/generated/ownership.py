@@ -26,7 +26,7 @@ _UNSAID = "0" * 16
 
 @dataclass(frozen=True)
 class Origin:
-    """Where generated files come from.
+    """The origin of generated files.
 
     Attributes:
         source: What they were made of, e.g. `contract.yaml`.

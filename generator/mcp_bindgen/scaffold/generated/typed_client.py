@@ -155,7 +155,7 @@ def title_of(contract: Contract, name: str) -> str:
 
 
 class _Client:
-    """What a client has to say of a contract.
+    """The methods of a client of a contract.
 
     Args:
         contract: The contract.

@@ -23,7 +23,7 @@ _FEATURES: tuple[type[Feature], ...] = (Tools, Prompts, Resources, Completions)
 
 
 class Contract(ABC):
-    """What a server offers: a method for each tool, prompt and resource, in every revision.
+    """The base of a server's contract: a method for each tool, prompt and resource, in every revision.
 
     A generated class says which; subclass that one, write its methods, and `run(*Yours().servers())`.
 

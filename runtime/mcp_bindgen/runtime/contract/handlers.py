@@ -21,7 +21,7 @@ Kind = Literal["tool", "prompt", "resource", "template"]
 
 @dataclass(frozen=True, eq=False)
 class HandlerSpec:
-    """What a method handles; call it to mark the method.
+    """A mark that says what a method handles; call it to mark the method.
 
     Attributes:
         kind: What the method is for.
