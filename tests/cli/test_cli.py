@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -450,3 +451,70 @@ def test_the_command_line_is_an_extra() -> None:
     done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, encoding="utf-8")
     assert done.returncode == 1
     assert re.fullmatch(r"error: .*pip install 'mcp-bindgen\[generate\]'\n", done.stderr)
+
+
+# --- outputs that cannot be written -----------------------------------------------------------------------------
+
+FULL = Path("/dev/full")
+
+
+def shell(command: str, cwd: Path, **variables: str) -> Done:
+    """Runs a line of the shell, in which `bindgen` is the real command, to its first exit code that is not 0."""
+    words = ["bash", "-c", f'set -o pipefail; bindgen() {{ "{COMMAND}" "$@"; }}; {command}']
+    return subprocess.run(words, cwd=cwd, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    done = shell("bindgen show 2025-11-25 tools/call > /dev/full", tmp_path)
+    assert (done.returncode, done.stderr) == (2, "error: the output: No space left on device\n")
+    done = shell("bindgen show no-such-revision 2> /dev/full", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_file_on_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.chdir(tmp_path)
+    contract = save(tmp_path / "contract.json", {"tools": []})
+    for words in (
+        ("generate", REVISION, *OWN),
+        ("client", "--from", contract, "--out", "some/new/client.py"),
+        ("scaffold", "server", "weather"),
+        ("diff", "2025-06-18", REVISION, "--output", "changes.txt"),
+    ):
+        assert "No space left on device" in refused(inside(*words))
+        assert [path.name for path in tmp_path.iterdir()] == ["contract.json"]
+
+
+def test_a_reader_that_hangs_up_is_no_crash(tmp_path: Path) -> None:
+    done = shell("bindgen show 2025-11-25 tools/call | true", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    done = shell("bindgen methods 2025-11-25 >&- 2>&-", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_encoding_without_the_characters_gets_them_escaped(tmp_path: Path) -> None:
+    tool = {"name": "é", "description": "→ 🌍", "inputSchema": {"type": "object"}}
+    script = tmp_path / "server.py"
+    script.write_text(
+        "from mcp_bindgen.runtime import run\nfrom mcp_bindgen.v2025_11_25 import Server\n"
+        f"class Odd(Server):\n    def list_tools(self, params, ctx):\n        return {{'tools': [{tool!r}]}}\n"
+        "run(Odd())\n",
+        "utf-8",
+    )
+    server = shlex.quote(f"'{sys.executable}' '{script}'")
+    done = shell(f"bindgen contract export {server}", tmp_path, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    assert json.loads(done.stdout)["tools"] == [tool]
+    done = shell("bindgen diff 2025-06-18 2025-11-25 --format markdown", tmp_path, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "# MCP 2025-06-18 \\u2192 2025-11-25")
+
+
+def test_ctrl_c_during_imports_is_silent(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt", "utf-8")
+    done = shell("bindgen diff 2025-06-18 2025-11-25", tmp_path, PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

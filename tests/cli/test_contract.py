@@ -102,7 +102,7 @@ def test_a_server_is_written_down() -> None:
 
 def test_entries_stand_there_as_the_server_says_them(served: str, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "tools.json").read_text("utf-8"))["tools"]
-    document = offers(served)
+    document = offers(served).document
     assert document["instructions"] == "Ask nicely."
     assert json.dumps(document["tools"]) == json.dumps(told)  # the order of members as well
 
@@ -112,14 +112,14 @@ def test_a_contract_in_a_file(served: str, tmp_path: Path, name: str) -> None:
     assert answered("export", served, "--out", tmp_path / name) == ""
     contract = read_contract(tmp_path / name)
     assert [one.name for one in contract.tools] == ["z-last", "a.first", "é"]
-    assert [dict(one.raw) for one in contract.tools] == offers(served)["tools"]
+    assert [dict(one.raw) for one in contract.tools] == offers(served).document["tools"]
     assert answered("diff", tmp_path / name, served) == "Nothing changed.\n"
 
 
 def test_the_revision_can_be_chosen() -> None:
     echo = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}' 2024-11-05"
-    assert offers(echo, "2024-11-05")["revision"] == "2024-11-05"
-    assert offers(echo)["revision"] == "2024-11-05"
+    assert offers(echo, "2024-11-05").revision == "2024-11-05"
+    assert offers(echo).revision == "2024-11-05"
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_all_ways_to_a_server_give_the_same(url: str, tmp_path: Path) -> None:
         "remote": {"url": url, "type": "http"},
     }
     config = save(tmp_path / "mcp.json", {"mcpServers": entries})
-    found = [offers(server) for server in (WEATHER, url, f"{config}#local", f"{config}#remote")]
+    found = [offers(server).document for server in (WEATHER, url, f"{config}#local", f"{config}#remote")]
     assert all(one == found[0] for one in found)
     assert inside("call", f"{config}#local", "resources/read", "weather://cities").stdout == "Bergen\nCairo\nOslo\n"
 
@@ -187,6 +187,87 @@ def test_a_server_that_refuses_to_list(served: str, tmp_path: Path) -> None:
     code = VERBATIM.replace("page = int(params.cursor or 0)", "raise ValueError('no')")
     (tmp_path / "verbatim_server.py").write_text(code, "utf-8")
     assert "does not say what it offers: Internal error" in refused("export", served)
+
+
+# --- entries that are not valid -------------------------------------------------------------------------------
+
+BAD = [
+    tool("find", q={"type": "string"}),
+    {**tool("null"), "annotations": None},
+    tool("find", other={"type": "string"}),
+    tool("strange", x={"type": "any"}),
+    {"name": "bare", "inputSchema": {}},
+    tool("lost", x={"$ref": "#/$defs/Nothing"}),
+    tool("free", x=True, y=False),
+]
+LEFT_OUT = [
+    "/tools/1/annotations of 'null': null is not of type \"object\"",
+    "/tools/2/name of 'find': 'find' is there twice",
+    "/tools/3/inputSchema/properties/x/type of 'strange': is no JSON Schema: ",
+    "/tools/4/inputSchema of 'bare': \"type\" is a required property",
+    "/tools/5/inputSchema/properties/x of 'lost': the reference '#/$defs/Nothing' leads nowhere",
+]
+
+
+@pytest.fixture
+def careless(served: str, tmp_path: Path) -> str:
+    """A server with five tools that are not valid, and two that are."""
+    save(tmp_path / "tools.json", {"tools": BAD})
+    return served
+
+
+def check_reported(stderr: str, word: str) -> None:
+    """One line says how many entries are left out, and one line each says which and why."""
+    first, *rest = stderr.splitlines()
+    assert first == f"{word}: 5 entries of the server are not valid, and left out:"
+    assert len(rest) == len(LEFT_OUT)
+    assert all(line.startswith(f"  {said}") for line, said in zip(rest, LEFT_OUT, strict=True)), rest
+
+
+def test_entries_that_are_not_valid_are_left_out(careless: str, tmp_path: Path) -> None:
+    done = inside("contract", "export", careless)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["tools"] == [BAD[0], BAD[6]]
+    check_reported(done.stderr, "warning")
+    file = save(tmp_path / "contract.json", json.loads(done.stdout))
+    done = inside("contract", "diff", file, careless)
+    assert (done.returncode, done.stdout) == (0, "Nothing changed.\n")
+    check_reported(done.stderr, "warning")
+
+
+def test_a_typed_client_is_made_of_the_rest(careless: str, tmp_path: Path) -> None:
+    out = tmp_path / "careless.py"
+    done = inside("client", "--from", careless, "--out", out)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "CarelessClient: 2 tools, MCP 2025-11-25")
+    check_reported(done.stderr, "warning")
+    saved = json.loads(out.with_name("careless.contract.json").read_text("utf-8"))
+    assert [one["name"] for one in saved["tools"]] == ["find", "free"]
+    assert [f"  {one}" for one in saved["generated"]["leftOut"]] == done.stderr.splitlines()[1:]
+    done = inside("client", "--from", careless, "--out", out, "--check")
+    assert (done.returncode, done.stdout) == (0, "Nothing changed.\n")
+    check_reported(done.stderr, "warning")
+
+
+@pytest.mark.parametrize("command", ["export", "diff", "client", "check"])
+def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str) -> None:
+    out = tmp_path / "careless.py"
+    words: dict[str, tuple[object, ...]] = {
+        "export": ("contract", "export", careless),
+        "diff": ("contract", "diff", save(tmp_path / "old.json", {"tools": []}), careless),
+        "client": ("client", "--from", careless, "--out", out),
+        "check": ("client", "--from", careless, "--out", out, "--check"),
+    }
+    if command == "check":
+        assert inside(*words["client"]).returncode == 0
+    done = inside(*words[command], "--strict")
+    assert (done.returncode, done.stdout) == (1, "")
+    check_reported(done.stderr, "error")
+    assert out.exists() == (command == "check")
+
+
+def test_files_are_exact(tmp_path: Path) -> None:
+    """Who owns a contract can correct it."""
+    assert "annotations" in refused("diff", save(tmp_path / "a.json", {"tools": BAD}), tmp_path / "a.json")
 
 
 # --- diff -----------------------------------------------------------------------------------------------------

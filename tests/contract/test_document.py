@@ -35,7 +35,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "properties are a list": (with_input(properties=[]), f"{INPUT}/properties", "object"),
     "a reference to nothing": (with_input(properties={"a": {"$ref": "#/$defs/B"}}), A, "B"),
     "a reference to itself": (with_input(properties={"a": {"$ref": "#/properties/a"}}), A, "circle"),
-    "not in this revision": (with_input(properties={"a": True}), A, "2025-11-25"),
+    "not in this revision": (with_tool(outputSchema={"type": "array"}), "/tools/0/outputSchema/type", "2025-11-25"),
     "a broken pattern": (with_input(properties={"a": {"pattern": "("}}), INPUT, "("),
     "an unknown dialect": (with_input(**{"$schema": "https://example.com/x"}), INPUT, "example.com"),
     "a member that is misspelled": ({"tool": []}, "tool", "tools"),

@@ -15,7 +15,7 @@ import pytest
 from mcp_bindgen.emit import targets
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.spec.canonical import digest
-from tests.support.commands import ROOT, Done, bindgen, execute, inside, python, save, shuffled
+from tests.support.commands import ROOT, Done, bindgen, execute, inside, python, save, shuffled, snapshot
 from tests.support.small_schemas import Schema, draft, message, record, ref, small, union
 
 TEXT = {"type": "string"}
@@ -566,10 +566,58 @@ def is_message(schema: Any) -> bool:
         ),
         pytest.param(small(X={**TEXT, "description": "a\0b \ud800"}), id="prose-that-python-cannot-hold"),
         pytest.param(small(Annotated=record(a={"type": "string", "minLength": 1})), id="a-definition-named-annotated"),
+        pytest.param(
+            small(FindBookRequest=message("books/find", {"const": "here"})), id="params-that-are-one-text"
+        ),  # no message is like that, but the module must import
     ],
 )
 def test_what_breaks_no_convention_works(tmp_path: Path, schema: Schema) -> None:
     check_usable(generate(tmp_path, schema), tmp_path / "out", schema)
+
+
+USE_OPEN = """
+import asyncio, json
+from acme.draft import Client, dispatcher, methods, types
+
+class Reader(Client):
+    async def request(self, method, params):
+        return json.loads(params.model_dump_json())
+
+async def main():
+    made = await Reader().find_book(types.FindBookRequestParams(title="Emma", _meta={"x": None}))
+    read = dispatcher.SERVER.routes["books/find"].read(b'{"title": "Emma", "year": 1.0}')
+    print(json.dumps([made, read.title, json.loads(read.model_dump_json())]))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "params", [True, {}, {"type": "object"}, {"type": "object", "additionalProperties": {}}, ref("Anything")], ids=repr
+)
+def test_params_that_name_no_member_are_an_open_object(tmp_path: Path, params: Any) -> None:
+    schema = small(
+        FindBookRequest=message("books/find", params),
+        FindBookRequestParams=None,
+        Anything={"type": "object"},
+        ClientNotification=union("LostNotification"),
+        LostNotification=message("notifications/lost", params),
+    )
+    check_usable(generate(tmp_path, schema), tmp_path / "out", schema)
+    made, title, kept = json.loads(python(USE_OPEN, tmp_path / "out"))
+    assert made == {"title": "Emma", "_meta": {"x": None}}
+    assert (title, kept) == ("Emma", {"title": "Emma", "year": 1.0})
+
+
+def test_bindings_that_cannot_be_imported_replace_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert generate(tmp_path, small()).returncode == 0
+    before = snapshot(tmp_path / "out")
+    monkeypatch.setattr("mcp_bindgen.emit.methods._generic", lambda method: "Lost[0]")
+    monkeypatch.setattr("mcp_bindgen.emit.methods.params_annotation", lambda method: "Lost")
+    done = generate(tmp_path, small(More=record(a=TEXT)))
+    check_refused(done, str(tmp_path / "draft.json"), "NameError: name 'Lost' is not defined", "nothing was written")
+    assert snapshot(tmp_path / "out") == before
+    assert not [name for name in sys.modules if "trial" in name and "mcp_bindgen_" in name]
 
 
 USES_ALL_HELPERS = record(

@@ -41,6 +41,7 @@ from mcp_bindgen.protocol.passes.link_capabilities import link_capabilities
 from mcp_bindgen.protocol.passes.link_fields import link_fields
 from mcp_bindgen.protocol.passes.link_results import link_results
 from mcp_bindgen.protocol.passes.merge_inline_objects import merge_inline_objects
+from mcp_bindgen.protocol.passes.name_open_params import name_open_params
 from mcp_bindgen.protocol.passes.name_refinements import name_refinements
 from mcp_bindgen.protocol.passes.read_definitions import read_definitions
 from mcp_bindgen.protocol.passes.recognise_free import recognise_free
@@ -758,6 +759,27 @@ def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None
     unknown = {"names": {"things/get": "other"}, "filters": {"gone": "Nothing.thingsGone"}}
     linked = link_fields(collect_methods(read(schemas, **unknown))).methods
     assert not any(method.named_by or method.filter for method in linked.values())
+
+
+# --- name_open_params -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("params", [{}, {"type": "object"}, ref("Any")], ids=repr)
+def test_name_open_params_of_messages(params: Schema) -> None:
+    found = name_open_params(read({"GetRequest": message("get", params), "Any": {}, "X": record(params=params)}))
+    assert fields(found, "GetRequest")["params"] == Ref("GetRequestParams")
+    assert found.definitions["GetRequestParams"].type == Object((), Free())
+    assert fields(found, "X")["params"] == fields(read({"X": record(params=params), "Any": {}}), "X")["params"]
+
+
+def test_name_open_params_keeps_what_members_are() -> None:
+    texts: Schema = {"type": "object", "additionalProperties": STRING}
+    assert types(name_open_params(read({"GetRequest": message("get", texts)})))["GetRequestParams"] == Object((), TEXT)
+
+
+def test_name_open_params_refuses_a_name_that_is_taken() -> None:
+    with pytest.raises(BadInput, match="'GetRequestParams', which is taken"):
+        name_open_params(read({"GetRequest": message("get", {}), "GetRequestParams": record(x=STRING)}))
 
 
 # --- merge_inline_objects -------------------------------------------------------------------------------------

@@ -93,14 +93,14 @@ class Oracle:
         return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": self.definitions})
 
     def problems(self, name: str, document: Any) -> list[str]:
-        """Why `document` is not a `name`."""
+        """Say why `document` is not a `name`."""
         return [
             f"{name}: {error.message} at {'/'.join(map(str, error.instance_path))}: {json.dumps(document)[:500]}"
             for error in self.validator(name).iter_errors(document)
         ]
 
     def message(self, message: Any) -> list[str]:
-        """What is wrong with a message as far as it can be told from itself."""
+        """Return what is wrong with a message as far as it can be told from itself."""
         if isinstance(message, list):
             inner = [problem for part in message for problem in self.message(part)]
             return self.problems("JSONRPCMessage", message) + inner
@@ -115,7 +115,7 @@ class Oracle:
         return found
 
     def result(self, method: str, result: Any) -> list[str]:
-        """What is wrong with the result of a method; nothing is known of the methods of others."""
+        """Return what is wrong with the result of a method; nothing is known of the methods of others."""
         if method not in self.methods:
             return []
         described = self.methods[method]
@@ -219,7 +219,7 @@ class Recording:
                 self.violations += wrong
 
     def _oracle_of(self, asked: Any) -> Oracle:
-        """Whose schema counts for the answer to a request."""
+        """Return whose schema counts for the answer to a request."""
         params = asked.get("params") if isinstance(asked, dict) else None
         meta = params.get("_meta") if isinstance(params, dict) else None
         stated = meta.get(VERSION) if isinstance(meta, dict) else None
@@ -314,7 +314,7 @@ INITIALIZED = notification("notifications/initialized")
 
 
 def stating(capabilities: object = None, *, revision: object = STATELESS, **more: object) -> dict[str, Any]:
-    """What a stateless request says of itself in its `_meta`."""
+    """Return what a stateless request says of itself in its `_meta`."""
     info = {"name": "test", "version": "1"}
     return {VERSION: revision, CLIENT_CAPABILITIES: capabilities or {}, CLIENT_INFO: info, **more}
 
@@ -399,7 +399,7 @@ async def until(condition: Callable[[], object], seconds: float = 10) -> None:
 
 
 def takes(revision: str, role: Role, target: type | None = None) -> Dispatcher:
-    """What a side of a revision takes."""
+    """Return what a side of a revision takes."""
     package: Any = bindings(revision)
     kind: Any = target or (package.Server if role == "server" else package.Client)
     dispatcher: Dispatcher = kind.dispatcher
@@ -420,7 +420,7 @@ async def dispatch(dispatcher: Dispatcher, target: object, method: str, params: 
 
 
 def feed(peer: Peer, message: object) -> list[Event]:
-    """What a message means: a JSON document, or bytes as they are."""
+    """Return what a message means: a JSON document, or bytes as they are."""
     return peer.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
 
 

@@ -61,7 +61,7 @@ def inside(*arguments: object) -> Done:
 
 
 def python(code: str, path: Path, *arguments: object, stdin: str = "") -> str:
-    """What a fresh interpreter prints that imports from `path`; it must not fail."""
+    """Return what a fresh interpreter prints that imports from `path`; it must not fail."""
     done = execute(sys.executable, "-W", "error", "-c", code, *arguments, stdin=stdin, PYTHONPATH=str(path))
     assert done.returncode == 0, done.stderr
     return done.stdout

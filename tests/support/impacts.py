@@ -45,7 +45,7 @@ CELLS: dict[str, tuple[Impact, Impact]] = {
 
 
 class Reach:
-    """Which messages a definition is a part of, and who sends it there.
+    """The messages that a definition is a part of, and who sends it there.
 
     Args:
         protocols: Protocol models.
@@ -83,7 +83,7 @@ class Reach:
                 names.extend(references(protocol.definitions[name].type))
 
     def impacts(self, definition: str, rule: str) -> tuple[Impact, Impact] | None:
-        """What the table says of a change in a definition; `None` where it says nothing, or nobody sends it."""
+        """Return what the table says of a change in a definition; `None` where it says nothing, or nobody sends it."""
         if rule not in CELLS or definition not in self.senders:
             return None
         sent = [CELLS[rule] if sender == "client" else CELLS[rule][::-1] for sender in self.senders[definition]]

@@ -132,7 +132,7 @@ class Offer:
 
 
 def fits(view: View, into: View) -> bool:
-    """Whether each alternative is one of another type."""
+    """Tell whether each alternative is one of another type."""
     return all(any(_fits(one, other) for other in into) for one in view)
 
 
@@ -165,7 +165,7 @@ def _fits(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 @cache
 def offer(revision: str) -> Offer:
-    """What our package of a revision offers."""
+    """Return what our package of a revision offers."""
     folder = ROOT / "generated" / "mcp_bindgen" / f"v{revision.replace('-', '_')}"
     found = Offer()
     for node in _parse(folder / "types.py").body:

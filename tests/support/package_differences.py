@@ -37,7 +37,7 @@ def uses_of_everything(revision: str) -> str:
 
 
 class Truth:
-    """What differs between two generated packages for code that uses the old one."""
+    """The differences between two generated packages for code that uses the old one."""
 
     def __init__(self, old: Offer, new: Offer, renames: dict[str, str]) -> None:
         self.old, self.new = old, new
@@ -77,7 +77,7 @@ class Truth:
         return differs
 
     def accepts(self, was: Parameter, now: Parameter) -> bool:
-        """Whether what was given may still be given; nobody gives the `None` that stands for nothing."""
+        """Tell whether what was given may still be given; nobody gives the `None` that stands for nothing."""
         given = self.was(was.annotation)
         return fits(given - NONE if was.default == "None" else given, self.now(now.annotation))
 
@@ -109,7 +109,7 @@ class Truth:
         return differs
 
     def needs_more(self, key: str, was: Stub, now: Stub) -> bool:
-        """Whether a call travels otherwise, or needs a capability that it did not need."""
+        """Tell whether a call travels otherwise, or needs a capability that it did not need."""
         side = "client" if key.startswith("Client") else "server"
         before, after = self.old.methods[was.method], self.new.methods[now.method]
         old, new = (_literal(one.get("capabilities")).get(side) for one in (before, after))
@@ -171,7 +171,7 @@ class Truth:
 
 
 def missing(old: dict[str, Parameter], new: dict[str, Parameter]) -> set[str]:
-    """What has to be given now and had not to be before."""
+    """Return what has to be given now and had not to be before."""
     return {name for name, parameter in new.items() if parameter.needed and not (name in old and old[name].needed)}
 
 

@@ -48,7 +48,7 @@ class Old(v2025_11_25.Client):
 
 
 async def text(client: Any, name: str, **arguments: Any) -> str:
-    """What a tool says; it must say something in time."""
+    """Return what a tool says; it must say something in time."""
     with anyio.fail_after(PATIENCE):
         said: str = (await client.call_tool(name, arguments)).content[0].text
         return said

@@ -62,7 +62,7 @@ class Raw:
         return self.ask("tools/call", {"name": name, "arguments": arguments})
 
     def lists(self) -> dict[str, Any]:
-        """What the server offers, as it came: all pages, `None` for what it does not know."""
+        """Return what the server offers, as it came: all pages, `None` for what it does not know."""
         return {member: self._all(method, member) for method, member in LISTS.items()}
 
     def _all(self, method: str, member: str) -> list[Any] | None:

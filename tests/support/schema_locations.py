@@ -48,14 +48,14 @@ class Place:
 
 
 def piece(name: str) -> tuple[str, ...]:
-    """How a member may be written in a subject."""
+    """Return how a member may be written in a subject."""
     if name.startswith("$"):
         return f'["{name}"]', f".{name}"
     return (f".{name}",) if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else (f'["{name}"]',)
 
 
 def at(schema: Any, path: Iterable[Any]) -> Any:
-    """What stands at a path."""
+    """Return what stands at a path."""
     for step in path:
         schema = schema[step]
     return schema
@@ -93,7 +93,7 @@ class Places:
         ]
 
     def subjects(self, name: str) -> frozenset[str]:
-        """What a definition may be called: params are called after their message, if there is only one."""
+        """Return what a definition may be called: params are called after their message, if there is only one."""
         messages = [user for user in self.users[name] if _is_params(self.definitions[user], name)]
         called = {f"{user}.params" for user in messages}
         if len(messages) == 1 and self.users[name] == {messages[0]}:
@@ -105,11 +105,11 @@ class Places:
         return frozenset({name, *called})
 
     def is_capability(self, place: Place) -> bool:
-        """Whether a member of this object is a capability."""
+        """Tell whether a member of this object is a capability."""
         return place.definition in ("ClientCapabilities", "ServerCapabilities")
 
     def is_part(self, place: Place) -> bool:
-        """Whether other definitions are what this one is, and more."""
+        """Tell whether other definitions are what this one is, and more."""
         return place.definition in self.parts
 
 

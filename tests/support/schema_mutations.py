@@ -365,7 +365,7 @@ def field_mutations(places: Places, random: Random) -> Iterator[Mutation]:
 
 
 def part_mutations(places: Places, random: Random) -> Iterator[Mutation]:
-    """What others are, too, and more. In the model they are objects of their own, so each of them changes."""
+    """Change what others are, too, and more. In the model they are objects of their own, so each of them changes."""
     for name, holders in places.parts.items():
         schema = places.definitions[name]
         if not schema.get("properties"):

@@ -148,7 +148,7 @@ class Values:
 
 
 def _merged(parts: list[Any]) -> Schema:
-    """What several schemas say together, as far as this generator needs it."""
+    """Return what several schemas say together, as far as this generator needs it."""
     merged: Schema = {}
     for part in parts:
         for name, child in part.items():

@@ -160,7 +160,7 @@ def introduced(variant: Variant, revision: str, session: ClientSession) -> None:
 
 
 async def listed(variant: Variant, section: str, chosen: Sequence[str], ask: Callable[[], Awaitable[Any]]) -> list[Any]:
-    """What is in a section, which has to be what the contract says."""
+    """Return what is in a section, which has to be what the contract says."""
     if SECTIONS[section] not in chosen:
         with refused():
             await ask()
@@ -175,7 +175,7 @@ async def listed(variant: Variant, section: str, chosen: Sequence[str], ask: Cal
 
 
 async def completed(variant: Variant, chosen: Sequence[str], client: Asking) -> None:
-    """What is typed is completed: with a contract, from its enums."""
+    """Complete what is typed: with a contract, from its enums."""
     if not {"completion", "completions"} & set(chosen):
         with refused():
             await client.complete(GREETING, {"name": "name", "value": ""})
@@ -189,14 +189,14 @@ async def completed(variant: Variant, chosen: Sequence[str], client: Asking) -> 
 
 
 def reference(entry: Mapping[str, Any]) -> types.PromptReference | types.ResourceTemplateReference:
-    """What names a prompt or a template of a contract."""
+    """Return what names a prompt or a template of a contract."""
     if "uriTemplate" in entry:
         return types.ResourceTemplateReference(type="ref/resource", uri=entry["uriTemplate"])
     return types.PromptReference(type="ref/prompt", name=entry["name"])
 
 
 async def adjusted(session: ClientSession, uris: Sequence[str]) -> None:
-    """What only sessions have: they set the level of the log, and subscribe."""
+    """Use what only sessions have: set the level of the log, and subscribe."""
     assert session.server_capabilities is not None
     await session.set_logging_level("warning")
     resources = session.server_capabilities.resources
@@ -272,7 +272,7 @@ def at_url(address: str, revision: str) -> list[str]:
 
 
 def questions(variant: Variant, revision: str) -> Iterator[tuple[list[str], Callable[[Any], object]]]:
-    """What the Inspector may ask a server, and whether an answer is right; the most telling is last."""
+    """Return what the Inspector may ask a server, and whether an answer is right; the most telling is last."""
     chosen, document = variant.features(revision), variant.document
     parts = [name for name in document if SECTIONS.get(name) in chosen and variant.part in (ALL, name, SECTIONS[name])]
     yield (
@@ -301,7 +301,7 @@ def questions(variant: Variant, revision: str) -> Iterator[tuple[list[str], Call
 
 
 def lists(section: str, entries: list[Any] | None, answer: Mapping[str, Any]) -> bool:
-    """Whether a list is what the contract says, but for the enums to complete from, which the Inspector leaves out."""
+    """Tell whether a list is what the contract says, but for the enums, which the Inspector leaves out."""
     if entries is None:
         return bool(answer[section])
     plain = [{name: value for name, value in entry.items() if name != "variables"} for entry in entries]

@@ -55,7 +55,7 @@ def protocol(revision: str) -> Protocol:
 
 @cache
 def features(revision: str, side: Sender) -> tuple[str, ...]:
-    """What a side may offer: capabilities that some message needs, and the families of requests that need none."""
+    """Return what a side may offer: capabilities that messages need, and families of requests that need none."""
     found = set()
     for method in protocol(revision).methods:
         for _, capability in method.capabilities:
@@ -223,7 +223,7 @@ class Variant:
         return str(SAMPLE["serverInfo"]["name"]) if self.contracted else self.name
 
     def features(self, revision: str) -> tuple[str, ...]:
-        """What it offers in a revision."""
+        """Return what it offers in a revision."""
         if self.contracted:
             return tuple(sorted(offered(self.document, revision))) if self.kind == "server" else ()
         known = features(revision, self.kind)  # one of them in the singular, in the oldest revision
@@ -236,7 +236,7 @@ class Variant:
         return {each: self.kind if alone else f"{self.kind}_{each.replace('-', '_')}" for each in self.revisions}
 
     def enums(self) -> Iterator[tuple[Document, str, list[str]]]:
-        """What may be completed: the prompt or template, the argument or variable, and its values."""
+        """Return what may be completed: the prompt or template, the argument or variable, and its values."""
         for entry in (*self.document.get("prompts", ()), *self.document.get("resourceTemplates", ())):
             for argument in (*entry.get("arguments", ()), *entry.get("variables", ())):
                 if "enum" in argument:

@@ -39,6 +39,16 @@ def small(definitions: Schema | None = None, /, **more: Any) -> Schema:
     return {"$defs": {name: schema for name, schema in whole.items() if schema is not None}}
 
 
+def tangled(levels: int, leaf: Schema, keyword: str = "anyOf", *, below: str = "") -> Schema:
+    """A small schema that applies `leaf` 2**levels times, to the argument `x` or with `below` to what is inside."""
+    definitions: Schema = {f"Level{levels}": leaf}
+    for level in range(levels):
+        inside = ref(f"Level{level + 1}")
+        part = {"": inside, "items": {"type": "array", "items": inside}, "not": {"not": inside}}[below]
+        definitions[f"Level{level}"] = {keyword: [part, part]}
+    return {"type": "object", "properties": {"x": ref("Level0")}, "$defs": definitions}
+
+
 _TEXT = {"type": "string"}
 
 _DRAFT: Schema = {

@@ -23,7 +23,7 @@ from mcp_bindgen.scaffold.project import is_module
 from mcp_bindgen.spec import BadInput, Store
 
 from .contract import contract_at, is_document
-from .live import Env, Revision, Timeout, Verbose
+from .live import Env, Revision, Strict, Timeout, Verbose
 from .output import page
 
 
@@ -47,11 +47,15 @@ def client(
     timeout: Timeout = 30,
     env: Env = None,
     verbose: Verbose = False,
+    strict: Strict = False,
 ) -> None:
     """Write a typed client of a server: a module with a method for each tool, prompt and resource.
 
     The contract that it was made of is saved beside it. With `--check` the server is compared with that contract: the
     exit code is 1 when a change breaks the client, or when the module is not what the contract gives.
+
+    Entries of a server that are not valid are left out, and stderr and the saved contract say which; `--strict` ends
+    with exit code 1 instead.
 
     Examples:
 
@@ -66,9 +70,9 @@ def client(
     if check and (force or name is not None):
         raise BadInput("--check writes nothing, so --force and --name mean nothing", fix="leave them out")
     if check:
-        _check(ClientModule.read(out), server, revision, env or (), timeout, verbose)
+        _check(ClientModule.read(out), server, revision, env or (), timeout, verbose, strict)
         return
-    contract = contract_at(server, revision, timeout=timeout, env=env or (), verbose=verbose)
+    contract = contract_at(server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict)
     protocol = build(Store().effective(revision or contract.revision or default_revision(Store())))
     class_name = name or client_class(out.stem)
     words = ["mcp-bindgen", "client", "--from", _portable(server), "--out", _portable(str(out))]
@@ -84,14 +88,20 @@ def client(
 
 
 def _check(
-    module: ClientModule, server: str, revision: str | None, env: Sequence[str], timeout: float, verbose: bool
+    module: ClientModule,
+    server: str,
+    revision: str | None,
+    env: Sequence[str],
+    timeout: float,
+    verbose: bool,
+    strict: bool,
 ) -> None:
     """Say what is wrong with a module and its server; exits with 1 if that breaks the client."""
     problems = list(module.problems())
     for problem in problems:
         print(problem)
     asked = revision or module.revision
-    live = contract_at(server, asked, timeout=timeout, env=env, verbose=verbose)
+    live = contract_at(server, asked, timeout=timeout, env=env, verbose=verbose, strict=strict)
     comparison = compare_contracts(module.contract(), live)
     width, colour = page()
     sys.stdout.write(text(comparison, width=width, colour=colour))

@@ -16,7 +16,7 @@ from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.spec.transaction import save
 
 from .diff import FailOn
-from .live import Env, Revision, Timeout, Verbose, offers
+from .live import Env, Revision, Strict, Timeout, Verbose, offers
 from .output import MARKUP, PAGE, console, page
 
 contract = typer.Typer(
@@ -35,7 +35,7 @@ _LEAST = {FailOn.ANY: Level.SAFE, FailOn.RISKY: Level.RISKY, FailOn.BREAKING: Le
 
 
 class Form(StrEnum):
-    """What a comparison looks like."""
+    """The form of a report."""
 
     TEXT = "text"
     JSON = "json"
@@ -49,6 +49,7 @@ def contract_at(
     timeout: float = 30,
     env: Sequence[str] = (),
     verbose: bool = False,
+    strict: bool = False,
 ) -> Contract:
     """Return the contract in a file, or that of a live server.
 
@@ -58,13 +59,14 @@ def contract_at(
         timeout: Seconds to wait for each of its answers.
         env: `KEY=VALUE` settings for a server that is started.
         verbose: Whether its stderr is shown.
+        strict: Whether an entry of a server that is not valid ends the command, and is not just left out.
 
     Raises:
         BadInput: There is no such file or server, or what it says is no contract.
     """
     if is_document(source):
         return read_contract(Path(source))
-    return contract_of(offers(source, revision, timeout=timeout, env=env, verbose=verbose))
+    return offers(source, revision, timeout=timeout, env=env, verbose=verbose, strict=strict)
 
 
 def is_document(source: str) -> bool:
@@ -93,8 +95,11 @@ def export(
     timeout: Timeout = 30,
     env: Env = None,
     verbose: Verbose = False,
+    strict: Strict = False,
 ) -> None:
     """Write down what a live server offers; every entry stands there as the server says it.
+
+    Entries that are not valid are left out, and stderr says which; `--strict` ends with exit code 1 instead.
 
     Examples:
 
@@ -104,7 +109,8 @@ def export(
 
     `mcp-bindgen contract export mcp.json#weather --revision 2025-06-18`
     """
-    _write(offers(server, revision, timeout=timeout, env=env or (), verbose=verbose), out)
+    contract = offers(server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict)
+    _write(contract.document, out)
 
 
 @contract.command("diff")
@@ -121,6 +127,7 @@ def diff(
     timeout: Timeout = 30,
     env: Env = None,
     verbose: Verbose = False,
+    strict: Strict = False,
 ) -> None:
     """Say what changed from one contract to another, and whether existing clients break.
 
@@ -135,7 +142,9 @@ def diff(
     from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
 
     settings = env or ()
-    sides = [contract_at(one, revision, timeout=timeout, env=settings, verbose=verbose) for one in (old, new)]
+    sides = [
+        contract_at(one, revision, timeout=timeout, env=settings, verbose=verbose, strict=strict) for one in (old, new)
+    ]
     comparison = compare_contracts(*sides)
     _print(comparison, format, output, witness=witness)
     if fail_on is not FailOn.NEVER and any(finding.level >= _LEAST[fail_on] for finding in comparison.findings):

@@ -25,14 +25,14 @@ from .output import PAGE, page, print_json
 
 
 class Role(StrEnum):
-    """Who sends a message."""
+    """The sender of a message."""
 
     CLIENT = "client"
     SERVER = "server"
 
 
 class Level(StrEnum):
-    """How severe a finding is."""
+    """The severity of a finding."""
 
     INFO = "info"
     RISKY = "risky"
@@ -40,7 +40,7 @@ class Level(StrEnum):
 
 
 class FailOn(StrEnum):
-    """What makes the command exit with 1."""
+    """The least severe finding with which the command exits with 1."""
 
     NEVER = "never"
     ANY = "any"

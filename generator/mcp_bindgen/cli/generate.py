@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from mcp_bindgen.emit import targets, write
+from mcp_bindgen.emit import targets, try_import, write
+from mcp_bindgen.spec.errors import locating
 
 from .options import Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, names
 from .output import console
@@ -49,6 +50,9 @@ def generate(
         start = time.perf_counter()
         with progress.status(f"generating {target.source.revision}"):
             protocol, files = target.render()
+            if schema is not None:
+                with locating(schema):
+                    try_import(files)
             changed = write(target.folder, files, force=force)
         seconds = time.perf_counter() - start
         print(

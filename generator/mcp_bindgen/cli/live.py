@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import logging
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Annotated, Any, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import anyio
 import typer
@@ -36,8 +37,12 @@ from mcp_bindgen.runtime.entrypoints.connect import TIMEOUT
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry, read
 from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.json import is_array, is_object
 
 from .output import console
+
+if TYPE_CHECKING:
+    from mcp_bindgen.contract.model import Contract
 
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
@@ -49,6 +54,7 @@ Timeout = Annotated[float, typer.Option(metavar="S", min=0, help="Seconds to wai
 Env = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="An environment variable for the server; repeatable.")
 ]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail if an entry of a live server is not valid.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show what the server writes to stderr.")]
 
 _LISTS = {
@@ -177,8 +183,11 @@ def offers(
     timeout: float = 30,
     env: Sequence[str] = (),
     verbose: bool = False,
-) -> Document:
-    """Return the contract document of a live server; says on a terminal that it waits.
+    strict: bool = False,
+) -> Contract:
+    """Return the contract of a live server; says on a terminal that it waits.
+
+    Entries that are not valid are left out, and stderr says which: nobody can correct somebody else's server.
 
     Args:
         server: A command line, a URL, or `FILE.json#name`.
@@ -186,32 +195,51 @@ def offers(
         timeout: Seconds to wait for each answer.
         env: `KEY=VALUE` settings for a server that is started.
         verbose: Whether its stderr is shown.
+        strict: Whether an entry that is not valid ends the command.
 
     Raises:
         BadInput: There is no such server, no connection, or no answer that is a list.
+        typer.Exit: An entry is not valid, and that is to be strict.
     """
+    from mcp_bindgen.contract.document import contract_of_valid  # the validator takes time to load
+
     live = Live.named(server, env, timeout=timeout, verbose=verbose)
     target = console(stderr=True)
     status = target.status(f"Asking {_shown(server)} ...") if target.is_terminal and not verbose else nullcontext()
     try:
         with status:
-            return live.ask(lambda revisions: dict.fromkeys(revisions, document), revision)
+            said, left_out = live.ask(lambda revisions: dict.fromkeys(revisions, document), revision)
     except Failed as error:
         raise BadInput(f"{server!r} does not say what it offers: {error}".replace("\n", " ")) from None
+    contract = contract_of_valid(said)
+    contract = replace(contract, left_out=(*left_out, *contract.left_out))
+    if contract.left_out:
+        count = len(contract.left_out)
+        what = "1 entry of the server is" if count == 1 else f"{count} entries of the server are"
+        print(f"{'error' if strict else 'warning'}: {what} not valid, and left out:", file=sys.stderr)
+        print(*(f"  {one}" for one in contract.left_out), sep="\n", file=sys.stderr)
+        if strict:
+            raise typer.Exit(1)
+    return contract
 
 
-async def document(client: Any) -> Document:
-    """Return all that a server says of itself and offers, as far as it declares it: a contract document."""
+async def document(client: Any) -> tuple[Document, tuple[str, ...]]:
+    """Return all that a server says of itself and offers, as far as it declares it, and what the client left out."""
     found: Document = {}
     if client.server_info is not None:
         found["serverInfo"] = client.server_info.model_dump()
     if client.instructions is not None:
         found["instructions"] = client.instructions
-    return {**found, "revision": client.revision, **await lists(client)}
+    found |= {"revision": client.revision, **await lists(client, checked=False)}
+    return found, tuple(map(str, client.quarantined))
 
 
-async def lists(client: Any) -> Document:
+async def lists(client: Any, *, checked: bool = True) -> Document:
     """Return the lists of what a server offers, every entry as the server said it, as far as it declares them.
+
+    Args:
+        client: The client.
+        checked: Whether each entry must be valid.
 
     Raises:
         ProtocolError: The server refuses, or answers something that is no list.
@@ -220,17 +248,24 @@ async def lists(client: Any) -> Document:
     for member, (capability, method) in _LISTS.items():
         if is_declared(client.server_capabilities, capability):
             try:
-                found[member] = [item async for page in _pages(client, method) for item in page[member]]
+                found[member] = [
+                    item async for page in _pages(client, method, () if checked else (member,)) for item in page[member]
+                ]
             except ProtocolError as error:
                 if error.code != METHOD_NOT_FOUND:  # servers that have resources need not have templates
                     raise
     return found
 
 
-async def _pages(client: Any, name: str) -> AsyncIterator[Document]:
+async def _pages(client: Any, name: str, unchecked: Sequence[str] = ()) -> AsyncIterator[Document]:
     """Return the results of a paginated request as they came: types would put their members in order.
 
     Entries that are not valid are left out, and `client.quarantined` says which.
+
+    Args:
+        client: The client.
+        name: The request.
+        unchecked: Lists whose entries are all kept.
     """
     method = bindings(client.revision, "methods").METHODS.get(name)
     if method is None:
@@ -240,8 +275,10 @@ async def _pages(client: Any, name: str) -> AsyncIterator[Document]:
         meta = client.link.metadata()
         params = ({"_meta": meta} if meta else {}) | ({} if cursor is None else {"cursor": cursor})
         wire = await client.link.request(untyped(method), jsonrpc.typed_params(method, params), client.options)
-        found: Document = client.link.peer.read_result(method, wire)[1]
-        return found
+        kept = {member: wire[member] for member in unchecked if is_object(wire) and is_array(wire.get(member))}
+        rest = {**wire, **dict.fromkeys(kept, [])} if kept else wire
+        found: Document = client.link.peer.read_result(method, rest)[1]
+        return {**found, **kept}
 
     async for found in client.pages(page):
         yield found

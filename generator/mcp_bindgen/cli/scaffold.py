@@ -114,10 +114,8 @@ def _read(file: Path | None) -> tuple[Contract, str] | None:
 
 def _export(server: str, env: list[str]) -> tuple[Contract, str]:
     """Return the contract of a live server, and the file that says it."""
-    from mcp_bindgen.contract.document import contract_of
-
-    document = live.offers(server, env=env)
-    return contract_of(document), json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    contract = live.offers(server, env=env)
+    return contract, json.dumps(contract.document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _start(

@@ -29,7 +29,7 @@ File = Annotated[Path, typer.Argument(help="The schema.json that upstream publis
 
 
 class Status(StrEnum):
-    """What `schema import` says of a revision."""
+    """The status of a revision that is imported."""
 
     RELEASED = "released"
     DRAFT = "draft"

@@ -16,9 +16,11 @@ from mcp_bindgen.spec.pointer import join
 ENTRIES = {"tools": "Tool", "prompts": "Prompt", "resources": "Resource", "resourceTemplates": "ResourceTemplate"}
 """The lists of a contract -> the protocol's definition of their items."""
 
+UNIQUE = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
+"""The lists of a contract -> the member by which their items are told apart."""
+
 _MEMBERS = ("serverInfo", "instructions", "revision", *ENTRIES)
 _STAMP = "generated"
-_UNIQUE = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
 
 
 def contents(document: Any) -> dict[str, Any]:
@@ -69,11 +71,11 @@ def check_members(members: Mapping[str, Any], revision: str | None = None) -> No
         seen: dict[str, int] = {}
         for index, entry in enumerate(entries):
             _check(entry, f"/{member}/{index}", _validator(revision, definition))
-            name = entry[_UNIQUE[member]]
+            name = entry[UNIQUE[member]]
             if name in seen:
                 raise BadInput(
                     f"{name!r} is there twice, first as entry {seen[name]}",
-                    pointer=f"/{member}/{index}/{_UNIQUE[member]}",
+                    pointer=f"/{member}/{index}/{UNIQUE[member]}",
                     fix="remove one of them or rename it",
                 )
             seen[name] = index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Map, Object, Scalar, Type, Union
 from mcp_bindgen.runtime.contract import UriTemplate, Variable
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.errors import locating, printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join
 
@@ -21,6 +22,8 @@ from .references import Root
 from .types import Reader, is_visible
 
 write = text.write
+
+_LONGEST = 400  # characters of what is said of an entry that is left out
 
 
 def read_contract(path: Path) -> Contract:
@@ -47,6 +50,46 @@ def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contr
         members = checks.contents(document)
         checks.check_members(members)
         return _Builder(members).contract(members)
+
+
+def contract_of_valid(document: Mapping[str, Any]) -> Contract:
+    """Return the contract of those entries of a document that are valid; it says which ones were left out, and why.
+
+    This is for what others wrote. Of entries with the same name, the first is kept.
+
+    Raises:
+        BadInput: Something else than an entry is wrong.
+    """
+    try:
+        return contract_of(document)
+    except BadInput:
+        kept, left_out = dict(document), list[str]()
+    for member, unique in checks.UNIQUE.items():
+        entries: Any = document.get(member)
+        if not is_array(entries):
+            continue
+        kept[member], taken = list[Any](), set[str]()
+        for index, entry in enumerate(entries):
+            alone = f"/{member}/0"
+            try:
+                contract_of({name: document[name] for name in ("revision",) if name in document} | {member: [entry]})
+                if entry[unique] in taken:
+                    raise BadInput(f"{entry[unique]!r} is there twice", pointer=f"{alone}/{unique}")
+            except BadInput as error:
+                if error.pointer is None or not error.pointer.startswith(alone):
+                    raise
+                place = f"/{member}/{index}{error.pointer.removeprefix(alone)}"
+                name: Any = entry.get("name") if is_object(entry) else None
+                said = f" of {name!r}" if isinstance(name, str) else ""
+                left_out.append(_cut(printable(f"{place}{said}: {error.message}")))
+            else:
+                taken.add(entry[unique])
+                kept[member].append(entry)
+    return replace(contract_of(kept), left_out=tuple(left_out))
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 class _Builder:

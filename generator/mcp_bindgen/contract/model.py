@@ -86,7 +86,7 @@ class Template(Entry):
 
 @dataclass(frozen=True)
 class Contract:
-    """What a server offers.
+    """The tools, prompts and resources of one server.
 
     Attributes:
         tools: Its tools, in the order of the contract, as all that follows.
@@ -98,6 +98,7 @@ class Contract:
         revision: The revision whose forms the entries have, if the contract tells.
         document: The whole, as it was read.
         types: The definitions that the entries name, as a protocol without methods.
+        left_out: The entries of a live server that are not valid: where each is, and what is wrong with it.
     """
 
     tools: tuple[Tool, ...]
@@ -109,3 +110,4 @@ class Contract:
     revision: str | None
     document: Mapping[str, Any]
     types: Protocol
+    left_out: tuple[str, ...] = ()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import quote, unquote
 
 import jsonschema_rs
 
+from mcp_bindgen.runtime.contract import MOST_STEPS, Complexity
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join, split, step
@@ -91,6 +93,8 @@ class Root:
 
     def accepts(self, place: str, value: Any) -> bool:
         """Return whether the schema at `place` accepts `value`; what cannot be said is a no."""
+        if self._is_complex:
+            return False
         dialect = {"$schema": self.schema["$schema"]} if "$schema" in self.schema else {}
         try:
             registry = jsonschema_rs.Registry([(_HERE, self.schema)])
@@ -98,6 +102,10 @@ class Root:
             return jsonschema_rs.validator_for(asked, registry=registry, offline=True).is_valid(value)
         except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
             return False
+
+    @cached_property
+    def _is_complex(self) -> bool:
+        return Complexity(self.schema).exceeds(MOST_STEPS)
 
     def is_resource(self, place: str) -> bool:
         """Return whether the schema at `place` is one of its own, to which references inside of it are relative."""

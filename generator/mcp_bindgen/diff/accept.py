@@ -37,7 +37,7 @@ class Acceptance:
 
 @dataclass(frozen=True)
 class Accepted:
-    """What the acceptances did to some comparisons.
+    """The comparisons without what is accepted.
 
     Attributes:
         comparisons: The comparisons without the findings that are accepted.

@@ -12,7 +12,7 @@ from mcp_bindgen.protocol.model import Kind, Protocol, Sender
 
 
 class Impact(IntEnum):
-    """What a change does to one pairing; the worse, the greater."""
+    """The effect of a change on one pairing; the worse, the greater."""
 
     NONE = 0
     """Not visible on the wire."""
@@ -27,7 +27,7 @@ class Impact(IntEnum):
 
 
 class Plane(StrEnum):
-    """Where a change shows."""
+    """The plane on which a change shows."""
 
     WIRE = "wire"
     SOURCE = "source"
@@ -36,7 +36,7 @@ class Plane(StrEnum):
 
 
 class Severity(IntEnum):
-    """How much a finding asks of its reader."""
+    """The attention that a finding asks of its reader."""
 
     INFO = 0
     RISKY = 1
@@ -44,7 +44,7 @@ class Severity(IntEnum):
 
 
 class Outcome(IntEnum):
-    """Whether the two sides of a pairing can work together."""
+    """The verdict on whether the two sides of a pairing can work together."""
 
     WORKS = 0
     LIMITED = 1
@@ -137,7 +137,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a pairing can work together, and why not fully, in short sentences."""
+    """The verdict on a pairing, with reasons in short sentences."""
 
     outcome: Outcome
     reasons: tuple[str, ...] = ()

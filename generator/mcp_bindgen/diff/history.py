@@ -50,7 +50,7 @@ class Event:
 
 @dataclass(frozen=True)
 class History:
-    """What happened to one thing.
+    """The events of one thing.
 
     Attributes:
         name: Its newest name.

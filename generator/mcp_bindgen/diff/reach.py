@@ -22,7 +22,7 @@ OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 class Reach:
-    """Who sends the definitions of one revision, and in which messages.
+    """The senders of each definition of one revision, and the messages that it is sent in.
 
     The role unions say who sends a request or a notification; its params come from its sender and its result from the
     other side. Embedded messages need no rule of their own: results and params refer to them.

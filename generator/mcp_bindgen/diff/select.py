@@ -15,7 +15,7 @@ from .verdict import verdicts
 
 @dataclass(frozen=True)
 class Selection:
-    """What is wanted; what is empty restricts nothing.
+    """The changes that are wanted; an empty criterion restricts nothing.
 
     Attributes:
         role: Messages that this side sends, with what answers them.

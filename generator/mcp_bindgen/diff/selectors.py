@@ -44,7 +44,7 @@ class Selector:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a member stands.
+    """The place of a member.
 
     Attributes:
         owner: The definition around it that has a name in the schema.

@@ -3,6 +3,7 @@
 from .bindings import emit
 from .header import MARK
 from .target import Target, targets
+from .trial import try_import
 from .writer import drift, write
 
-__all__ = ["MARK", "Target", "drift", "emit", "targets", "write"]
+__all__ = ["MARK", "Target", "drift", "emit", "targets", "try_import", "write"]

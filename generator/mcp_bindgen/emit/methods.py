@@ -16,7 +16,7 @@ def values(protocol: Protocol) -> dict[str, object]:
     words = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
     words |= {"HeaderParams" for method in protocol.methods if method.header_params is not None}
     return {
-        "words": [*sorted(words), "by_name"],
+        "words": ["Json", *sorted(words), "by_name"],
         "annotation": annotation,
         "constant": constant,
         "fields": asdict,

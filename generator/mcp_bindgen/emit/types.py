@@ -52,7 +52,7 @@ _KEYWORDS = {
 
 @dataclass(frozen=True)
 class Form:
-    """What models are made for.
+    """The purpose of models: their base class, and their defaults.
 
     Attributes:
         base: The module of their base class, `Model`.

@@ -63,11 +63,16 @@ def call_arguments(protocol: Protocol, method: Method) -> tuple[Field, ...] | No
 
     Those that may be given by position come first, then those that must be given, and the metadata last.
     A call cannot tell an omitted argument from `None`, so where `null` is data the params are passed whole.
+    So are params that name no member and may have any.
     """
     if method.params is None:
         return ()
     type = protocol.resolve(method.params)
-    if not isinstance(type, Object) or not isinstance(method.params, Ref):
+    if (
+        not isinstance(type, Object)
+        or not isinstance(method.params, Ref)
+        or (not type.fields and type.extra is not None)
+    ):
         return None
     if any(not field.required and protocol.accepts_null(field.type) for field in type.fields):
         return None

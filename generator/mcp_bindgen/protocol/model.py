@@ -132,7 +132,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class HeaderParams:
-    """Where headers may repeat the arguments of a request, and where that is asked for.
+    """The fields that headers may repeat of a request, and those that ask for it.
 
     Attributes:
         listed_by: The method that lists what can be called.
@@ -234,7 +234,7 @@ class Capability:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a connection must know of a revision beside its methods.
+    """The facts of a revision that a connection needs beside its methods.
 
     Attributes:
         utilities: Role -> the notification that plays it: `cancelled`, `progress`, `log`.

@@ -15,7 +15,7 @@ from mcp_bindgen.contract.candidates import candidates
 from mcp_bindgen.emit.environment import docstring, quoted
 from mcp_bindgen.protocol.examples import Unfit, example
 from mcp_bindgen.protocol.model import Ref
-from mcp_bindgen.runtime.contract import UriTemplate
+from mcp_bindgen.runtime.contract import MOST_STEPS, Complexity, UriTemplate
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .expressions import expression
@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass
 class Examples:
-    """What the tests of a project say to its server, as JSON.
+    """The messages of a project's tests to its server, as JSON.
 
     Attributes:
         tools: Tool -> arguments that its schema accepts.
@@ -155,6 +155,8 @@ def _output(contract: Contract, tool: Tool) -> str | None:
 
 def _valid(contract: Contract, name: str, schema: Any) -> Any:
     """Return a value of a definition that its schema accepts as well, if one can be found."""
+    if Complexity(schema).exceeds(MOST_STEPS):
+        return None
     try:
         validator = jsonschema_rs.validator_for(schema, offline=True)
     except ValueError:

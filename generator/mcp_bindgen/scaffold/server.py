@@ -23,7 +23,7 @@ EXAMPLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Start:
-    """How a module of the project comes by its classes.
+    """The way in which a module of the project comes by its classes.
 
     Attributes:
         place: The module to import from.

@@ -18,7 +18,7 @@ _KEYS = ("era", "status", "date", "commit", "sha256", "structure")
 
 @dataclass(frozen=True)
 class Pin:
-    """Where the structure of one revision comes from.
+    """The origin of the structure of one revision.
 
     Attributes:
         name: The revision's date, e.g. `2025-11-25`.

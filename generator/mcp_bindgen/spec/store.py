@@ -25,7 +25,7 @@ from .transaction import Change, put, read
 
 @dataclass(frozen=True)
 class EffectiveSchema:
-    """What a revision means: upstream structure with its patches applied, in one dialect.
+    """The meaning of a revision: upstream structure with its patches applied, in one dialect.
 
     Attributes:
         revision: Its name.

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.contract.comparison import report
+from mcp_bindgen.contract.comparison import inclusion, report
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of
 from tests.support.commands import shuffled
-from tests.support.small_schemas import Schema
+from tests.support.small_schemas import Schema, tangled
 
 TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}
@@ -281,6 +281,32 @@ def test_ways_of_writing_the_same_are_no_change() -> None:
     old = record("a", "b", a={"type": ["string"]}, b={"enum": [1, 2]}, c=record(x=TEXT))
     new = record("b", "a", a=TEXT, b={"enum": [2, 1]}, c={"$ref": "#/$defs/C"}) | {"$defs": {"C": record(x=TEXT)}}
     assert said(forecast(old), forecast(new)) == []
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+@pytest.mark.parametrize("below", ["", "items", "not"])
+def test_what_would_take_too_long_counts_as_breaking(keyword: str, below: str) -> None:
+    old, new = (tangled(30, leaf, keyword, below=below) for leaf in (TEXT, WHOLE))
+    sentence = "get-forecast: arguments changed, and a comparison would take too long; that counts as breaking"
+    assert said(forecast(old), forecast(new)) == [(sentence, "breaking", "breaking")]
+    assert said(forecast(old), forecast(shuffled(old, 1))) == []
+
+
+def test_an_example_of_many_ways_is_not_explained() -> None:
+    old, new = (tangled(8, leaf, below="items") for leaf in (TEXT, WHOLE))
+    (finding,) = compared(forecast(old), forecast(new)).findings
+    assert (finding.level, finding.sentence) == (
+        Level.BREAKING,
+        f"get-forecast: argument x{'[]' * 8} was string, is integer",
+    )
+
+
+def test_a_proof_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inclusion, "_PATIENCE", 0.3)
+    names = range(16)
+    sender = {"oneOf": [{"properties": {f"a{n}": TEXT}, "required": [f"b{n}"]} for n in names]}
+    receiver = {"allOf": [{"anyOf": [{"required": [f"a{n}"]}, {"required": [f"b{n}"]}]} for n in names]}
+    assert inclusion.included(sender, receiver).answer is not inclusion.Answer.YES
 
 
 def test_nothing_that_is_written_differently_goes_without_a_word() -> None:

@@ -46,6 +46,7 @@ from tests.support.checked_connections import (
     running,
 )
 from tests.support.commands import python
+from tests.support.small_schemas import tangled
 
 ROOT = Path(__file__).parents[3]
 EVERY = [*STATEFUL, STATELESS]
@@ -483,6 +484,37 @@ def test_big_arguments_give_small_answers_at_once(schema: Any, value: Any) -> No
     assert text != "[]"
     assert len(text) < 600
     assert "secret" not in text
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+@pytest.mark.parametrize("below", ["", "not", "items"])
+def test_a_schema_that_multiplies_its_parts_is_refused(keyword: str, below: str) -> None:
+    schema = tangled(30, {"type": "string"}, keyword, below=below)
+    with pytest.raises(
+        errors.InvalidResult, match="the schema is too complex: a value can take more than 100000 steps"
+    ):
+        problems(schema, {"x": 1})
+    assert problems(tangled(12, {"type": "string"}, "allOf", below=below), {}) == []
+    small = tangled(5, {"type": "string"}, keyword, below=below)
+    with pytest.raises(errors.InvalidResult, match="more than 10 steps"):
+        _validation.Validator(small, "the schema", most_steps=10).problems({"x": 1}, "params")
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/Node", "#node", "#dynamic", "https://example.com/node"])
+def test_a_schema_that_contains_itself_twice_does_not_explain_deep_values(reference: str) -> None:
+    """A validator knows at once that they do not fit; to say where, it would try 2**40 ways."""
+    keyword = "$dynamicRef" if reference == "#dynamic" else "$ref"
+    below: Any = {"type": "object", "properties": {"x": {keyword: reference}}}
+    node = {"anyOf": [{**below, "maxProperties": most} for most in (8, 9)]}
+    names = {"$id": "https://example.com/node", "$anchor": "node"} if "#/" not in reference else {}
+    names |= {"$dynamicAnchor": "dynamic"} if reference == "#dynamic" else {}
+    schema = {"$ref": "#/$defs/Node", "$defs": {"Node": {**node, **names}}}
+    value: Any = 1
+    for _ in range(40):
+        value = {"x": value}
+    assert problems(schema, {"x": {"x": {}}}) == []
+    (problem,) = problems(schema, value)
+    assert problem == {"path": "params", "problem": "does not fit the schema; it is too large to say where"}
 
 
 def test_deep_arguments_are_no_trouble() -> None:

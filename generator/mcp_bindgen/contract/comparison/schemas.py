@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import jsonschema_rs
@@ -21,7 +22,7 @@ from mcp_bindgen.diff.scalars import scalar_differences
 from mcp_bindgen.protocol.model import Protocol, Scalar
 from mcp_bindgen.spec.keywords import CONSTRAINTS
 
-from .inclusion import Answer, Inclusion, included
+from .inclusion import Answer, Inclusion, included, too_complex
 from .places import CONDITIONS, HINTS, TYPED, WORDS, Difference, differences
 from .typed import ANSWERED, SENT, steps, type_findings
 from .verdicts import ContractFinding, Example, Kind, Level
@@ -93,13 +94,20 @@ class _Schemas:
         self, entry: Entry, root: str, names: Sequence[str], schemas: Sequence[Any], written: list[Difference]
     ) -> None:
         self.entry, self.root, self.names, self.schemas, self.written = entry, root, names, schemas, written
-        forward, back = included(*schemas), included(*reversed(schemas))
-        self.proofs = (forward, back) if root == SENT else (back, forward)
+
+    @cached_property
+    def proofs(self) -> tuple[Inclusion, Inclusion]:
+        """Whether the new side accepts all that was fine before, and the old one all that is fine now."""
+        forward, back = included(*self.schemas), included(*reversed(self.schemas))
+        return (forward, back) if self.root == SENT else (back, forward)
 
     def findings(self) -> list[ContractFinding]:
         """Return all findings, each change once."""
         if all(difference.keyword in WORDS for difference in self.written):
             return list(self.worded())
+        if too_complex(*self.schemas):
+            words = "changed, and a comparison would take too long; that counts as breaking"
+            return [self.finding("too-complex", "", words, [Level.BREAKING, Level.BREAKING])]
         typed = type_findings(self.entry.old, self.entry.new, {self.root: self.names})
         found = [self.typed(finding) for finding in typed]
         chosen = {one.place for one in self.written if one.keyword in _CHOICES}  # there, the values say it all

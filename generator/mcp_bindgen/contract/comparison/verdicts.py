@@ -11,7 +11,7 @@ Kind = Literal["tool", "prompt", "resource", "template", "server"]
 
 
 class Level(IntEnum):
-    """What a change does to somebody who does not change; the worse, the greater."""
+    """The effect of a change on somebody who does not change; the worse, the greater."""
 
     SAFE = 0
     """All goes on as before."""

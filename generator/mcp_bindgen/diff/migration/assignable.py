@@ -31,7 +31,7 @@ class Assignable(Subtyping):
         self._same = same
 
     def covers(self, wide: Type | None, narrow: Type | None, above: _Pairs = frozenset()) -> bool:
-        """Whether every value of `narrow` may stand where `wide` is expected; no type is `None`."""
+        """Tell whether every value of `narrow` may stand where `wide` is expected; no type is `None`."""
         wide, narrow = wide or NULL, narrow or NULL
         if isinstance(wide, Ref) and isinstance(narrow, Ref):
             if (wide.name, narrow.name) in above:

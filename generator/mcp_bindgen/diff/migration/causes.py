@@ -45,7 +45,7 @@ class Causes:
                 self._definitions[finding.definition_old].append(finding)
 
     def of_name(self, definition: str) -> Finding | None:
-        """Why a definition is not there any more, or not under this name."""
+        """Say why a definition is not there any more, or not under this name."""
         found = self._definitions.get(definition, [])
         for rule in _OF_NAMES:
             for finding in found:
@@ -59,7 +59,7 @@ class Causes:
         return next((one for one in self._subjects.get(name, []) if one.rule == "ref-extracted"), None)
 
     def _around(self, definition: str) -> Finding | None:
-        """Why an inline object is gone: something around it is."""
+        """Say why an inline object is gone: something around it is."""
         if definition not in self._places:
             return None
         owner, way = self._places[definition]
@@ -70,12 +70,12 @@ class Causes:
         return self.of_name(owner)
 
     def of_type(self, definition: str) -> Finding | None:
-        """What changed in a definition as a whole."""
+        """Return what changed in a definition as a whole."""
         found = self.of_name(definition)
         return found if found is not None and found.rule == "definition-redefined" else self.at(self.labels(definition))
 
     def of_member(self, definition: str, wire: str, now: Type | None = None) -> Finding | None:
-        """What changed in a member, by its new name if it has one; `now` is its new type."""
+        """Return what changed in a member, by its new name if it has one; `now` is its new type."""
         found = self.at(self.members(definition, wire))
         if found is not None or now is None:
             return found
@@ -106,7 +106,7 @@ class Causes:
         return found or (next(filter(None, map(self.within, wanted)), None) if inside else None)
 
     def of_message(self, message: str) -> Finding | None:
-        """What happened to a message itself."""
+        """Return what happened to a message itself."""
         return next(iter(self._subjects.get(message, [])), None)
 
     def within(self, subject: str) -> Finding | None:

@@ -30,7 +30,7 @@ def _never(type: Type) -> bool:
 
 @dataclass(frozen=True)
 class Change:
-    """What happened to a name, a field, a handler or a call.
+    """The fate of a name, a field, a handler or a call.
 
     Attributes:
         kind: What, in a word; `needed` is something that must be given now.

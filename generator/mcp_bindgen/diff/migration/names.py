@@ -31,7 +31,7 @@ def new_names(old: Protocol, new: Protocol, matches: Matches) -> dict[str, str]:
 
 
 def _below(old: Type, new: Type) -> list[tuple[Type, Type]]:
-    """What stands in the same place in both."""
+    """Return what stands in the same place in both."""
     match old, new:
         case Object(fields), Object():
             pairs = [(field.type, new.field(field.wire)) for field in fields]

@@ -52,7 +52,7 @@ class Module:
             return ""
 
     def fits(self, name: str) -> bool:
-        """Whether `name` has a package for each relative import."""
+        """Tell whether `name` has a package for each relative import."""
         imports = (node for node in ast.walk(self.tree) if isinstance(node, ast.ImportFrom))
         return all(self.absolute(node, name) for node in imports)
 
@@ -134,7 +134,7 @@ def _is_foreign(folder: Path) -> bool:
 
 
 def _replacements(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
-    """What is put in another way, not longer: quoted annotations without quotes, `import_module` as an import."""
+    """Return what to put otherwise, not longer: quoted annotations without quotes, `import_module` as an import."""
     for node in ast.walk(tree):
         match node:
             case ast.arg(annotation=ast.expr() as annotation) | ast.AnnAssign(annotation=annotation):

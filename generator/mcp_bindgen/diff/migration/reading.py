@@ -24,7 +24,7 @@ _FIRST_LINE = 20_000
 
 @dataclass
 class Reading:
-    """What a project uses.
+    """The uses of the bindings in a project.
 
     Attributes:
         uses: What is gone, renamed or changed, in the order of files and lines.

@@ -31,7 +31,7 @@ class Format(StrEnum):
 
 
 def sentence(use: Use) -> str:
-    """What became of something that is used."""
+    """Return what became of something that is used."""
     change, owner = use.change, use.name.partition(".")[0]
     perhaps = "" if use.certain else "perhaps "
     match change.kind:

@@ -46,7 +46,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Migration:
-    """What has to change in a project.
+    """The changes that a project needs.
 
     Attributes:
         old: The old revision.

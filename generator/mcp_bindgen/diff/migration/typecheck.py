@@ -20,7 +20,7 @@ _SCALARS = {"str": Scalar("string"), "int": Scalar("integer"), "float": Scalar("
 
 
 class Span(NamedTuple):
-    """Where an expression stands."""
+    """The place of an expression."""
 
     line: int
     column: int
@@ -82,7 +82,7 @@ class TypedCode:
         return [name for name in names if name is not None], sure
 
     def called(self, node: ast.Call) -> tuple[set[str], bool, bool]:
-        """What a call may call of the bindings, whether that is sure, and whether a class of the user's is between."""
+        """Return what a call may call of the bindings, whether that is sure, and whether a user's class is between."""
         names: set[str] = set()
         extended = False
         options = list(_alternatives(self._types.get(_span_of(node.func))))
@@ -110,7 +110,7 @@ class TypedCode:
         return self._extended(info) if info is not None else None
 
     def signature(self, node: ast.ClassDef, function: str) -> tuple[Type | None, Type | None]:
-        """What a method says that it takes first and gives."""
+        """Return what a method says that it takes first and gives."""
         symbol = self._classes[node.lineno].names.get(function)
         method = symbol.node.func if symbol and isinstance(symbol.node, nodes.Decorator) else symbol and symbol.node
         if not isinstance(method, nodes.FuncDef) or not isinstance(method.type, types.CallableType):
@@ -124,7 +124,7 @@ class TypedCode:
         return self._type(taken[1]) if len(taken) > 2 else None
 
     def _name(self, fullname: str) -> str | None:
-        """What code calls something of the bindings."""
+        """Return what code calls something of the bindings."""
         if fullname == self._package:
             return ""
         if not fullname.startswith(f"{self._package}."):

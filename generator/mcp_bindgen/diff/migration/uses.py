@@ -39,7 +39,7 @@ class Uses(ast.NodeVisitor):
         self.imports: dict[Place, None] = {}
 
     def all(self) -> list[Use]:
-        """What is used and has changed, in the order of the file."""
+        """Return what is used and has changed, in the order of the file."""
         for statement in self._module.tree.body:
             self.visit(statement)
             if isinstance(statement, ast.Assign):  # mypy takes an imported name for what was imported, come what may
@@ -58,14 +58,14 @@ class Uses(ast.NodeVisitor):
         return self._place(node.lineno, node.col_offset)
 
     def _tail(self, node: ast.expr) -> Place:
-        """Where the last name of an expression stands."""
+        """Return where the last name of an expression stands."""
         if not isinstance(node, ast.Attribute):
             return self._start(node)
         end = node.end_col_offset or 0
         return self._place(node.end_lineno or node.lineno, end - len(node.attr.encode()))
 
     def _header(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Place:
-        """Where the name of a function stands."""
+        """Return where the name of a function stands."""
         text = self._module.lines[node.lineno - self._offset - 1]
         offset = text.find(node.name.encode(), text.find(b"def ", node.col_offset) + 4)
         return self._place(node.lineno, max(offset, 0))
@@ -80,7 +80,7 @@ class Uses(ast.NodeVisitor):
         self._add(place, name, self._of(name))
 
     def _of(self, name: str, given: Type | None = None) -> list[Change]:
-        """What became of something that is given a value of a type, or has one."""
+        """Return what became of something that is given a value of a type, or has one."""
         changes = self._changes.of.get(name, [])
         return [one for one in changes if given is None or not one.tolerates(given)]
 

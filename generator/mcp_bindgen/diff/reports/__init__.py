@@ -20,7 +20,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class Style:
-    """How a report looks.
+    """The format of a report.
 
     Attributes:
         width: Where lines of text are folded.

@@ -10,7 +10,7 @@ RED, YELLOW, GREEN, CYAN, BOLD, DIM = "31", "33", "32", "36", "1", "2"
 
 
 class Terminal:
-    """What text is laid out for.
+    """The terminal that text is laid out for.
 
     Args:
         width: Where lines are folded.

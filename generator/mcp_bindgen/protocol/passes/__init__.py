@@ -15,6 +15,7 @@ from .link_capabilities import link_capabilities
 from .link_fields import link_fields
 from .link_results import link_results
 from .merge_inline_objects import merge_inline_objects
+from .name_open_params import name_open_params
 from .name_refinements import name_refinements
 from .read_definitions import read_definitions
 from .recognise_free import recognise_free
@@ -30,6 +31,7 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     # from JSON Schema to types
     read_definitions,
     # on types
+    name_open_params,
     merge_inline_objects,
     recognise_free,
     tag_unions,

@@ -38,7 +38,7 @@ def collect_methods(draft: Draft) -> Draft:
 
 def _checked(definition: Definition, union: str, kind: str) -> str:
     """Return the method of a message, which keeps the conventions for a member of `union`."""
-    method, name, suffix = _method(definition), definition.name, _SUFFIX[kind]
+    method, name, suffix = method_of(definition), definition.name, _SUFFIX[kind]
     if method is None:
         raise BadInput(
             f"{name} is a member of {union} but has no 'method' constant",
@@ -75,7 +75,8 @@ def _members(draft: Draft, union: str) -> list[str]:
     return [name for name in names if name not in nested] + [leaf for name in nested for leaf in _members(draft, name)]
 
 
-def _method(definition: Definition) -> str | None:
+def method_of(definition: Definition) -> str | None:
+    """Return the method that a message names in its constant; `None` for what is no message."""
     field = definition.type.field("method") if isinstance(definition.type, Object) else None
     if field is None or not isinstance(field.type, Const) or len(field.type.values) != 1:
         return None
@@ -114,7 +115,7 @@ def _with_sender(known: Method | None, definition: Definition, name: str, role: 
 
 def _check_all_found(draft: Draft, methods: dict[str, Method]) -> None:
     for name, definition in draft.definitions.items():
-        method = _method(definition)
+        method = method_of(definition)
         if method is not None and method not in methods:
             raise BadInput(
                 f"{name} is a message but stands in no role union, so nobody is known to send it",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcp_bindgen.contract.document import read_contract
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.json import listed
 
 from ..generated.ownership import stamped
-from ..generated.typed_client import client_files, saved_name
+from ..generated.typed_client import LEFT_OUT, client_files, saved_name
 from .contract_check import Problem, stale
 
 
@@ -49,7 +50,8 @@ class ClientModule:
 
     def contract(self) -> Contract:
         """Return the saved contract; raise `BadInput` where it cannot be used."""
-        return read_contract(self.path.with_name(saved_name(self.path.stem)))
+        path = self.path.with_name(saved_name(self.path.stem))
+        return replace(read_contract(path), left_out=tuple(map(str, listed(stamped(path).get(LEFT_OUT, [])))))
 
     def problems(self, store: Store | None = None) -> Iterator[Problem]:
         """Find what was edited since, or is generated in another way now."""

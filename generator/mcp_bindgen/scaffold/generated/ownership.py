@@ -26,7 +26,7 @@ _UNSAID = "0" * 16
 
 @dataclass(frozen=True)
 class Origin:
-    """Where generated files come from.
+    """The origin of generated files.
 
     Attributes:
         source: What they were made of, e.g. `contract.yaml`.
@@ -48,7 +48,7 @@ def stamp(text: str, origin: Origin) -> str:
     return whole.replace(_UNSAID, _digest(whole), 1)
 
 
-def stamp_json(document: Mapping[str, Any], origin: Origin, **notes: str) -> str:
+def stamp_json(document: Mapping[str, Any], origin: Origin, **notes: object) -> str:
     """Return a JSON file with the members of `document` below our stamp, which says `notes` too."""
     made = {"by": origin.command, "from": origin.source, **notes}
     whole: dict[str, Any] = {STAMP: made, **{name: value for name, value in document.items() if name != STAMP}}

@@ -19,7 +19,7 @@ _KINDS = (".py", ".json")
 
 @dataclass(frozen=True)
 class Report:
-    """What came of putting generated files into a folder. All names are relative to it.
+    """The result of putting generated files into a folder. All names are relative to it.
 
     Attributes:
         folder: The folder.

@@ -26,6 +26,9 @@ from .ownership import Origin, stamp, stamp_json
 MODULE = "client"
 """The module of a typed client in a project."""
 
+LEFT_OUT = "leftOut"
+"""The member of the saved contract's stamp with the entries of the server that are not valid."""
+
 _ABSENT = "contract.ABSENT"
 _MORE = [f"more{'_' * count}" for count in range(1000)]  # what members without a name of their own are called
 _SENT = {**PLAIN, "number": "float"}  # which is said of an int too, and nothing turns it into a float
@@ -114,7 +117,8 @@ def client_files(
     text = prune(text)
     if list(_bound(text)).count(class_name) > 1:
         raise BadInput(f"the module has something else of the name {class_name!r}", fix="choose another name")
-    notes = {"class": class_name, "revision": protocol.revision}
+    notes: dict[str, object] = {"class": class_name, "revision": protocol.revision}
+    notes |= {LEFT_OUT: contract.left_out} if contract.left_out else {}
     return {
         f"{module_name}.py": stamp(style(noted(text)), origin),
         saved_name(module_name): stamp_json(contract.document, origin, **notes),
@@ -151,7 +155,7 @@ def title_of(contract: Contract, name: str) -> str:
 
 
 class _Client:
-    """What a client has to say of a contract.
+    """The methods of a client of a contract.
 
     Args:
         contract: The contract.

@@ -22,7 +22,7 @@ from .rewrite_imports import rewrite_imports
 
 @dataclass(frozen=True)
 class Upgrade:
-    """What takes a project to another revision, and what it leaves to its owner.
+    """The changes that take a project to another revision, and what they leave to its owner.
 
     Attributes:
         project: The project as it is.

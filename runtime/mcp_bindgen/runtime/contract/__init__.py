@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .catalog import Catalog as Catalog
     from .client import ContractClient as ContractClient, structured as structured, succeeded as succeeded
     from .completions import Completion as Completion
+    from .complexity import MOST_STEPS as MOST_STEPS, Complexity as Complexity
     from .errors import InvalidArguments as InvalidArguments, InvalidResult as InvalidResult
     from .errors import ResourceNotFound as ResourceNotFound, ToolError as ToolError
     from .errors import UnexpectedResult as UnexpectedResult
@@ -29,6 +30,7 @@ _MODULES = {
     "catalog": ["Catalog"],
     "client": ["ContractClient", "structured", "succeeded"],
     "completions": ["Completion"],
+    "complexity": ["MOST_STEPS", "Complexity"],
     "errors": ["InvalidArguments", "InvalidResult", "ResourceNotFound", "ToolError", "UnexpectedResult"],
     "handlers": ["prompt", "resource", "template", "tool"],
     "model": ["Model"],

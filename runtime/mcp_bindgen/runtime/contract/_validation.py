@@ -11,8 +11,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from pydantic_core import to_json
-
+from .complexity import MOST_STEPS, Complexity
 from .errors import InvalidResult, require
 
 MOST = 10
@@ -20,7 +19,7 @@ MOST = 10
 
 _LONGEST = 200  # characters of a problem
 _LONGEST_STEP = 60  # characters of a member's name in a path
-_LARGE = 1 << 14  # bytes of JSON
+_MOST_EXPLAINED = 10_000  # steps of validation: an error costs up to 10 us at each of them
 
 
 class Validator:
@@ -29,20 +28,28 @@ class Validator:
     Args:
         schema: The schema, verbatim.
         place: Where it is in the contract, for messages.
+        most_steps: How many steps of validation a value may take at most (see `Complexity`).
 
     Raises:
         ImportError: The validator is not installed.
     """
 
-    def __init__(self, schema: Any, place: str) -> None:
+    def __init__(self, schema: Any, place: str, *, most_steps: int = MOST_STEPS) -> None:
         require("jsonschema_rs", "serving the tools of a contract")
         self._schema = schema
         self._place = place
+        self._most_steps = most_steps
+
+    @cached_property
+    def _complexity(self) -> Complexity:
+        return Complexity(self._schema)
 
     @cached_property
     def _compiled(self) -> Any:
         import jsonschema_rs
 
+        if self._complexity.exceeds(self._most_steps):
+            raise InvalidResult(f"{self._place} is too complex: a value can take more than {self._most_steps} steps")
         try:
             return jsonschema_rs.validator_for(
                 self._schema, validate_formats=False, mask="the value", retriever=_refuse
@@ -63,19 +70,11 @@ class Validator:
         """
         if self._compiled.is_valid(value):
             return []
-        errors = list(islice(_causes(self._errors(value)), MOST + 1))
+        if self._complexity.exceeds(min(_MOST_EXPLAINED, self._most_steps), value):
+            return [{"path": root, "problem": "does not fit the schema; it is too large to say where"}]
+        errors = list(islice(_causes(self._compiled.iter_errors(value)), MOST + 1))
         found = [{"path": _path(root, error.instance_path), "problem": _cut(error.message)} for error in errors[:MOST]]
         return found + [{"path": root, "problem": "there is more"}] * (len(errors) > MOST)
-
-    def _errors(self, value: Any) -> Iterable[Any]:
-        """Return the errors of a value; only the first of a large one, because finding them all can take seconds."""
-        if len(to_json(value)) <= _LARGE:
-            return self._compiled.iter_errors(value)  # type: ignore[no-any-return]
-        try:
-            self._compiled.validate(value)
-        except ValueError as error:
-            return [error]
-        return []
 
 
 def _refuse(uri: str) -> Any:

@@ -14,6 +14,7 @@ from ..endpoint.server import Server
 from ._features import ArgumentErrors, Feature, Prompts, Resources, Tools
 from .catalog import Catalog
 from .completions import Completion, Completions, from_enum
+from .complexity import MOST_STEPS
 from .handlers import BoundContract
 
 Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
@@ -22,7 +23,7 @@ _FEATURES: tuple[type[Feature], ...] = (Tools, Prompts, Resources, Completions)
 
 
 class Contract(ABC):
-    """What a server offers: a method for each tool, prompt and resource, in every revision.
+    """The base of a server's contract: a method for each tool, prompt and resource, in every revision.
 
     A generated class says which; subclass that one, write its methods, and `run(*Yours().servers())`.
 
@@ -33,6 +34,8 @@ class Contract(ABC):
         instructions: How a model should use the server; `None` for what the contract says.
         argument_errors: What becomes of a call whose arguments do not fit: an error of the protocol (-32602), or a
             result with `isError`, which hosts show to the model.
+        validation_steps: How many steps the validation of a value may take at most: a schema that can take more is
+            refused when it is first used.
     """
 
     catalog: ClassVar[Catalog]
@@ -40,6 +43,7 @@ class Contract(ABC):
     info: Mapping[str, Any] | None = None
     instructions: str | None = None
     argument_errors: ArgumentErrors = "protocol"
+    validation_steps: int = MOST_STEPS
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -63,7 +67,7 @@ class Contract(ABC):
             ImportError: There are tools or templates, and `mcp-bindgen[contract]` is not installed.
         """
         complete = None if type(self).complete is Contract.complete else self.complete
-        contract = BoundContract(self, self.catalog, complete)
+        contract = BoundContract(self, self.catalog, complete, self.validation_steps)
         features = tuple(feature for feature in _FEATURES if feature.is_in(contract))
         document = self.catalog.document
         info = self.info or document.get("serverInfo") or {"name": type(self).__name__, "version": "0"}

@@ -21,7 +21,7 @@ Kind = Literal["tool", "prompt", "resource", "template"]
 
 @dataclass(frozen=True, eq=False)
 class HandlerSpec:
-    """What a method handles; call it to mark the method.
+    """A mark that says what a method handles; call it to mark the method.
 
     Attributes:
         kind: What the method is for.
@@ -89,19 +89,22 @@ class BoundHandler:
         spec: What the method is marked with.
         entry: What the contract says of it.
         method: The bound method.
+        validation_steps: How many steps the validation of a value may take at most.
 
     Attributes:
         input: Validates the arguments of a tool that has an input schema.
         output: Validates the structured content of a tool that has an output schema.
     """
 
-    def __init__(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
+    def __init__(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any], validation_steps: int) -> None:
         self.spec = spec
         self.entry = entry
         self._method = asynchronous(method)
         schemas = entry if spec.kind == "tool" else {}
         self.input, self.output = (
-            Validator(schemas[member], f"the {member} of {spec.name!r}") if member in schemas else None
+            Validator(schemas[member], f"the {member} of {spec.name!r}", most_steps=validation_steps)
+            if member in schemas
+            else None
             for member in ("inputSchema", "outputSchema")
         )
 
@@ -135,6 +138,7 @@ class BoundContract:
         owner: The object whose methods are the handlers.
         catalog: What the contract says.
         complete: Completes values that no `enum` lists, if there is such a method.
+        validation_steps: How many steps the validation of a value may take at most.
 
     Attributes:
         handlers: Kind -> wire name -> handler.
@@ -145,7 +149,9 @@ class BoundContract:
         ImportError: There are tools or templates, and `mcp-bindgen[contract]` is not installed.
     """
 
-    def __init__(self, owner: object, catalog: Catalog, complete: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, owner: object, catalog: Catalog, complete: Callable[..., Any] | None, validation_steps: int
+    ) -> None:
         self.catalog = catalog
         self.complete = None if complete is None else asynchronous(complete)
         entries: dict[Kind, dict[str, Entry]] = {
@@ -160,7 +166,7 @@ class BoundContract:
             entry = entries[spec.kind].get(spec.name)
             if entry is None:
                 raise ValueError(f"{class_name}.{name}: the contract has no {spec.kind} {spec.name!r}")
-            self.handlers[spec.kind][spec.name] = BoundHandler(spec, entry, getattr(owner, name))
+            self.handlers[spec.kind][spec.name] = BoundHandler(spec, entry, getattr(owner, name), validation_steps)
         for kind, named in entries.items():
             for name in named.keys() - self.handlers[kind].keys():
                 raise ValueError(f"{class_name} has no method for the {kind} {name!r} of its contract")

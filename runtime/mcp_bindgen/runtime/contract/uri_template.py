@@ -131,7 +131,7 @@ class UriTemplate:
 
 
 class _Expression:
-    """What stands in braces: an operator and variables."""
+    """An expression in braces: an operator and variables."""
 
     def __init__(self, parsed: Any) -> None:
         sign = parsed.operator.value

@@ -19,7 +19,7 @@ Carrier = Literal["message", "embedded"]
 
 @dataclass(frozen=True)
 class HeaderParams:
-    """Where HTTP headers may repeat arguments of a request: the schema of what is called asks for it.
+    """The fields for HTTP headers that repeat arguments of a request, where the schema of what is called asks for it.
 
     Attributes:
         listed_by: The method that lists what can be called.

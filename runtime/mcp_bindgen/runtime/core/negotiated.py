@@ -13,7 +13,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 class Negotiated:
-    """What the two sides agreed on: for a whole connection, or for a single request (stateless revisions).
+    """The agreement of the two sides: for a whole connection, or for a single request (stateless revisions).
 
     Attributes:
         dispatcher: What this side takes in the revision that is spoken.

@@ -11,7 +11,7 @@ Progress = Callable[[Any], object]
 
 @dataclass(frozen=True)
 class Options:
-    """How a request is sent.
+    """Options of a request.
 
     Attributes:
         timeout: Seconds to wait for an answer or for progress; `None` waits for ever. They do not run while a client

@@ -18,7 +18,7 @@ Handler: TypeAlias = Callable[[Any, "RequestId | None", Any], Any]
 
 
 class Connection(Protocol):
-    """What an era may know and change of one end of a connection; `Peer` is one."""
+    """The part of one end of a connection that an era may know and change; `Peer` is one."""
 
     role: Role
     state: State
@@ -45,7 +45,7 @@ class Connection(Protocol):
 
 
 class Era(Protocol):
-    """What differs between revisions with a handshake and those in which every request speaks for itself.
+    """The difference between revisions with a handshake and those in which every request speaks for itself.
 
     Attributes:
         initial: The state in which a connection begins.
@@ -172,7 +172,7 @@ class Revision:
 
 
 class Dispatcher:
-    """What one side takes in one revision: from the name of a method to the handler of a user's object.
+    """The routes of one side in one revision: from the name of a method to the handler of a user's object.
 
     Args:
         revision: The revision.

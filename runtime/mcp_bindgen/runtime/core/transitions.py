@@ -21,7 +21,7 @@ Role = Literal["client", "server"]
 
 
 class State(Enum):
-    """Where a connection is in its life (MCP, "Lifecycle")."""
+    """The state of a connection (MCP, "Lifecycle")."""
 
     NEW = "nothing was agreed"
     NEGOTIATED = "initialize is answered"
@@ -30,7 +30,7 @@ class State(Enum):
 
 
 class Happening(Enum):
-    """What changes the state of a connection."""
+    """An event that changes the state of a connection."""
 
     AGREED = "both sides know the revision"
     CONFIRMED = "the client has taken the answer to its handshake"

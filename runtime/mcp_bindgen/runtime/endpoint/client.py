@@ -35,7 +35,7 @@ Filter = TypeVar("Filter")
 
 
 class HeaderMirror(Protocol):
-    """What repeats parts of messages in headers, and learns from results what is wanted there."""
+    """A mirror that repeats parts of messages in headers, and learns from results what is wanted there."""
 
     def headers(self, method: Method, params: Any) -> Mapping[str, str]:
         """Return the headers of a message."""

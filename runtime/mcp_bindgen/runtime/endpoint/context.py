@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 
 class Context(Caller):
-    """What a handler knows of its request, and what it may do meanwhile.
+    """The request of a handler, and what it may do meanwhile.
 
     Attributes:
         request_id: The request's id; `None` for a notification.

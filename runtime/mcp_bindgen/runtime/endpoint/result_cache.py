@@ -25,7 +25,7 @@ _LONGEST = 365 * 24 * 3600.0  # seconds
 
 @dataclass(frozen=True)
 class CacheScope:
-    """Who asks.
+    """The scope of a cached result: who asks.
 
     Attributes:
         server: What identifies the server, and the revision that is spoken.

@@ -44,7 +44,7 @@ _PACKAGE = re.compile(r"v\d+(_\d+)+")
 
 @dataclass(frozen=True)
 class _Way:
-    """How to go about connecting.
+    """Options of connecting.
 
     Attributes:
         probe: Whether to ask which revisions the server speaks.

@@ -22,7 +22,7 @@ class BadConfig(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """How to reach one server: a command to start, or the URL of one that runs.
+    """An entry for one server: a command to start, or the URL of one that runs.
 
     Attributes:
         command: The program.

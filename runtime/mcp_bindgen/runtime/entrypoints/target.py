@@ -22,7 +22,7 @@ Opener: TypeAlias = Callable[[], AbstractAsyncContextManager[Transport]]
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is found.
+    """The address of a server.
 
     Attributes:
         open: Opens a connection; `None` where only `sse` will do.

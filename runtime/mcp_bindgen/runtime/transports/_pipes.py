@@ -98,7 +98,7 @@ def can_poll(descriptor: int) -> bool:
 
 
 class _Reader(Protocol):
-    """Where chunks come from; an empty one is the end."""
+    """A source of chunks; an empty one is the end."""
 
     async def read(self) -> bytes: ...
 

@@ -25,7 +25,7 @@ class InputRequired(BaseException):
 
 @dataclass(eq=False)
 class Questions:
-    """What a handler asks while it runs, and the answers to what it asked when it ran before.
+    """The questions of a handler while it runs, and the answers to what it asked when it ran before.
 
     Attributes:
         answers: Key -> answer, in wire form or typed.

@@ -65,7 +65,7 @@ def stated_version(revision: Revision, message: object) -> Any:
 
 
 class RequestNegotiated(Negotiated):
-    """What one request may count on, as it says itself in its `_meta`.
+    """The metadata of one request: what it may count on, as it says itself in its `_meta`.
 
     Args:
         dispatcher: What the server takes in the revision of the request.

@@ -54,7 +54,7 @@ class StreamBudget:
 
 
 class SessionTransport:
-    """What a session reads from and writes to.
+    """The transport of a session.
 
     Every message goes to one stream: that of the POST whose request it answers or belongs to, else the standing one.
 

@@ -42,7 +42,7 @@ class OpenStream:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """What a store knows of a session.
+    """The state of a session in a store.
 
     Attributes:
         record: What was saved of it.
@@ -57,7 +57,7 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a store holds; the oldest events go first, only the newest of a session stays however large it is.
+    """The limits of a store; the oldest events go first, only the newest of a session stays however large it is.
 
     Attributes:
         events: Events of one session.

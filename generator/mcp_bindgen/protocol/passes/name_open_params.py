@@ -1,0 +1,54 @@
+"""Name params that may be any object, so that they are a class as all other params are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mcp_bindgen.spec import BadInput
+
+from .. import naming
+from ..model import Definition, Free, Map, Object, Ref, Type
+from .collect_methods import method_of
+from .draft import Draft
+
+_MEMBER = "params"
+
+
+def name_open_params(draft: Draft) -> Draft:
+    """Make a definition, `{Message}Params`, of params that name no member: `{}`, or `{"type": "object"}`.
+
+    Raises:
+        BadInput: The new name is taken.
+    """
+    found: dict[str, Definition] = {}
+    for name, definition in draft.definitions.items():
+        field = definition.type.field(_MEMBER) if isinstance(definition.type, Object) else None
+        extra = _values(field.type, draft.definitions) if field is not None else None
+        if field is None or extra is None or method_of(definition) is None:
+            continue
+        assert isinstance(definition.type, Object)
+        named = naming.hoisted(name, _MEMBER)
+        if named in draft.definitions:
+            raise BadInput(
+                f"its params would be named {named!r}, which is taken",
+                pointer=f"/$defs/{name}/properties/{_MEMBER}",
+                fix=f"refer to {named!r} there, or rename it with a patch",
+            )
+        fields = tuple(replace(one, type=Ref(named)) if one is field else one for one in definition.type.fields)
+        found[name] = replace(definition, type=replace(definition.type, fields=fields))
+        found[named] = Definition(named, Object((), extra), field.doc, hoisted=True)
+    return replace(draft, definitions=dict(sorted({**draft.definitions, **found}.items())))
+
+
+def _values(type: Type, definitions: Mapping[str, Definition]) -> Type | None:
+    """Return the type of any member of a type that names none; `None` for other types."""
+    while isinstance(type, Ref):
+        type = definitions[type.name].type
+    match type:
+        case Free():
+            return type
+        case Map(values):
+            return values
+        case _:
+            return None
