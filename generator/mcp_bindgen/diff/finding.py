@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from mcp_bindgen.protocol.model import Kind, Protocol, Sender
+from mcp_bindgen.protocol.model import Kind, Method, Protocol, Sender
 
 
 class Impact(IntEnum):
@@ -58,6 +58,11 @@ class Message:
     method: str
     kind: Kind
     sender: Sender
+
+    @classmethod
+    def of(cls, method: Method, sender: Sender) -> Message:
+        """Return the message by which `sender` calls a method."""
+        return cls(method.name, method.kind, sender)
 
     def __str__(self) -> str:
         other = "server" if self.sender == "client" else "client"

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from mcp_bindgen.protocol.model import Sender, Type
 
 from .finding import Message
+
+T = TypeVar("T")
+
+OLD, NEW = SIDES = (0, 1)
+"""The two revisions: whatever comes in pairs has the old one first."""
+
+HOW = ("removed", "added")
+"""What happened to what only that side has."""
+
+MARKS = frozenset(".[{|")
+"""What a step begins with in subjects."""
 
 
 @dataclass
@@ -15,12 +27,9 @@ class Unit:
 
     Attributes:
         label: The subject of what is found at its top.
-        old: The old type.
-        new: The new type.
-        olds: The old definitions that it is, one of them or inside of them.
-        news: Likewise the new ones.
-        within_old: The units in which it stands where it has no definition of its own in the old revision.
-        within_new: Likewise in the new one.
+        types: The old and the new type.
+        names: The old and the new definitions that it is, one of them or inside of them.
+        within: The units in which it stands where it has no definition of its own in the old, or the new, revision.
         sent: Who sends it in which messages, where no definition tells.
         hidden: The members at its top that do not count.
         payload: The members at its top that are placeholders, and not on the wire.
@@ -29,12 +38,9 @@ class Unit:
     """
 
     label: str
-    old: Type
-    new: Type
-    olds: set[str] = field(default_factory=set[str])
-    news: set[str] = field(default_factory=set[str])
-    within_old: list[Unit] = field(default_factory=list["Unit"])
-    within_new: list[Unit] = field(default_factory=list["Unit"])
+    types: tuple[Type, Type]
+    names: tuple[set[str], set[str]] = field(default_factory=lambda: (set[str](), set[str]()))
+    within: tuple[list[Unit], list[Unit]] = field(default_factory=lambda: (list["Unit"](), list["Unit"]()))
     sent: dict[Sender, set[Message]] | None = None
     hidden: frozenset[str] = frozenset()
     payload: frozenset[str] = frozenset()
@@ -49,8 +55,7 @@ class Location:
     Attributes:
         unit: The unit.
         subject: The name of the place.
-        old: The old type there, definitions followed.
-        new: The new type there.
+        types: The old and the new type there.
         above: The place around it.
         step: How it is reached from there: the wire name of a member, `[]`, `{}`, or nothing for a form of a union.
         wire: Whether it is on the wire.
@@ -58,15 +63,15 @@ class Location:
 
     unit: Unit
     subject: str
-    old: Type
-    new: Type
+    types: tuple[Type, Type]
     above: Location | None = None
     step: tuple[str, str] = ("form", "")
     wire: bool = True
 
     def below(self, kind: str, name: str, old: Type, new: Type, *, wire: bool = True) -> Location:
         """Return a place one step further down."""
-        return Location(self.unit, self.subject + suffix(kind, name), old, new, self, (kind, name), self.wire and wire)
+        subject = self.subject + suffix(kind, name)
+        return Location(self.unit, subject, (old, new), self, (kind, name), self.wire and wire)
 
 
 @dataclass(frozen=True)
@@ -75,25 +80,24 @@ class Change:
 
     Attributes:
         rule: The rule that it falls under.
-        subject: What it is.
-        old: What there was, in a few words.
-        new: What there is.
         location: Where it is.
-        old_type: The old type of just what changed: a member of an object, a form of a union, a value.
-        new_type: Likewise the new one.
+        words: What there was and what there is, in a few words.
+        types: The old and the new type of just what changed: a member of an object, a form of a union, a value.
         parts: The rules whose impacts add up to it, where it is two changes in one.
         confused: Whether nothing rejects it, because it looks like something else.
     """
 
     rule: str
-    subject: str
-    old: str
-    new: str
     location: Location
-    old_type: Type | None = None
-    new_type: Type | None = None
+    words: tuple[str, str]
+    types: tuple[Type | None, Type | None] = (None, None)
     parts: tuple[str, ...] = ()
     confused: bool = False
+
+    @property
+    def subject(self) -> str:
+        """What it is."""
+        return self.location.subject
 
 
 def suffix(kind: str, name: str) -> str:
@@ -107,3 +111,18 @@ def suffix(kind: str, name: str) -> str:
             return "{}"
         case _:
             return f"|{name}" if name else ""
+
+
+def is_inside(subject: str, place: str) -> bool:
+    """Return whether a subject is something inside of a place."""
+    return subject.startswith(place) and subject[len(place) :][:1] in MARKS
+
+
+def root(subject: str) -> str:
+    """Return the definition that a subject begins with."""
+    return subject[: next((end for end, char in enumerate(subject) if char in MARKS), None)]
+
+
+def only(side: int, value: T, nothing: T) -> tuple[T, T]:
+    """Return a pair of which just one side has a value."""
+    return (value, nothing) if side == OLD else (nothing, value)

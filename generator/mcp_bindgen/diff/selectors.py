@@ -21,7 +21,6 @@ _STEP = re.compile(
     r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | (?P<items>\[\]) | (?P<values>\{\}) | \|(?P<form>\w+)""", re.X
 )
 _NAME = re.compile(r"\w+")
-_MARKS = frozenset(".[{|")
 
 
 @dataclass(frozen=True)
@@ -130,11 +129,6 @@ def _below(protocol: Protocol, target: Target, step: Step) -> Target | None:
             return next((one for one in targets if one is not None), None)
         case _:
             return None
-
-
-def is_about(selector: str, place: str) -> bool:
-    """Return whether a finding's selector is a place, or something inside of it."""
-    return selector == place or (selector.startswith(place) and selector[len(place)] in _MARKS)
 
 
 def unknown(words: str, protocols: Sequence[Protocol]) -> BadInput:

@@ -9,7 +9,7 @@ from mcp_bindgen.protocol.model import Array, Map, Object, Protocol, Ref, Type, 
 
 from ..finding import Comparison, Finding, Plane
 from ..labels import Labels
-from ..location import suffix
+from ..location import NEW, OLD, is_inside, suffix
 from ..match import Matches
 
 _OF_NAMES = (
@@ -20,7 +20,6 @@ _OF_NAMES = (
     "notification-removed",
 )
 _NO_CAUSES = frozenset({"definition-added", "envelope-inlined", "envelope-extracted"})
-_MARKS = frozenset(".[{|")
 
 
 class Causes:
@@ -93,11 +92,11 @@ class Causes:
             yield from (label + "".join(rest) for label in self._own(owner))
         yield from self._own(definition)
         if new is not None:
-            yield from (self._labels.new(new), new)
+            yield from (self._labels.one(NEW, new), new)
 
     def _own(self, definition: str) -> Iterator[str]:
         new = self._matches.new.get(definition)
-        yield self._labels.both(definition, new) if new is not None else self._labels.old(definition)
+        yield self._labels.both(definition, new) if new is not None else self._labels.one(OLD, definition)
 
     def at(self, subjects: Iterable[str], *, inside: bool = True) -> Finding | None:
         """The finding about the first of `subjects` that has one, or else about something inside of it."""
@@ -112,7 +111,7 @@ class Causes:
     def within(self, subject: str) -> Finding | None:
         """The first finding about something inside of `subject`."""
         for other, findings in self._subjects.items():
-            if other.startswith(subject) and other[len(subject) :][:1] in _MARKS:
+            if is_inside(other, subject):
                 return findings[0]
         return None
 
