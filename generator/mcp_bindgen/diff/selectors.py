@@ -18,7 +18,7 @@ Step = tuple[str, str]
 """How a place is reached from the one above: as `location.suffix` writes it."""
 
 _STEP = re.compile(
-    r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | (?P<items>\[\]) | (?P<values>\{\}) | \|(?P<form>\w+)""", re.X
+    r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | \[(?P<items>)\] | \{(?P<values>)\} | \|(?P<form>\w+)""", re.X
 )
 _NAME = re.compile(r"\w+")
 
@@ -77,31 +77,18 @@ def find(protocol: Protocol, words: str) -> Selector | None:
 
 def _steps(text: str) -> tuple[Step, ...] | None:
     """Return the steps that a text consists of; `None` where it is something else."""
-    found: list[Step] = []
-    end = 0
-    while end < len(text):
-        match = _STEP.match(text, end)
-        if match is None:
-            return None
-        kind = str(match.lastgroup)
-        found.append(
-            ("field", match[kind]) if kind in ("field", "key") else (kind, match[kind] if kind == "form" else "")
-        )
-        end = match.end()
-    return tuple(found)
+    found = list(_STEP.finditer(text))
+    if "".join(match[0] for match in found) != text:
+        return None
+    return tuple((str(match.lastgroup).replace("key", "field"), match[str(match.lastgroup)]) for match in found)
 
 
 def locate(protocol: Protocol, selector: Selector) -> Target | None:
     """Return the place to which a selector's steps lead; `None` where they lead nowhere."""
     definition = protocol.definitions.get(selector.name)
-    if definition is None:
-        return None
-    target = Target(selector.name, (), definition.type, None)
+    target = Target(selector.name, (), definition.type, None) if definition is not None else None
     for step in selector.steps:
-        found = _below(protocol, target, step)
-        if found is None:
-            return None
-        target = found
+        target = _below(protocol, target, step) if target is not None else None
     return target
 
 
