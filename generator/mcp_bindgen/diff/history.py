@@ -192,15 +192,9 @@ class Step:
             target = locate(self.protocols[side], selector) if selector is not None else None
             if target is not None:
                 rest = "".join(suffix(*step) for step in target.steps)
-                found |= {label + rest for label in self._labelled(target.owner, side)}
+                newest = target.owner if side == NEW else self.matches.new.get(target.owner, target.owner)
+                found |= {label + rest for label in (self.labels.of(side, target.owner), newest)}
         return found
-
-    def _labelled(self, owner: str, side: int) -> set[str]:
-        other = self._names[side].get(owner)
-        if other is None:
-            return {owner, self.labels.one(side, owner)}
-        pair = only(side, owner, other)
-        return {self.labels.both(*pair), pair[NEW]}
 
     def _messages(self, selectors: Selectors) -> set[str]:
         """Return the messages, as subjects, whose definition a selector is."""

@@ -7,7 +7,7 @@ from collections import Counter
 from mcp_bindgen.protocol.model import Protocol, Ref, references
 
 from .finding import Message
-from .location import NEW, OLD, root
+from .location import NEW, OLD, only, root
 from .match import Matches
 from .reach import answers, sent
 
@@ -31,6 +31,11 @@ class Labels:
     def both(self, old: str, new: str) -> str:
         """Return the label of a definition of both revisions."""
         return self.one(NEW, new) if old in self._params[OLD] else new
+
+    def of(self, side: int, name: str) -> str:
+        """Return the label of a definition of one revision."""
+        other = (self.matches.new, self.matches.old)[side].get(name)
+        return self.one(side, name) if other is None else self.both(*only(side, name, other))
 
     def one(self, side: int, name: str) -> str:
         """Return the label of a definition that only one revision has."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from mcp_bindgen.protocol.model import Sender, Type
+from mcp_bindgen.protocol.model import Array, Map, Object, Ref, Sender, Type, Union
 
 from .finding import Message
 
 T = TypeVar("T")
+Step = tuple[str, str]
+"""How a place is reached from the one above: the kind of step, and the name of a member or of a form of a union."""
 
 OLD, NEW = SIDES = (0, 1)
 """The two revisions: whatever comes in pairs has the old one first."""
@@ -57,7 +60,7 @@ class Location:
         subject: The name of the place.
         types: The old and the new type there.
         above: The place around it.
-        step: How it is reached from there: the wire name of a member, `[]`, `{}`, or nothing for a form of a union.
+        step: How it is reached from there.
         wire: Whether it is on the wire.
     """
 
@@ -65,7 +68,7 @@ class Location:
     subject: str
     types: tuple[Type, Type]
     above: Location | None = None
-    step: tuple[str, str] = ("form", "")
+    step: Step = ("form", "")
     wire: bool = True
 
     def below(self, kind: str, name: str, old: Type, new: Type, *, wire: bool = True) -> Location:
@@ -111,6 +114,22 @@ def suffix(kind: str, name: str) -> str:
             return "{}"
         case _:
             return f"|{name}" if name else ""
+
+
+def steps(type: Type) -> Iterator[tuple[Step, Type]]:
+    """Return the types directly inside of `type`, with the steps to them; a reference has none."""
+    match type:
+        case Object(fields, extra):
+            yield from ((("field", field.wire), field.type) for field in fields)
+            yield from () if extra is None else [(("values", ""), extra)]
+        case Array(items):
+            yield ("items", ""), items
+        case Map(values):
+            yield ("values", ""), values
+        case Union(members):
+            yield from ((("form", one.name if isinstance(one, Ref) else ""), one) for one in members)
+        case _:
+            return
 
 
 def is_inside(subject: str, place: str) -> bool:

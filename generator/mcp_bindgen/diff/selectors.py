@@ -7,15 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp_bindgen.protocol.model import Array, Field, Map, Object, Protocol, Ref, Type, Union
+from mcp_bindgen.protocol.model import Field, Object, Protocol, Ref, Type, Union
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 
-from .location import suffix
+from .location import Step, suffix
+from .location import steps as inner
 
 Kind = Literal["method", "definition", "member", "error"]
-Step = tuple[str, str]
-"""How a place is reached from the one above: as `location.suffix` writes it."""
 
 _STEP = re.compile(
     r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | \[(?P<items>)\] | \{(?P<values>)\} | \|(?P<form>\w+)""", re.X
@@ -98,24 +97,12 @@ def _below(protocol: Protocol, target: Target, step: Step) -> Target | None:
         if not protocol.definitions[type.name].hoisted:
             owner, steps = type.name, ()
         type = protocol.definitions[type.name].type
-    kind, name = step
-    match type:
-        case Object() if kind == "field" and (field := type.field(name)) is not None:
-            return Target(owner, (*steps, step), field.type, field)
-        case Array(items) if kind == "items":
-            return Target(owner, (*steps, step), items, None)
-        case Map(values) if kind == "values":
-            return Target(owner, (*steps, step), values, None)
-        case Object(_, extra) if kind == "values" and extra is not None:
-            return Target(owner, (*steps, step), extra, None)
-        case Union(members) if kind == "form":
-            form = next((one for one in members if isinstance(one, Ref) and one.name == name), None)
-            return Target(owner, (*steps, step), form, None) if form is not None else None
-        case Union(members):
-            targets = (_below(protocol, Target(owner, steps, one, None), step) for one in members)
-            return next((one for one in targets if one is not None), None)
-        case _:
-            return None
+    found = next((part for known, part in inner(type) if known == step), None)
+    if found is not None:
+        return Target(owner, (*steps, step), found, type.field(step[1]) if isinstance(type, Object) else None)
+    forms = type.members if isinstance(type, Union) and step[0] != "form" else ()
+    targets = (_below(protocol, Target(owner, steps, one, None), step) for one in forms)
+    return next((one for one in targets if one is not None), None)
 
 
 def unknown(words: str, protocols: Sequence[Protocol]) -> BadInput:

@@ -200,7 +200,7 @@ class Changes:
         self._renamed(name, method, calls.call_name(heir))
         if method.carrier != heir.carrier:
             message = _message(method, sender)
-            cause = self._causes.of_message(message)
+            cause = self._causes.of(message)
             self._add(name, "changed", cause, ("message-carrier-changed", message), (method.carrier, heir.carrier))
         self._guarded(name, method, heir, sender)
         if not self._returns(method.result, heir.result):
@@ -292,7 +292,7 @@ class Changes:
         """Add what became of a constant in `errors.py`."""
         error, heir = self.old.errors[name], self._new.errors.get(name)
         rule, subject = "error-code-removed", f"{(heir or error).code} {error.name}"
-        cause = self._causes.of_message(subject)
+        cause = self._causes.of(subject)
         if heir is not None:
             if heir.code != error.code:
                 words = str(error.code), str(heir.code)
@@ -320,7 +320,7 @@ class Changes:
     def _gone(self, name: str, method: Method, sender: Sender, stub: str = "") -> None:
         message = _message(method, sender)
         rule = "request-method-removed" if method.kind == "request" else "notification-removed"
-        cause = self._causes.of_message(message)
+        cause = self._causes.of(message)
         self._add(name, "gone", cause, (rule, message), (stub or name.rpartition(".")[2], ""))
 
     def _answers(
