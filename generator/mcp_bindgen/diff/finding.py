@@ -53,7 +53,13 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, order=True)
 class Message:
-    """A message of the protocol in one direction."""
+    """A message of the protocol in one direction.
+
+    Attributes:
+        method: Its name on the wire.
+        kind: Request or notification.
+        sender: Who sends it.
+    """
 
     method: str
     kind: Kind
@@ -75,7 +81,7 @@ class Witness:
 
     Attributes:
         instance: The value.
-        definition_old: The definition of the old revision that it was held against; empty where there is none.
+        definition_old: The definition of the old revision that it was held against, if there is one.
         definition_new: Likewise of the new revision.
         old_accepts: Whether the old revision accepts it.
         new_accepts: Whether the new one does.
@@ -103,7 +109,7 @@ class Finding:
         new: What there is; empty for what is gone.
         reaches: The messages that it reaches.
         hint: What to do about it.
-        gate: What must be declared or asked for first, which makes it safe, e.g. a capability; empty if nothing.
+        gate: What must be declared or asked for first, which makes it safe, e.g. a capability, if anything.
         definition_old: The definition of the old revision that it is about, if any.
         definition_new: The definition of the new revision that it is about, if any.
         witness: A value that shows it.
@@ -142,7 +148,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a pairing, with reasons in short sentences."""
+    """Whether a pairing can work together.
+
+    Attributes:
+        outcome: Whether it can.
+        reasons: Why not fully, in short sentences.
+    """
 
     outcome: Outcome
     reasons: tuple[str, ...] = ()
