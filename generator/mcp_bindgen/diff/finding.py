@@ -93,6 +93,11 @@ class Witness:
     old_accepts: bool
     new_accepts: bool
 
+    @property
+    def judgements(self) -> tuple[str, str]:
+        """What the old and the new revision do with it, in a word."""
+        return "accepts" if self.old_accepts else "rejects", "accepts" if self.new_accepts else "rejects"
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -23,10 +23,14 @@ PLANES = {
 }
 
 
+def said(finding: Finding, quoted: Callable[[str], str] = str) -> str:
+    """Return the words of the rule; `quoted` is how names and types are written."""
+    return RULES[finding.rule].says.format(old=quoted(finding.old), new=quoted(finding.new))
+
+
 def sentence(finding: Finding, quoted: Callable[[str], str] = str) -> str:
-    """Return the subject and the words of the rule; `quoted` is how names and types are written."""
-    says = RULES[finding.rule].says
-    return f"{quoted(finding.subject)} {says.format(old=quoted(finding.old), new=quoted(finding.new))}"
+    """Return the subject and the words of the rule."""
+    return f"{quoted(finding.subject)} {said(finding, quoted)}"
 
 
 def on(comparison: Comparison, plane: Plane) -> list[Finding]:
