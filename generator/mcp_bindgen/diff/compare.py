@@ -86,7 +86,7 @@ class Comparer(Sides):
         """Compare what answers a request of both revisions."""
         senders: list[Sender] = [sender for sender in old.senders if sender in new.senders]
         if senders:
-            sent = {OTHER[sender]: {Message.of(new, sender)} for sender in senders}
+            sent: dict[Sender, set[Message]] = {OTHER[sender]: {Message.of(new, sender)} for sender in senders}
             types = _result(old), _result(new)
             unit = Unit(str(Message.of(new, senders[0])), types, sent=sent, answers=new.definition)
             self.place(Location(unit, unit.label, types))

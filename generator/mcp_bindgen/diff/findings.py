@@ -101,7 +101,8 @@ class Findings:
         """Return a finding about the structure of a definition, or of what answers a request."""
         rule, unit = RULES[change.rule], change.location.unit
         known, meets = self.sent(unit)
-        sent = known if unit.wire and change.location.wire and rule.plane is Plane.WIRE else {}
+        on_wire = unit.wire and change.location.wire and rule.plane is Plane.WIRE
+        sent: Mapping[Sender, set[Message]] = known if on_wire else {}
         old_client, new_client = impacts(change.parts or [change.rule], sent)
         gate = self.gate(change)
         if change.confused or gate or not meets:

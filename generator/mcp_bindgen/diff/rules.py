@@ -49,7 +49,7 @@ def _pair(forth: Impacts, one: tuple[str, str, str], other: tuple[str, str, str]
 
     `forth` are the impacts of the first in what a client sends. The pairings swap with the sender, and with the way.
     """
-    back = forth[::-1]
+    back = forth[1], forth[0]
     return Rule(one[0], other[0], forth, back, *one[1:]), Rule(other[0], one[0], back, forth, *other[1:])
 
 

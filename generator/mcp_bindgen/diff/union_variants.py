@@ -128,7 +128,7 @@ class UnionVariants:
             self.take(olds, news)
             self.objects.append((resolve[OLD](olds[0]), resolve[NEW](news[0])))
             return
-        scores = {
+        scores: dict[tuple[int, int], float] = {
             (i, j): score
             for i, old in enumerate(olds)
             for j, new in enumerate(news)

@@ -68,8 +68,7 @@ class Witnesses:
             return "any error response may carry any code, so no schema tells them apart"
         envelope = _ENVELOPE[method.kind] if method.carrier == "message" else {}
         instance = {**self.examples[side].one(Ref(method.definition)), **envelope}
-        judges = [self._role(side, change.message, method.carrier) for side in SIDES]
-        old, new = (judge is not None and judge.is_valid(instance) for judge in judges)
+        old, new = (self._may_send(one, change.message, method.carrier, instance) for one in SIDES)
         if (old, new) != only(side, True, False):
             return "another message of the same direction accepts it as well"
         return Witness(instance, *only(side, method.definition, ""), old, new)
@@ -159,8 +158,8 @@ class Witnesses:
     def _validator(self, side: int, type: Type) -> Draft202012Validator:
         return Draft202012Validator(schema_of(type, _urn(side)), registry=self._registry)
 
-    def _role(self, side: int, message: Message, carrier: Carrier) -> Draft202012Validator | None:
-        """Judge everything of the same kind that the sender of a message may send in the same way, if anything."""
+    def _may_send(self, side: int, message: Message, carrier: Carrier, instance: Any) -> bool:
+        """Return whether a value is anything of the same kind that the sender of a message may send in the same way."""
         key = side, message.kind, message.sender, carrier
         if key not in self._roles:
             members = tuple(
@@ -169,7 +168,8 @@ class Witnesses:
                 if method.kind == message.kind and message.sender in method.senders and method.carrier == carrier
             )
             self._roles[key] = self._validator(side, Union(members)) if members else None
-        return self._roles[key]
+        judge = self._roles[key]
+        return judge is not None and judge.is_valid(instance)
 
 
 def _urn(side: int) -> str:
