@@ -153,7 +153,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a pairing can work together.
+    """The verdict on a pairing.
 
     Attributes:
         outcome: Whether it can.

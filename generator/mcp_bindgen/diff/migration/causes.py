@@ -43,7 +43,7 @@ class Causes:
                 self._definitions[finding.definition_old].append(finding)
 
     def of_name(self, definition: str) -> Finding | None:
-        """Why a definition is not there any more, or not under this name."""
+        """Say why a definition is not there any more, or not under this name."""
         found = {one.rule: one for one in reversed(self._definitions.get(definition, []))}
         for rule in _OF_NAMES:
             if rule in found:

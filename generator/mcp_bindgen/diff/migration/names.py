@@ -32,6 +32,6 @@ def new_names(old: Protocol, new: Protocol, matches: Matches) -> dict[str, str]:
 
 
 def _below(old: Type, new: Type) -> list[tuple[Type, Type]]:
-    """What stands in the same place in both."""
+    """Return what stands in the same place in both."""
     theirs = dict(steps(new))
     return [(type, theirs[step]) for step, type in steps(old) if step in theirs and step[0] != "form"]
