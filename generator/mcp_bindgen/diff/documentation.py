@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mcp_bindgen.protocol.model import Object, Protocol, Type
 
 from .labels import Labels
+from .location import suffix
 from .match import Matches
 from .normalize import Normalizer
 
-
-@dataclass(frozen=True)
-class DocumentationChange:
-    """Words that differ.
-
-    Attributes:
-        rule: The rule that it falls under.
-        subject: What they are about.
-        old: The old words.
-        new: The new words.
-        definition_old: The old definition that they stand in.
-        definition_new: The new one.
-    """
-
-    rule: str
-    subject: str
-    old: str
-    new: str
-    definition_old: str
-    definition_new: str
+DocumentationChange = tuple[str, str, str, str, str, str]
+"""A rule, what it is about, the old and the new words, and the old and the new definition that they stand in."""
 
 
 def documentation_changes(
@@ -43,12 +25,11 @@ def documentation_changes(
         label = labels.both(a, b)
         if bool(was.deprecated) != bool(now.deprecated):
             rule = "deprecated" if now.deprecated else "undeprecated"
-            subject = labels.message(b) or label
-            yield DocumentationChange(rule, subject, was.deprecated, now.deprecated, a, b)
+            yield rule, labels.message(b) or label, was.deprecated, now.deprecated, a, b
         if was.doc != now.doc:
-            yield DocumentationChange("description-changed", label, was.doc, now.doc, a, b)
+            yield "description-changed", label, was.doc, now.doc, a, b
         for subject, before, after in _members(was.type, now.type, label, olds, news):
-            yield DocumentationChange("description-changed", subject, before, after, a, b)
+            yield "description-changed", subject, before, after, a, b
 
 
 def _members(old: Type, new: Type, label: str, olds: Normalizer, news: Normalizer) -> Iterator[tuple[str, str, str]]:
@@ -59,7 +40,7 @@ def _members(old: Type, new: Type, label: str, olds: Normalizer, news: Normalize
     after = {field.wire: field for field in other.fields}
     for was in one.fields:
         if (now := after.get(was.wire)) is not None:
-            subject = f"{label}.{was.wire}" if was.wire.isidentifier() else f'{label}["{was.wire}"]'
+            subject = label + suffix("field", was.wire)
             if was.doc != now.doc:
                 yield subject, was.doc, now.doc
             yield from _members(was.type, now.type, subject, olds, news)

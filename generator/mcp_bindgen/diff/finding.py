@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from mcp_bindgen.protocol.model import Kind, Protocol, Sender
+from mcp_bindgen.protocol.model import Kind, Method, Protocol, Sender
 
 
 class Impact(IntEnum):
@@ -53,11 +53,22 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, order=True)
 class Message:
-    """A message of the protocol in one direction."""
+    """A message of the protocol in one direction.
+
+    Attributes:
+        method: Its name on the wire.
+        kind: Request or notification.
+        sender: Who sends it.
+    """
 
     method: str
     kind: Kind
     sender: Sender
+
+    @classmethod
+    def of(cls, method: Method, sender: Sender) -> Message:
+        """Return the message by which `sender` calls a method."""
+        return cls(method.name, method.kind, sender)
 
     def __str__(self) -> str:
         other = "server" if self.sender == "client" else "client"
@@ -70,7 +81,7 @@ class Witness:
 
     Attributes:
         instance: The value.
-        definition_old: The definition of the old revision that it was held against; empty where there is none.
+        definition_old: The definition of the old revision that it was held against, if there is one.
         definition_new: Likewise of the new revision.
         old_accepts: Whether the old revision accepts it.
         new_accepts: Whether the new one does.
@@ -81,6 +92,11 @@ class Witness:
     definition_new: str
     old_accepts: bool
     new_accepts: bool
+
+    @property
+    def judgements(self) -> tuple[str, str]:
+        """What the old and the new revision do with it, in a word."""
+        return "accepts" if self.old_accepts else "rejects", "accepts" if self.new_accepts else "rejects"
 
 
 @dataclass(frozen=True)
@@ -98,7 +114,7 @@ class Finding:
         new: What there is; empty for what is gone.
         reaches: The messages that it reaches.
         hint: What to do about it.
-        gate: What must be declared or asked for first, which makes it safe, e.g. a capability; empty if nothing.
+        gate: What must be declared or asked for first, which makes it safe, e.g. a capability, if anything.
         definition_old: The definition of the old revision that it is about, if any.
         definition_new: The definition of the new revision that it is about, if any.
         witness: A value that shows it.
@@ -137,7 +153,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a pairing, with reasons in short sentences."""
+    """The verdict on a pairing.
+
+    Attributes:
+        outcome: Whether it can.
+        reasons: Why not fully, in short sentences.
+    """
 
     outcome: Outcome
     reasons: tuple[str, ...] = ()

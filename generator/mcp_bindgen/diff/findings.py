@@ -10,18 +10,16 @@ from mcp_bindgen.protocol.model import Protocol, Sender
 from .compare import Comparer
 from .documentation import documentation_changes
 from .finding import Finding, Impact, Message, Plane
-from .location import Change, Unit
+from .location import HOW, NEW, OLD, SIDES, Change, Unit, only
 from .match import match
 from .messages import MessageChange, is_asked_for, message_changes
 from .moves import with_moves
 from .reach import Reach
 from .replacements import replacements
-from .rules import RULES, Impacts, impacts
+from .rules import RULES, impacts
 
 Found = tuple[Finding, Change | MessageChange | None]
 """A finding, and the change that a witness can be made of."""
-
-_NONE = (Impact.NONE, Impact.NONE)
 
 
 class Findings:
@@ -33,7 +31,7 @@ class Findings:
     """
 
     def __init__(self, old: Protocol, new: Protocol) -> None:
-        self.old, self.new = old, new
+        self.protocols = old, new
         self.matches = match(old, new)
         self.comparer = Comparer(old, new, self.matches)
         self.labels = self.comparer.labels
@@ -41,7 +39,7 @@ class Findings:
         self.replacements: dict[str, str] = {}
         self.codes = {
             f"{error.definition}.{path}"
-            for protocol in (old, new)
+            for protocol in self.protocols
             for error in protocol.errors
             for path in ("code", "error.code")
         }
@@ -56,16 +54,14 @@ class Findings:
 
     def everything(self) -> Iterator[Found]:
         """Return all findings, in the order in which they are made."""
-        said = list(message_changes(self.old, self.new))
-        changes = with_moves(self.comparer.run(), self.comparer.olds, self.comparer.news)
-        self.replacements = replacements(self.old, self.new, said, changes, self.matches)
+        said = list(message_changes(*self.protocols))
+        changes = with_moves(self.comparer.run(), self.comparer.forms)
+        self.replacements = replacements(self.protocols, said, changes, self.matches)
         yield from ((self.of_message(change), change) for change in said)
         yield from ((self.of_type(change), change) for change in changes if not self.is_code(change))
-        yield from ((self.reaching(finding), None) for finding in self.of_names())
-        for words in documentation_changes(self.old, self.new, self.matches, self.labels):
-            plain = self.plain(words.rule, words.subject, words.old, words.new)
-            finding = replace(plain, definition_old=words.definition_old, definition_new=words.definition_new)
-            yield self.reaching(finding), None
+        yield from ((finding, None) for finding in self.of_names())
+        for words in documentation_changes(*self.protocols, self.matches, self.labels):
+            yield self.off_wire(*words), None
 
     def is_code(self, change: Change) -> bool:
         """Return whether a change is that of an error's code, which is found as such."""
@@ -75,26 +71,28 @@ class Findings:
 
     def of_message(self, change: MessageChange) -> Finding:
         """Return a finding about a message or an error code."""
-        senders: tuple[Sender, ...] = (change.message.sender,) if change.message else ("server",)
-        levels = impacts(change.parts or [change.rule], senders)
+        old_client, new_client = impacts(
+            change.parts or [change.rule], [change.message.sender if change.message else "server"]
+        )
+        old, new = change.words
         if change.insisted:
-            levels = (levels[0], Impact.BREAKS) if change.old else (Impact.BREAKS, levels[1])
+            old_client, new_client = (old_client, Impact.BREAKS) if old else (Impact.BREAKS, new_client)
         elif change.gate:
-            levels = (min(levels[0], Impact.SAFE), min(levels[1], Impact.SAFE))
+            old_client, new_client = min(old_client, Impact.SAFE), min(new_client, Impact.SAFE)
         return Finding(
             rule=change.rule,
             subject=change.subject,
             group=change.group,
             plane=Plane.WIRE,
-            old_client=levels[0],
-            new_client=levels[1],
-            old=change.old,
-            new=change.new,
+            old_client=old_client,
+            new_client=new_client,
+            old=old,
+            new=new,
             reaches=(change.message,) if change.message else (),
             hint=self.replacements.get(change.subject, "") or _hint(change.rule, change.gate),
+            definition_old=was.definition if (was := change.methods[OLD]) else "",
+            definition_new=now.definition if (now := change.methods[NEW]) else "",
             gate=change.gate,
-            definition_old=change.old_method.definition if change.old_method else "",
-            definition_new=change.new_method.definition if change.new_method else "",
         )
 
     # --- types --------------------------------------------------------------------------------------------------
@@ -105,35 +103,32 @@ class Findings:
         known, meets = self.sent(unit)
         on_wire = unit.wire and change.location.wire and rule.plane is Plane.WIRE
         sent: Mapping[Sender, set[Message]] = known if on_wire else {}
-        levels: Impacts = impacts(change.parts or [change.rule], sent)
+        old_client, new_client = impacts(change.parts or [change.rule], sent)
         gate = self.gate(change)
         if change.confused or gate or not meets:
-            levels = (min(levels[0], Impact.RISKY), min(levels[1], Impact.RISKY))
+            old_client, new_client = min(old_client, Impact.RISKY), min(new_client, Impact.RISKY)
         return Finding(
             rule=change.rule,
             subject=change.subject,
             group=self.labels.group(change.subject),
             plane=rule.plane if sent or rule.plane is not Plane.WIRE else Plane.SOURCE,
-            old_client=levels[0],
-            new_client=levels[1],
-            old=change.old,
-            new=change.new,
-            reaches=tuple(sorted({message for messages in known.values() for message in messages})),
+            old_client=old_client,
+            new_client=new_client,
+            old=change.words[OLD],
+            new=change.words[NEW],
+            reaches=tuple(sorted(set[Message]().union(*known.values()))),
             hint=_hint(change.rule, gate),
+            definition_old=min(unit.names[OLD], default=""),
+            definition_new=min(unit.names[NEW], default=""),
             gate=gate,
-            definition_old=min(unit.olds, default=""),
-            definition_new=min(unit.news, default=""),
         )
 
     def gate(self, change: Change) -> str:
         """Return what has to be asked for before it is sent."""
-        method = change.location.unit.answers
-        protocol, form = (
-            (self.old, change.old_type) if change.rule == "union-member-removed" else (self.new, change.new_type)
-        )
-        if method and change.rule.startswith("union-member-") and is_asked_for(protocol, method, form):
-            return "params that ask for it"
-        return ""
+        method, side = change.location.unit.answers, OLD if change.rule == "union-member-removed" else NEW
+        is_answer = bool(method) and change.rule.startswith("union-member-")
+        asked = is_answer and is_asked_for(self.protocols[side], method, change.types[side])
+        return "params that ask for it" if asked else ""
 
     def sent(self, unit: Unit) -> tuple[Mapping[Sender, set[Message]], bool]:
         """Return who sends a unit in both revisions, and in which messages: those of both, else those of either.
@@ -142,66 +137,62 @@ class Findings:
         """
         if unit.sent is not None:
             return unit.sent, True
-        old, new = self.side(unit, 0, frozenset()), self.side(unit, 1, frozenset())
+        old, new = (self.side(unit, side, frozenset()) for side in SIDES)
         met: dict[Sender, set[Message]] = {}
         apart: dict[Sender, set[Message]] = {}
-        for sender, messages in old.items():
-            if sender in new:
-                shared, either = messages & new[sender], messages | new[sender]
-                (met if shared or not either else apart)[sender] = shared or either
+        for sender in old.keys() & new.keys():
+            shared, either = old[sender] & new[sender], old[sender] | new[sender]
+            (met if shared or not either else apart)[sender] = shared or either
         return met or apart, bool(met)
 
     def side(self, unit: Unit, side: int, above: frozenset[int]) -> dict[Sender, set[Message]]:
         """Return the same in one of the revisions."""
         found: dict[Sender, set[Message]] = {}
-        reach, names = self.reach[side], unit.news if side else unit.olds
-        for name in names:
-            for sender in reach.senders(name):
-                found.setdefault(sender, set()).update(reach.messages(name, sender))
-        for other in unit.within_new if side else unit.within_old:
-            if id(other) not in above:
-                for sender, messages in self.side(other, side, above | {id(unit)}).items():
-                    found.setdefault(sender, set()).update(messages)
+        parts = [self.reach[side].of(name) for name in unit.names[side]]
+        parts += [self.side(other, side, above | {id(unit)}) for other in unit.within[side] if id(other) not in above]
+        for part in parts:
+            for sender, messages in part.items():
+                found.setdefault(sender, set()).update(messages)
         return found
 
     # --- names --------------------------------------------------------------------------------------------------
 
     def of_names(self) -> Iterator[Finding]:
         """Find definitions that came, went, were renamed, or whose name means something else."""
-        matches, moved = self.matches, self.comparer.moved | self.matches.redefined
+        matches = self.matches
         for a, b in matches.new.items():
             if a != b:
-                yield replace(self.plain("definition-renamed", a, a, b), definition_old=a, definition_new=b)
+                yield self.off_wire("definition-renamed", a, a, b, a, b)
         for name in matches.redefined:
-            old, new = self.words(self.old, name), self.words(self.new, name)
-            finding = self.plain("definition-redefined", name, old, new)
-            yield replace(finding, definition_old=name, definition_new=name)
-        for name, definition in self.old.definitions.items():
-            if not definition.hoisted and name not in matches.new and name not in moved:
-                finding = self.plain("definition-removed", name, self.words(self.old, name), "")
-                yield replace(finding, definition_old=name)
-        for name, definition in self.new.definitions.items():
-            if not definition.hoisted and name not in matches.old and name not in moved:
-                finding = self.plain("definition-added", name, "", self.words(self.new, name))
-                yield replace(finding, definition_new=name)
+            words = self.words(OLD, name), self.words(NEW, name)
+            yield self.off_wire("definition-redefined", name, *words, name, name)
+        for side, known in enumerate((matches.new, matches.old)):
+            for name, definition in self.protocols[side].definitions.items():
+                if not (definition.hoisted or name in known or name in self.comparer.moved | matches.redefined):
+                    words = only(side, self.words(side, name), "")
+                    yield self.off_wire(f"definition-{HOW[side]}", name, *words, *only(side, name, ""))
 
-    def words(self, protocol: Protocol, name: str) -> str:
+    def words(self, side: int, name: str) -> str:
         """Describe a definition in a few words."""
-        normalizer = self.comparer.olds if protocol is self.old else self.comparer.news
-        return normalizer.words(protocol.definitions[name].type)
+        return self.comparer.forms[side].words(self.protocols[side].definitions[name].type)
 
-    def reaching(self, finding: Finding) -> Finding:
-        """Return `finding` with the messages that its definitions reach."""
-        found: set[Message] = set()
-        for reach, name in zip(self.reach, (finding.definition_old, finding.definition_new), strict=True):
-            for sender in reach.senders(name):
-                found |= reach.messages(name, sender)
-        return replace(finding, reaches=tuple(sorted(found)))
-
-    def plain(self, rule: str, subject: str, old: str, new: str) -> Finding:
-        """Return a finding that the wire does not show."""
+    def off_wire(self, rule: str, subject: str, old: str, new: str, old_name: str, new_name: str) -> Finding:
+        """Return a finding that the wire does not show, with the messages that its definitions reach."""
+        senders = self.reach[OLD].of(old_name), self.reach[NEW].of(new_name)
+        reaches = sorted({message for known in senders for messages in known.values() for message in messages})
         return Finding(
-            rule, subject, self.labels.group(subject), RULES[rule].plane, *_NONE, old, new, hint=RULES[rule].hint
+            rule,
+            subject,
+            self.labels.group(subject),
+            RULES[rule].plane,
+            Impact.NONE,
+            Impact.NONE,
+            old,
+            new,
+            tuple(reaches),
+            RULES[rule].hint,
+            old_name,
+            new_name,
         )
 
 

@@ -14,15 +14,18 @@ from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec import Store
 
 from .engine import compare
-from .finding import Comparison, Finding, Message
+from .finding import Finding
 from .labels import Labels
-from .location import suffix
-from .match import Matches, match
-from .reach import answers
-from .selectors import Selector, find, is_about, locate, unknown
+from .location import NEW, OLD, is_inside, only, suffix
+from .match import match
+from .reach import answers, sent
+from .selectors import Selector, find, locate, unknown
 from .source import load
 
 EventKind = Literal["since", "changed", "renamed", "gone"]
+Selectors = tuple[Selector | None, Selector | None]
+"""What a subject is called in the old and in the new revision."""
+
 _NAMES = frozenset({"definition-renamed", "definition-added", "definition-removed"})
 _WORDS = "description-changed"
 
@@ -96,9 +99,9 @@ def history(words: str, protocols: Sequence[Protocol]) -> History:
     line: list[Selector | None] = [None] * len(protocols)
     line[newest] = found[newest]
     for index in range(newest, 0, -1):
-        line[index - 1] = steps[index - 1].before(line[index])
+        line[index - 1] = steps[index - 1].other(line[index], NEW)
     for index in range(newest, len(steps)):
-        line[index + 1] = steps[index].after(line[index])
+        line[index + 1] = steps[index].other(line[index], OLD)
     selector = line[newest]
     assert selector is not None
     return History(
@@ -111,18 +114,18 @@ def history(words: str, protocols: Sequence[Protocol]) -> History:
 
 
 def _events(line: Sequence[Selector | None], protocols: Sequence[Protocol], steps: Sequence[Step]) -> Iterator[Event]:
-    first = line[0]
-    if first is not None:
-        yield Event(protocols[0].revision, "since", str(first), words=_described(protocols[0], first))
-    for (old, new), step in zip(pairwise(line), steps, strict=True):
-        revision, findings = step.new.revision, tuple(step.about(old, new))
-        if old is None and new is not None:
-            yield Event(revision, "since", str(new), words=_described(step.new, new), findings=findings)
-        elif old is not None and new is None:
-            yield Event(revision, "gone", str(old), findings=findings)
-        elif old is not None and new is not None and str(old) != str(new):
+    if line[0] is not None:
+        yield Event(protocols[0].revision, "since", str(line[0]), words=_described(protocols[0], line[0]))
+    for (old, new), protocol, step in zip(pairwise(line), protocols[1:], steps, strict=True):
+        revision, findings = protocol.revision, tuple(step.about((old, new)))
+        if new is None:
+            if old is not None:
+                yield Event(revision, "gone", str(old), findings=findings)
+        elif old is None:
+            yield Event(revision, "since", str(new), words=_described(protocol, new), findings=findings)
+        elif str(old) != str(new):
             yield Event(revision, "renamed", str(new), was=str(old), findings=findings)
-        elif new is not None and findings:
+        elif findings:
             yield Event(revision, "changed", str(new), findings=findings)
 
 
@@ -130,54 +133,43 @@ class Step:
     """From one revision to the next."""
 
     def __init__(self, old: Protocol, new: Protocol) -> None:
-        self.old, self.new = old, new
-        self.comparison: Comparison = compare(old, new)
-        self.matches: Matches = match(old, new)
+        self.protocols = old, new
+        self.matches = match(old, new)
         self.labels = Labels(old, new, self.matches)
-        self.findings = [finding for finding in self.comparison.findings if finding.rule != _WORDS]
+        self.findings = [finding for finding in compare(old, new).findings if finding.rule != _WORDS]
+        self._names = self.matches.new, self.matches.old
 
-    def before(self, selector: Selector | None) -> Selector | None:
-        """Return what a selector of the new revision was in the old one."""
-        return self._other(selector, self.old, back=True)
-
-    def after(self, selector: Selector | None) -> Selector | None:
-        """Return what a selector of the old revision is in the new one."""
-        return self._other(selector, self.new, back=False)
-
-    def _other(self, selector: Selector | None, other: Protocol, *, back: bool) -> Selector | None:
+    def other(self, selector: Selector | None, side: int) -> Selector | None:
+        """Return what a selector of one side is on the other."""
+        there = self.protocols[1 - side]
         if selector is None:
             return None
         if selector.kind in ("method", "error"):
-            return find(other, selector.name)
-        mapped = (self.matches.old if back else self.matches.new).get(selector.name)
-        if mapped is None:
-            inline = other.definitions.get(selector.name)
-            mapped = selector.name if inline is not None and selector.name not in self.matches.redefined else None
-        if mapped is None:
+            return find(there, selector.name)
+        inline = "" if selector.name in self.matches.redefined else selector.name
+        name = self._names[side].get(selector.name, inline)
+        if name not in there.definitions:
             return None
         if not selector.steps:
-            return Selector("definition", mapped)
-        moved = Selector("member", mapped, selector.steps)
-        if locate(other, moved) is not None:
-            return moved
-        renamed = Selector("member", mapped, self._renamed(selector, back=back))
-        return renamed if locate(other, renamed) is not None else None
+            return Selector("definition", name)
+        ways = (selector.steps, self._renamed(selector, side))
+        moved = (Selector("member", name, steps) for steps in ways)
+        return next((one for one in moved if locate(there, one) is not None), None)
 
-    def _renamed(self, selector: Selector, *, back: bool) -> tuple[tuple[str, str], ...]:
+    def _renamed(self, selector: Selector, side: int) -> tuple[tuple[str, str], ...]:
         """Return the way to a member whose own name changed."""
         kind, wire = selector.steps[-1]
-        places = self._places(None if back else selector, selector if back else None)
-        stems = {place.removesuffix(suffix(kind, wire)) for place in places}
+        stems = {place.removesuffix(suffix(kind, wire)) for place in self._places(only(side, selector, None))}
         for finding in self.findings:
-            here, there = (finding.new, finding.old) if back else (finding.old, finding.new)
-            known = finding.rule == "field-renamed" and here == wire
+            names = finding.old, finding.new
+            known = finding.rule == "field-renamed" and names[side] == wire
             if known and any(finding.subject == stem + suffix(kind, finding.new) for stem in stems):
-                return (*selector.steps[:-1], (kind, there))
+                return (*selector.steps[:-1], (kind, names[1 - side]))
         return selector.steps
 
-    def about(self, old: Selector | None, new: Selector | None) -> Iterator[Finding]:
-        """Return the findings about a selector, or about something inside of it."""
-        selector = new or old
+    def about(self, selectors: Selectors) -> Iterator[Finding]:
+        """Return the findings about a selector, as it is called on either side, or about something inside of it."""
+        selector = selectors[NEW] or selectors[OLD]
         if selector is None:
             return
         if selector.kind == "method":
@@ -186,40 +178,32 @@ class Step:
         elif selector.kind == "error":
             yield from (one for one in self.findings if one.subject.endswith(f" {selector.name}"))
         else:
-            places = self._places(old, new)
-            messages = self._messages(old, new)
+            places, messages = self._places(selectors), self._messages(selectors)
             for finding in self.findings:
-                here = any(is_about(finding.subject, place) for place in places)
-                if (here or finding.subject in messages) and not (finding.rule in _NAMES and selector.steps):
+                subject = finding.subject
+                here = subject in places | messages or any(is_inside(subject, place) for place in places)
+                if here and not (finding.rule in _NAMES and selector.steps):
                     yield finding
 
-    def _places(self, old: Selector | None, new: Selector | None) -> set[str]:
+    def _places(self, selectors: Selectors) -> set[str]:
         """Return the subjects under which a definition or a member is reported."""
         found: set[str] = set()
-        for selector, protocol in ((old, self.old), (new, self.new)):
-            target = locate(protocol, selector) if selector is not None else None
+        for side, selector in enumerate(selectors):
+            target = locate(self.protocols[side], selector) if selector is not None else None
             if target is not None:
                 rest = "".join(suffix(*step) for step in target.steps)
-                found |= {label + rest for label in self._labelled(target.owner, protocol is self.old)}
+                newest = target.owner if side == NEW else self.matches.new.get(target.owner, target.owner)
+                found |= {label + rest for label in (self.labels.of(side, target.owner), newest)}
         return found
 
-    def _labelled(self, owner: str, is_old: bool) -> Iterable[str]:
-        names = self.matches.new if is_old else self.matches.old
-        other = names.get(owner)
-        if other is None:
-            return {owner, self.labels.old(owner) if is_old else self.labels.new(owner)}
-        pair = (owner, other) if is_old else (other, owner)
-        return {self.labels.both(*pair), pair[1]}
-
-    def _messages(self, old: Selector | None, new: Selector | None) -> set[str]:
+    def _messages(self, selectors: Selectors) -> set[str]:
         """Return the messages, as subjects, whose definition a selector is."""
         return {
-            str(Message(method.name, method.kind, sender))
-            for selector, protocol in ((old, self.old), (new, self.new))
+            str(message)
+            for protocol, selector in zip(self.protocols, selectors, strict=True)
             if selector is not None and not selector.steps
-            for method in protocol.methods
+            for message, method in sent(protocol).items()
             if method.definition == selector.name
-            for sender in method.senders
         }
 
 

@@ -7,8 +7,9 @@ from collections import Counter
 from mcp_bindgen.protocol.model import Protocol, Ref, references
 
 from .finding import Message
+from .location import NEW, OLD, only, root
 from .match import Matches
-from .reach import answers
+from .reach import answers, sent
 
 
 class Labels:
@@ -22,25 +23,26 @@ class Labels:
 
     def __init__(self, old: Protocol, new: Protocol, matches: Matches) -> None:
         self.matches = matches
-        self._old, self._new = _params(old), _params(new)
+        self._params = _params(old), _params(new)
         self._groups = _groups(old) | _groups(new)
-        self._subjects = {
-            method.definition: str(Message(method.name, method.kind, method.senders[0])) for method in new.methods
-        }
-        self._messages = _messages(old) | _messages(new)
+        self._subjects = {method.definition: str(Message.of(method, method.senders[0])) for method in new.methods}
+        self._methods = {str(message): message.method for message in (*sent(old), *sent(new))}
 
     def both(self, old: str, new: str) -> str:
         """Return the label of a definition of both revisions."""
-        return self.new(new) if old in self._old else new
+        return self.one(NEW, new) if old in self._params[OLD] else new
 
-    def old(self, name: str) -> str:
-        """Return the label of a definition that only the old revision has."""
-        message = self._old.get(name)
-        return f"{self.matches.new.get(message, message)}.params" if message else name
+    def of(self, side: int, name: str) -> str:
+        """Return the label of a definition of one revision."""
+        other = (self.matches.new, self.matches.old)[side].get(name)
+        return self.one(side, name) if other is None else self.both(*only(side, name, other))
 
-    def new(self, name: str) -> str:
-        """Return the label of a definition of the new revision."""
-        return f"{self._new[name]}.params" if name in self._new else name
+    def one(self, side: int, name: str) -> str:
+        """Return the label of a definition that only one revision has."""
+        message = self._params[side].get(name)
+        if message is None:
+            return name
+        return f"{self.matches.new.get(message, message) if side == OLD else message}.params"
 
     def message(self, name: str) -> str:
         """Return a message of the new revision as a subject, by its definition; empty for other definitions."""
@@ -49,12 +51,8 @@ class Labels:
     def group(self, subject: str) -> str:
         """Return what a subject is listed under: its method, or its definition."""
         subject = subject.partition("|")[0]
-        if subject in self._messages:
-            return self._messages[subject]
-        name = subject
-        for mark in ".[{|":
-            name = name.partition(mark)[0]
-        return self._groups.get(name, name)
+        name = root(subject)
+        return self._methods.get(subject) or self._groups.get(name, name)
 
 
 def _params(protocol: Protocol) -> dict[str, str]:
@@ -66,15 +64,6 @@ def _params(protocol: Protocol) -> dict[str, str]:
         if isinstance(method.params, Ref)
         and used[method.params.name] == 1
         and not protocol.definitions[method.params.name].hoisted
-    }
-
-
-def _messages(protocol: Protocol) -> dict[str, str]:
-    """Return the messages, as subjects -> their methods."""
-    return {
-        str(Message(method.name, method.kind, sender)): method.name
-        for method in protocol.methods
-        for sender in method.senders
     }
 
 

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from mcp_bindgen.protocol.model import Sender, Type
+from mcp_bindgen.protocol.model import Array, Map, Object, Ref, Sender, Type, Union
 
 from .finding import Message
+
+T = TypeVar("T")
+Step = tuple[str, str]
+"""How a place is reached from the one above: the kind of step, and the name of a member or of a form of a union."""
+
+OLD, NEW = SIDES = (0, 1)
+"""The two revisions: whatever comes in pairs has the old one first."""
+
+HOW = ("removed", "added")
+"""What happened to what only that side has."""
+
+MARKS = frozenset(".[{|")
+"""What a step begins with in subjects."""
 
 
 @dataclass
@@ -15,12 +30,9 @@ class Unit:
 
     Attributes:
         label: The subject of what is found at its top.
-        old: The old type.
-        new: The new type.
-        olds: The old definitions that it is, one of them or inside of them.
-        news: Likewise the new ones.
-        within_old: The units in which it stands where it has no definition of its own in the old revision.
-        within_new: Likewise in the new one.
+        types: The old and the new type.
+        names: The old and the new definitions that it is, one of them or inside of them.
+        within: The units in which it stands where it has no definition of its own in the old, or the new, revision.
         sent: Who sends it in which messages, where no definition tells.
         hidden: The members at its top that do not count.
         payload: The members at its top that are placeholders, and not on the wire.
@@ -29,12 +41,9 @@ class Unit:
     """
 
     label: str
-    old: Type
-    new: Type
-    olds: set[str] = field(default_factory=set[str])
-    news: set[str] = field(default_factory=set[str])
-    within_old: list[Unit] = field(default_factory=list["Unit"])
-    within_new: list[Unit] = field(default_factory=list["Unit"])
+    types: tuple[Type, Type]
+    names: tuple[set[str], set[str]] = field(default_factory=lambda: (set[str](), set[str]()))
+    within: tuple[list[Unit], list[Unit]] = field(default_factory=lambda: (list["Unit"](), list["Unit"]()))
     sent: dict[Sender, set[Message]] | None = None
     hidden: frozenset[str] = frozenset()
     payload: frozenset[str] = frozenset()
@@ -49,24 +58,23 @@ class Location:
     Attributes:
         unit: The unit.
         subject: The name of the place.
-        old: The old type there, definitions followed.
-        new: The new type there.
+        types: The old and the new type there.
         above: The place around it.
-        step: How it is reached from there: the wire name of a member, `[]`, `{}`, or nothing for a form of a union.
+        step: How it is reached from there.
         wire: Whether it is on the wire.
     """
 
     unit: Unit
     subject: str
-    old: Type
-    new: Type
+    types: tuple[Type, Type]
     above: Location | None = None
-    step: tuple[str, str] = ("form", "")
+    step: Step = ("form", "")
     wire: bool = True
 
     def below(self, kind: str, name: str, old: Type, new: Type, *, wire: bool = True) -> Location:
         """Return a place one step further down."""
-        return Location(self.unit, self.subject + suffix(kind, name), old, new, self, (kind, name), self.wire and wire)
+        subject = self.subject + suffix(kind, name)
+        return Location(self.unit, subject, (old, new), self, (kind, name), self.wire and wire)
 
 
 @dataclass(frozen=True)
@@ -75,25 +83,24 @@ class Change:
 
     Attributes:
         rule: The rule that it falls under.
-        subject: What it is.
-        old: What there was, in a few words.
-        new: What there is.
         location: Where it is.
-        old_type: The old type of just what changed: a member of an object, a form of a union, a value.
-        new_type: Likewise the new one.
+        words: What there was and what there is, in a few words.
+        types: The old and the new type of just what changed: a member of an object, a form of a union, a value.
         parts: The rules whose impacts add up to it, where it is two changes in one.
         confused: Whether nothing rejects it, because it looks like something else.
     """
 
     rule: str
-    subject: str
-    old: str
-    new: str
     location: Location
-    old_type: Type | None = None
-    new_type: Type | None = None
+    words: tuple[str, str]
+    types: tuple[Type | None, Type | None] = (None, None)
     parts: tuple[str, ...] = ()
     confused: bool = False
+
+    @property
+    def subject(self) -> str:
+        """What it is."""
+        return self.location.subject
 
 
 def suffix(kind: str, name: str) -> str:
@@ -107,3 +114,34 @@ def suffix(kind: str, name: str) -> str:
             return "{}"
         case _:
             return f"|{name}" if name else ""
+
+
+def steps(type: Type) -> Iterator[tuple[Step, Type]]:
+    """Return the types directly inside of `type`, with the steps to them; a reference has none."""
+    match type:
+        case Object(fields, extra):
+            yield from ((("field", field.wire), field.type) for field in fields)
+            yield from () if extra is None else [(("values", ""), extra)]
+        case Array(items):
+            yield ("items", ""), items
+        case Map(values):
+            yield ("values", ""), values
+        case Union(members):
+            yield from ((("form", one.name if isinstance(one, Ref) else ""), one) for one in members)
+        case _:
+            return
+
+
+def is_inside(subject: str, place: str) -> bool:
+    """Return whether a subject is something inside of a place."""
+    return subject.startswith(place) and subject[len(place) :][:1] in MARKS
+
+
+def root(subject: str) -> str:
+    """Return the definition that a subject begins with."""
+    return subject[: next((end for end, char in enumerate(subject) if char in MARKS), None)]
+
+
+def only(side: int, value: T, nothing: T) -> tuple[T, T]:
+    """Return a pair of which just one side has a value."""
+    return (value, nothing) if side == OLD else (nothing, value)

@@ -7,13 +7,18 @@ A pair is accepted when each side is the other's best, so exchanging old and new
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
+from typing import TypeVar
 
 from mcp_bindgen.protocol.model import Array, Const, Map, Object, Protocol, Ref, Type, Union, references
 
+from .location import NEW, OLD, SIDES
 from .normalize import Normalizer, category
+
+T = TypeVar("T")
 
 SIMILAR = 0.5
 """How much of a structure must be the same for a rename to which the references have moved."""
@@ -48,13 +53,12 @@ def match(old: Protocol, new: Protocol) -> Matches:
 
 class _Matcher:
     def __init__(self, old: Protocol, new: Protocol) -> None:
-        self.old, self.new = old, new
+        self.protocols = old, new
         self.pairs: dict[str, str] = {}
-        self.free_old = {name for name, definition in old.definitions.items() if not definition.hoisted}
-        self.free_new = {name for name, definition in new.definitions.items() if not definition.hoisted}
+        self.free = _named(old), _named(new)
 
     def run(self) -> Matches:
-        same = self.free_old & self.free_new
+        same = self.free[OLD] & self.free[NEW]
         for name in same:
             self.pair(name, name)
         self.messages()
@@ -66,33 +70,34 @@ class _Matcher:
 
     def pair(self, old: str, new: str) -> None:
         self.pairs[old] = new
-        self.free_old.discard(old)
-        self.free_new.discard(new)
+        self.free[OLD].discard(old)
+        self.free[NEW].discard(new)
 
     def messages(self) -> None:
-        """Return the messages of one method are one definition, whatever they are called."""
-        news = {method.name: method.definition for method in self.new.methods}
-        for method in self.old.methods:
+        """Pair the messages of one method: they are one definition, whatever they are called."""
+        old, new = self.protocols
+        news = {method.name: method.definition for method in new.methods}
+        for method in old.methods:
             name = news.get(method.name, "")
-            if name in self.free_new and method.definition in self.free_old:
+            if name in self.free[NEW] and method.definition in self.free[OLD]:
                 self.pair(method.definition, name)
 
     def heirs(self, same: Iterable[str]) -> set[str]:
         """Find names that were given to something else, while the old thing lives on under another name."""
         redefined: set[str] = set()
         for name in sorted(same):
-            if isinstance(self.old.definitions[name].type, Ref) or isinstance(self.new.definitions[name].type, Ref):
+            if any(isinstance(protocol.definitions[name].type, Ref) for protocol in self.protocols):
                 continue  # an alias, or a union of one
-            if self.category(self.old, name) == self.category(self.new, name):
+            if self.category(OLD, name) == self.category(NEW, name):
                 continue
-            heir = _best({other: self.similarity(name, other) for other in self.free_new}, ALIKE)
-            ancestor = _best({other: self.similarity(other, name) for other in self.free_old}, ALIKE)
+            heir = _best({other: self.similarity(name, other) for other in self.free[NEW]}, ALIKE)
+            ancestor = _best({other: self.similarity(other, name) for other in self.free[OLD]}, ALIKE)
             if heir is None and ancestor is None:
                 continue
             redefined.add(name)
             del self.pairs[name]
-            self.free_old.add(name)
-            self.free_new.add(name)
+            for free in self.free:
+                free.add(name)
             if heir is not None:
                 self.pair(name, heir)
             if ancestor is not None:
@@ -101,85 +106,74 @@ class _Matcher:
 
     def references(self) -> bool:
         """Pair similar definitions to which most references have moved; whether there were any."""
-        before, after = _places(self.old), _places(self.new)
-        votes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        total_old: dict[str, int] = defaultdict(int)
-        total_new: dict[str, int] = defaultdict(int)
+        before, after = map(_places, self.protocols)
+        votes = Counter[tuple[str, str]]()
+        totals = Counter[str](), Counter[str]()
         for (owner, wire), names in before.items():
             others = after.get((self.pairs.get(owner, owner), wire))
-            if others is None:
-                continue
-            gone, come = names & self.free_old, others & self.free_new
-            for a in gone:
-                total_old[a] += 1
-                for b in come:
-                    votes[a][b] += 1
-            for b in come:
-                total_new[b] += 1
+            if others is not None:
+                gone, come = names & self.free[OLD], others & self.free[NEW]
+                votes.update(product(gone, come))
+                totals[OLD].update(gone)
+                totals[NEW].update(come)
         scores = {
             (a, b): self.similarity(a, b)
-            for a, row in votes.items()
-            for b, count in row.items()
-            if 2 * count >= max(total_old[a], total_new[b])
+            for (a, b), count in votes.items()
+            if 2 * count >= max(totals[OLD][a], totals[NEW][b])
         }
         return self.accept(scores, SIMILAR)
 
     def accept(self, scores: Mapping[tuple[str, str], float], least: float) -> bool:
         """Pair those that are each other's best."""
-        by_old: dict[str, dict[str, float]] = defaultdict(dict)
-        by_new: dict[str, dict[str, float]] = defaultdict(dict)
-        for (a, b), score in scores.items():
-            by_old[a][b] = score
-            by_new[b][a] = score
-        chosen = [
-            (a, best)
-            for a, row in by_old.items()
-            if (best := _best(row, least)) is not None and _best(by_new[best], least) == a
-        ]
-        for a, b in chosen:
-            self.pair(a, b)
+        rows: dict[tuple[int, str], dict[tuple[str, str], float]] = defaultdict(dict)
+        for pair, score in scores.items():
+            for side in SIDES:
+                rows[side, pair[side]][pair] = score
+        chosen = [pair for pair in scores if all(_best(rows[side, pair[side]], least) == pair for side in SIDES)]
+        for pair in chosen:
+            self.pair(*pair)
         return bool(chosen)
 
     def structures(self) -> None:
         """Pair what is left where the same structure, and not a trivial one, is found once on either side."""
-        normalizer = Normalizer(self.old, lambda name: self.pairs.get(name, name)), Normalizer(self.new)
-        found: list[dict[Hashable, list[str]]] = []
-        for shape, free in zip(normalizer, (self.free_old, self.free_new), strict=True):
-            by_key: dict[Hashable, list[str]] = defaultdict(list)
-            for name in free:
-                type = shape.protocol.definitions[name].type
-                if _size(type) > 1:
-                    by_key[shape.key(type)].append(name)
-            found.append(by_key)
-        for key, olds in found[0].items():
-            others = found[1].get(key, [])
+        old, new = self.protocols
+        forms = Normalizer(old, lambda name: self.pairs.get(name, name)), Normalizer(new)
+        found: list[dict[Hashable, list[str]]] = [defaultdict(list), defaultdict(list)]
+        for side in SIDES:
+            for name in self.free[side]:
+                type = self.protocols[side].definitions[name].type
+                if isinstance(type, Object | Union | Const) and len(_parts(type)) > 1:
+                    found[side][forms[side].key(type)].append(name)
+        for key, olds in found[OLD].items():
+            others = found[NEW].get(key, [])
             if len(olds) == len(others) == 1:
                 self.pair(olds[0], others[0])
 
-    def category(self, protocol: Protocol, name: str) -> str:
+    def category(self, side: int, name: str) -> str:
         """Return the JSON type of a definition."""
-        return category(protocol.resolve(Ref(name)))
+        return category(self.protocols[side].resolve(Ref(name)))
 
     def similarity(self, old: str, new: str) -> float:
         """Return how much of two definitions is the same, from 0 to 1."""
-        if self.category(self.old, old) != self.category(self.new, new):
+        if self.category(OLD, old) != self.category(NEW, new):
             return 0.0
-        one, other = self.old.definitions[old].type, self.new.definitions[new].type
-        mine, theirs = _parts(one), _parts(other)
+        mine = _parts(self.protocols[OLD].definitions[old].type)
+        theirs = _parts(self.protocols[NEW].definitions[new].type)
         if not mine and not theirs:
             return 1.0
         score = sum(0.6 + 0.4 * (mine[part] == theirs[part]) for part in mine.keys() & theirs.keys())
         return score / len(mine.keys() | theirs.keys())
 
 
-def _best(scores: Mapping[str, float], least: float) -> str | None:
-    """Return the name with the highest score, if it is high enough and no other name has the same."""
-    ranked = sorted(scores, key=lambda name: -scores[name])[:2]
-    if not ranked or scores[ranked[0]] < least:
-        return None
-    if len(ranked) == 2 and scores[ranked[0]] == scores[ranked[1]]:
-        return None
-    return ranked[0]
+def _named(protocol: Protocol) -> set[str]:
+    return {name for name, definition in protocol.definitions.items() if not definition.hoisted}
+
+
+def _best(scores: Mapping[T, float], least: float) -> T | None:
+    """Return what has the highest score, if it is high enough and nothing else has the same."""
+    highest = max(scores.values(), default=0.0)
+    best = [one for one, score in scores.items() if score == highest >= least]
+    return best[0] if len(best) == 1 else None
 
 
 def _places(protocol: Protocol) -> dict[tuple[str, str], set[str]]:
@@ -209,7 +203,3 @@ def _parts(type: Type) -> dict[str, object]:
             return {"values": values}
         case _:
             return {"": type}
-
-
-def _size(type: Type) -> int:
-    return len(_parts(type)) if isinstance(type, Object | Union | Const) else 0

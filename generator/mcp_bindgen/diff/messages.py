@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mcp_bindgen.protocol.model import Method, Protocol, Sender, Type
 
 from .finding import Message
+from .reach import sent
 
 HANDSHAKE = frozenset({"initialize", "notifications/initialized"})
 """What a stateful peer insists on before anything else."""
@@ -21,65 +22,55 @@ class MessageChange:
         rule: The rule that it falls under.
         subject: What it is.
         group: What it is listed under.
-        old: What there was, in a few words.
-        new: What there is.
+        words: What there was and what there is, in a few words.
         message: The message; none for an error code.
+        methods: The old and the new method.
         gate: The capability without which it is not sent.
         insisted: Whether the side that has it does not work without it.
         parts: The rules whose impacts it has, where they are not those of its own.
-        old_method: The old method.
-        new_method: The new one.
     """
 
     rule: str
     subject: str
     group: str
-    old: str = ""
-    new: str = ""
+    words: tuple[str, str]
     message: Message | None = None
+    methods: tuple[Method | None, Method | None] = (None, None)
     gate: str = ""
     insisted: bool = False
     parts: tuple[str, ...] = ()
-    old_method: Method | None = None
-    new_method: Method | None = None
 
 
 def message_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
     """Find what differs in methods, and in error codes."""
-    before, after = _sent(old), _sent(new)
+    before, after = sent(old), sent(new)
     for message in sorted(before.keys() | after.keys()):
         was, now = before.get(message), after.get(message)
-        if was is None:
-            yield _one_sided("added", message, old, None, after[message])
-        elif now is None:
-            yield _one_sided("removed", message, new, was, None)
+        if was is None or now is None:
+            yield _one_sided(message, was, now, new if now is None else old)
         elif was.carrier != now.carrier:
-            yield _change("message-carrier-changed", message, was.carrier, now.carrier, was, now)
+            rule, words = "message-carrier-changed", (was.carrier, now.carrier)
+            yield MessageChange(rule, str(message), message.method, words, message, (was, now))
     yield from _error_changes(old, new)
 
 
-def _sent(protocol: Protocol) -> dict[Message, Method]:
-    return {
-        Message(method.name, method.kind, sender): method for method in protocol.methods for sender in method.senders
-    }
-
-
-def _one_sided(change: str, message: Message, other: Protocol, was: Method | None, now: Method | None) -> MessageChange:
+def _one_sided(message: Message, was: Method | None, now: Method | None, other: Protocol) -> MessageChange:
     """Return a message that `other`, one of the two revisions, does not have."""
-    method = was or now
+    change, method = ("removed", was) if was is not None else ("added", now)
     assert method is not None
     whole = f"request-method-{change}" if message.kind == "request" else f"notification-{change}"
     known = any(known.name == message.method and known.kind == message.kind for known in other.methods)
-    rule = f"message-direction-{change}" if known else whole
-    words = (method.definition, "") if was else ("", method.definition)
-    found = _change(rule, message, *words, was, now)
-    return replace(
-        found, gate=_gate(method, message.sender, other), insisted=message.method in HANDSHAKE, parts=(whole,)
+    return MessageChange(
+        rule=f"message-direction-{change}" if known else whole,
+        subject=str(message),
+        group=message.method,
+        words=(was.definition if was else "", now.definition if now else ""),
+        message=message,
+        methods=(was, now),
+        gate=_gate(method, message.sender, other),
+        insisted=message.method in HANDSHAKE,
+        parts=(whole,),
     )
-
-
-def _change(rule: str, message: Message, old: str, new: str, was: Method | None, now: Method | None) -> MessageChange:
-    return MessageChange(rule, str(message), message.method, old, new, message, old_method=was, new_method=now)
 
 
 def _gate(method: Method, sender: Sender, other: Protocol) -> str:
@@ -90,15 +81,16 @@ def _gate(method: Method, sender: Sender, other: Protocol) -> str:
 
 
 def _error_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
-    before, after = {error.name: error for error in old.errors}, {error.name: error for error in new.errors}
+    before, after = ({error.name: error for error in protocol.errors} for protocol in (old, new))
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
         if was and now and was.code != now.code:
-            yield MessageChange("error-code-renumbered", f"{now.code} {name}", "errors", str(was.code), str(now.code))
+            words = str(was.code), str(now.code)
+            yield MessageChange("error-code-renumbered", f"{now.code} {name}", "errors", words)
         elif now and not was:
-            yield MessageChange("error-code-added", f"{now.code} {name}", "errors", "", now.doc or name)
+            yield MessageChange("error-code-added", f"{now.code} {name}", "errors", ("", now.doc or name))
         elif was and not now:
-            yield MessageChange("error-code-removed", f"{was.code} {name}", "errors", was.doc or name, "")
+            yield MessageChange("error-code-removed", f"{was.code} {name}", "errors", (was.doc or name, ""))
 
 
 def is_asked_for(protocol: Protocol, method: str, answer: Type | None) -> bool:

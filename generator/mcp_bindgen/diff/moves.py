@@ -1,52 +1,68 @@
-"""Recognise a member that moved to another place: gone once, come once, with the same name and the same type."""
+"""Recognise members that were renamed or that moved to another place."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mcp_bindgen.protocol.model import Type
+from mcp_bindgen.protocol.model import Field, Type
+from mcp_bindgen.protocol.naming import words
 
-from .location import Change
+from .location import NEW, OLD, Change, root
 from .normalize import Normalizer
 
+Forms = tuple[Normalizer, Normalizer]
 
-def with_moves(changes: Sequence[Change], old: Normalizer, new: Normalizer) -> list[Change]:
-    """Return `changes`, in which a removal and an addition that are one move are one change."""
-    gone: dict[str, list[Change]] = defaultdict(list)
-    come: dict[str, list[Change]] = defaultdict(list)
-    for change in changes:
-        if change.rule.startswith("field-removed-"):
-            gone[change.location.step[1]].append(change)
-        elif change.rule.startswith("field-added-"):
-            come[change.location.step[1]].append(change)
+
+def renamed_fields(gone: Sequence[Field], come: Sequence[Field], forms: Forms) -> list[tuple[Field, Field]]:
+    """Pair members of one type, equally required, whose names say the same, where no other pair would do as well."""
+    close = [
+        (before, after)
+        for before in gone
+        for after in come
+        if before.required == after.required
+        and _is_same(before.type, after.type, forms)
+        and _akin(before.wire, after.wire)
+    ]
+    return [
+        (before, after) for before, after in close if sum(before is pair[0] or after is pair[1] for pair in close) == 1
+    ]
+
+
+def _akin(one: str, other: str) -> bool:
+    """Return whether two names share at least half of their words, such as `ttl` and `ttlMs`."""
+    mine, theirs = ({word.lower() for word in words(name)} for name in (one, other))
+    return 2 * len(mine & theirs) >= max(len(mine), len(theirs)) and bool(mine & theirs)
+
+
+def with_moves(changes: Sequence[Change], forms: Forms) -> list[Change]:
+    """Return `changes`, in which a removal and an addition that are one move are one change.
+
+    A member has moved when it is gone once and has come once, with the same name and the same type.
+    """
+    removed, added = _once(changes, "field-removed-"), _once(changes, "field-added-")
     merged: dict[int, Change | None] = {}
-    for wire, removed in gone.items():
-        added = come.get(wire, [])
-        if len(removed) == len(added) == 1 and _is_move(removed[0], added[0], old, new):
-            merged[id(removed[0])] = None
-            parts = removed[0].rule, added[0].rule
-            merged[id(added[0])] = replace(
-                added[0], rule="field-moved", old=removed[0].subject, new=added[0].subject, parts=parts
-            )
+    for wire in removed.keys() & added.keys():
+        was, now = removed[wire], added[wire]
+        if _is_move(was, now, forms):
+            moved = replace(now, rule="field-moved", words=(was.subject, now.subject), parts=(was.rule, now.rule))
+            merged |= {id(was): None, id(now): moved}
     return [kept for change in changes if (kept := merged.get(id(change), change)) is not None]
 
 
-def _is_move(removed: Change, added: Change, old: Normalizer, new: Normalizer) -> bool:
+def _once(changes: Sequence[Change], rule: str) -> dict[str, Change]:
+    """Return the changes of members that only one of them is about, by the names of these."""
+    found = [change for change in changes if change.rule.startswith(rule)]
+    count = Counter(change.location.step for change in found)
+    return {change.location.step[1]: change for change in found if count[change.location.step] == 1}
+
+
+def _is_move(removed: Change, added: Change, forms: Forms) -> bool:
     if removed.rule.removeprefix("field-removed-") != added.rule.removeprefix("field-added-"):
         return False
-    return _key(removed.old_type, old) == _key(added.new_type, new) and _root(removed) == _root(added)
+    return _is_same(removed.types[OLD], added.types[NEW], forms) and root(removed.subject) == root(added.subject)
 
 
-def _key(type: Type | None, normalizer: Normalizer) -> object:
-    assert type is not None
-    return normalizer.key(type)
-
-
-def _root(change: Change) -> str:
-    """Return the definition that a subject begins with."""
-    name = change.subject
-    for mark in ".[{|":
-        name = name.partition(mark)[0]
-    return name
+def _is_same(old: Type | None, new: Type | None, forms: Forms) -> bool:
+    return old is not None and new is not None and forms[OLD].key(old) == forms[NEW].key(new)

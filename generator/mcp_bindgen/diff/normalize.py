@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
@@ -22,7 +21,6 @@ class Normalizer:
         self.protocol = protocol
         self.rename = rename
         self._keys: dict[str, Hashable] = {}
-        self._arrays: dict[Hashable, list[str]] | None = None
 
     def named(self, type: Type) -> str | None:
         """Return the name of the definition that `type` refers to; none for inline types, hoisted ones included."""
@@ -65,12 +63,9 @@ class Normalizer:
 
     def alias(self, type: Array) -> str:
         """Return the one definition that is the same array as an inline one; empty where there is none."""
-        if self._arrays is None:
-            self._arrays = defaultdict(list)
-            for name, definition in self.protocol.definitions.items():
-                if isinstance(definition.type, Array) and not definition.hoisted:
-                    self._arrays[self.key(definition.type)].append(name)
-        names = self._arrays.get(self.key(type), [])
+        key, definitions = self.key(type), self.protocol.definitions.values()
+        arrays = [(one.name, one.type) for one in definitions if isinstance(one.type, Array) and not one.hoisted]
+        names = [name for name, array in arrays if self.key(array) == key]
         return names[0] if len(names) == 1 else ""
 
     def alternatives(self, type: Type) -> Iterator[Type]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from mcp_bindgen.protocol.model import Array, Method, Object, Protocol, Ref, Sender, Type, Union, references
 
@@ -32,11 +32,9 @@ class Reach:
         self.protocol = protocol
         self._own, self._envelopes = messages(protocol), envelopes(protocol)
         self._messages: dict[str, dict[Sender, set[Message]]] = defaultdict(lambda: defaultdict(set))
-        for method in protocol.methods:
-            for sender in method.senders:
-                message = Message(method.name, method.kind, sender)
-                self._spread([Ref(method.definition)], sender, {message})
-                self._spread(answers(method), OTHER[sender], {message})
+        for message, method in sent(protocol).items():
+            self._spread([Ref(method.definition)], message.sender, {message})
+            self._spread(answers(method), OTHER[message.sender], {message})
         self._spread([Ref(error.definition) for error in protocol.errors if error.definition], "server", set())
         if ENVELOPE in protocol.definitions:
             self._spread([Ref(ENVELOPE)], "client", set())
@@ -64,13 +62,9 @@ class Reach:
         else:
             yield from references(type)
 
-    def senders(self, name: str) -> set[Sender]:
-        """Return who sends the definition."""
-        return set(self._messages[name]) if name in self._messages else set()
-
-    def messages(self, name: str, sender: Sender) -> set[Message]:
-        """Return the messages in which `sender` sends the definition, be it in their params or in their results."""
-        return self._messages[name][sender] if sender in self.senders(name) else set()
+    def of(self, name: str) -> Mapping[Sender, set[Message]]:
+        """Return who sends the definition -> the messages in which it does, in their params or in their results."""
+        return self._messages.get(name, {})
 
 
 def envelopes(protocol: Protocol) -> frozenset[str]:
@@ -80,14 +74,17 @@ def envelopes(protocol: Protocol) -> frozenset[str]:
     while pending:
         name = pending.pop()
         type = protocol.definitions[name].type
-        if name not in found and (isinstance(type, Union | Ref | Array) or _has_version(type)):
+        if isinstance(type, Object):
+            found |= {name} if type.field("jsonrpc") is not None else set()
+        elif name not in found and isinstance(type, Union | Ref | Array):
             found.add(name)
-            pending.extend(references(type) if not isinstance(type, Object) else ())
+            pending.extend(references(type))
     return frozenset(found)
 
 
-def _has_version(type: Type) -> bool:
-    return isinstance(type, Object) and type.field("jsonrpc") is not None
+def sent(protocol: Protocol) -> dict[Message, Method]:
+    """Return the messages of a revision, one for each sender, with their methods."""
+    return {Message.of(method, sender): method for method in protocol.methods for sender in method.senders}
 
 
 def messages(protocol: Protocol) -> frozenset[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from mcp_bindgen.protocol.model import Method, Object, Protocol, Ref, references
 from mcp_bindgen.protocol.naming import words
 
-from .location import Change
+from .location import HOW, NEW, OLD, Change
 from .match import Matches
 from .messages import MessageChange
 from .reach import answers
@@ -20,31 +21,28 @@ _NOTHING = "nothing is asked"
 
 
 def replacements(
-    old: Protocol, new: Protocol, said: Sequence[MessageChange], changes: Sequence[Change], matches: Matches
+    protocols: tuple[Protocol, Protocol],
+    said: Sequence[MessageChange],
+    changes: Sequence[Change],
+    matches: Matches,
 ) -> dict[str, str]:
     """Return, for each method that is gone or new, a hint about what stands for it in the other revision."""
-    gone = [change for change in said if change.rule == "request-method-removed" and not change.gate]
-    come = [change for change in said if change.rule == "request-method-added" and not change.gate]
+    removed, added = (
+        [change for change in said if change.rule == f"request-method-{how}" and not change.gate] for how in HOW
+    )
     found: dict[str, list[str]] = defaultdict(list)
-    traces = _traces(gone, old, matches.new), _traces(come, new, {})
-    for trace in sorted(traces[0].keys() & traces[1].keys(), key=repr):
-        before, after = traces[0][trace], traces[1][trace]
+    traces = _traces(removed, protocols[OLD], matches.new), _traces(added, protocols[NEW], {})
+    for trace in sorted(traces[OLD].keys() & traces[NEW].keys(), key=repr):
+        before, after = traces[OLD][trace], traces[NEW][trace]
         if trace[1] == _NOTHING and len(after) > 1 and len(before) > 1:
             continue
-        for was in before:
-            for now in after:
-                found[was.subject].append(f"`{_name(now)}` may take its place.")
-                found[now.subject].append(f"It may take the place of `{_name(was)}`.")
-    for change in gone:
-        found[change.subject].extend(_carried(change, old, changes, matches, "added"))
-    for change in come:
-        found[change.subject].extend(_carried(change, new, changes, matches, "removed"))
+        for was, now in product(before, after):
+            found[was.subject].append(f"`{now.group}` may take its place.")
+            found[now.subject].append(f"It may take the place of `{was.group}`.")
+    for side, ours in enumerate((removed, added)):
+        for change in ours:
+            found[change.subject].extend(_carried(change, side, protocols[side], changes, matches))
     return {subject: " ".join(dict.fromkeys(hints)) for subject, hints in found.items() if hints}
-
-
-def _name(change: MessageChange) -> str:
-    assert change.message is not None
-    return change.message.method
 
 
 def _traces(
@@ -58,7 +56,7 @@ def _traces(
     used = Counter(name for method in protocol.methods for name in set(_result_types(method, protocol)))
     found: dict[tuple[str, str], list[MessageChange]] = defaultdict(list)
     for change in changes:
-        method = change.old_method or change.new_method
+        method = change.methods[OLD] or change.methods[NEW]
         if method is None or change.message is None:
             continue
         marks = {word[:_SHORTEST] for word in _words(method.name) if len(word) >= _SHORTEST}
@@ -87,33 +85,27 @@ def _asks(method: Method, protocol: Protocol) -> bool:
 
 
 def _carried(
-    change: MessageChange, protocol: Protocol, changes: Sequence[Change], matches: Matches, how: str
+    change: MessageChange, side: int, protocol: Protocol, changes: Sequence[Change], matches: Matches
 ) -> Iterator[str]:
     """Find where the other revision has what the params of a method hold: members of the same type that only it has."""
-    method = change.old_method or change.new_method
+    method, other = change.methods[side], 1 - side
     params = protocol.resolve(method.params) if method is not None and method.params is not None else None
-    if not isinstance(params, Object):
-        return
-    for field in params.fields:
-        if not isinstance(field.type, Ref) or protocol.definitions[field.type.name].hoisted:
-            continue
-        same = [
-            other
-            for other in changes
-            if other.rule.startswith(f"field-{how}-") and _is_same(field.type, other, matches, how)
-        ]
-        if same:
-            other = max(same, key=lambda other: _shared(field.wire, other.location.step[1]))
-            yield f"Its `{field.wire}` {'is' if how == 'added' else 'was'} `{other.subject}`."
+    renamed = matches.new if side == OLD else matches.old
+    for field in params.fields if isinstance(params, Object) else ():
+        if isinstance(field.type, Ref) and not protocol.definitions[field.type.name].hoisted:
+            wanted = Ref(renamed.get(field.type.name, ""))
+            same = [
+                known
+                for known in changes
+                if known.rule.startswith(f"field-{HOW[other]}-")
+                and known.types[other] == wanted
+                and known.location.step[1] != "_meta"
+            ]
+            if same:
+                best = max(same, key=lambda known: _shared(field.wire, known.location.step[1]))
+                yield f"Its `{field.wire}` {('is', 'was')[side]} `{best.subject}`."
 
 
 def _shared(one: str, other: str) -> int:
     """Count the words that two names have in common."""
     return len(set(_words(one)) & set(_words(other)))
-
-
-def _is_same(type: Ref, change: Change, matches: Matches, how: str) -> bool:
-    other = change.new_type if how == "added" else change.old_type
-    if not isinstance(other, Ref) or change.location.step[1] == "_meta":
-        return False
-    return matches.same(type.name, other.name) if how == "added" else matches.same(other.name, type.name)

@@ -44,9 +44,13 @@ class Rule:
     plane: Plane = Plane.WIRE
 
 
-def _swapped(id: str, mirror: str, client: Impacts, says: str, hint: str) -> Rule:
-    """Return a rule for which clients and servers are alike: the pairings swap with the sender."""
-    return Rule(id, mirror, client, (client[1], client[0]), says, hint)
+def _pair(forth: Impacts, one: tuple[str, str, str], other: tuple[str, str, str]) -> tuple[Rule, Rule]:
+    """Return two rules, as id, words and hint, that find one change forth and back; clients and servers are alike.
+
+    `forth` are the impacts of the first in what a client sends. The pairings swap with the sender, and with the way.
+    """
+    back = forth[1], forth[0]
+    return Rule(one[0], other[0], forth, back, *one[1:]), Rule(other[0], one[0], back, forth, *other[1:])
 
 
 def _alike(id: str, both: Impact, says: str, hint: str) -> Rule:
@@ -58,42 +62,26 @@ def _off_wire(id: str, mirror: str, says: str, hint: str, plane: Plane = Plane.S
     return Rule(id, mirror, (_NONE, _NONE), (_NONE, _NONE), says, hint, plane)
 
 
-def _narrowing(id: str, mirror: str, says: str, hint: str) -> Rule:
-    return _swapped(id, mirror, (_BREAKS, _SAFE), says, hint)
-
-
-def _widening(id: str, mirror: str, says: str, hint: str) -> Rule:
-    return _swapped(id, mirror, (_SAFE, _BREAKS), says, hint)
-
-
+_NARROWS = (_BREAKS, _SAFE)
 _WAS = "was {old}, is {new}"
 _FEWER = "Send only what the new revision accepts."
 _MORE = "Accept more than before; do not send the new values to an old side."
 
 _MESSAGES = (
-    _swapped(
-        "request-method-added", "request-method-removed", (_SAFE, _BREAKS),
-        "is new", "Offer it; call it only where the other side has it.",
+    *_pair(
+        (_SAFE, _BREAKS),
+        ("request-method-added", "is new", "Offer it; call it only where the other side has it."),
+        ("request-method-removed", "is gone", "Stop calling it in the new revision."),
     ),
-    _swapped(
-        "request-method-removed", "request-method-added", (_BREAKS, _SAFE),
-        "is gone", "Stop calling it in the new revision.",
+    *_pair(
+        (_SAFE, _RISKY),
+        ("notification-added", "is new", "Handle it; do not rely on an old side to."),
+        ("notification-removed", "is gone", "Do not wait for it, and stop sending it."),
     ),
-    _swapped(
-        "notification-added", "notification-removed", (_SAFE, _RISKY),
-        "is new", "Handle it; do not rely on an old side to.",
-    ),
-    _swapped(
-        "notification-removed", "notification-added", (_RISKY, _SAFE),
-        "is gone", "Do not wait for it, and stop sending it.",
-    ),
-    _swapped(
-        "message-direction-added", "message-direction-removed", (_SAFE, _BREAKS),
-        "is sent in this direction as well", "Handle it on the other side too.",
-    ),
-    _swapped(
-        "message-direction-removed", "message-direction-added", (_BREAKS, _SAFE),
-        "is no longer sent in this direction", "Send it in the other direction only.",
+    *_pair(
+        (_SAFE, _BREAKS),
+        ("message-direction-added", "is sent in this direction as well", "Handle it on the other side too."),
+        ("message-direction-removed", "is no longer sent in this direction", "Send it in the other direction only."),
     ),
     _alike(
         "message-carrier-changed", _BREAKS,
@@ -102,70 +90,71 @@ _MESSAGES = (
 )  # fmt: skip
 
 _MEMBERS = (
-    _swapped(
-        "field-added-optional", "field-removed-optional", (_SAFE, _IGNORED),
-        "is new and optional: {new}", "Use it where it helps; an old side ignores it.",
+    *_pair(
+        (_SAFE, _IGNORED),
+        ("field-added-optional", "is new and optional: {new}", "Use it where it helps; an old side ignores it."),
+        ("field-removed-optional", "is gone; it was {old}", "Stop sending it, and do not expect it."),
     ),
-    _swapped(
-        "field-added-required", "field-removed-required", (_BREAKS, _IGNORED),
-        "is new and required: {new}", "Always send it, and do without it where the other side is old.",
+    *_pair(
+        (_BREAKS, _IGNORED),
+        ("field-added-required", "is new and required: {new}",
+         "Always send it, and do without it where the other side is old."),
+        ("field-removed-required", "is gone; it was required: {old}", "Do not expect it; an old side still needs it."),
     ),
-    _swapped(
-        "field-removed-optional", "field-added-optional", (_IGNORED, _SAFE),
-        "is gone; it was {old}", "Stop sending it, and do not expect it.",
-    ),
-    _swapped(
-        "field-removed-required", "field-added-required", (_IGNORED, _BREAKS),
-        "is gone; it was required: {old}", "Do not expect it; an old side still needs it.",
-    ),
-    _narrowing("field-became-required", "field-became-optional", "is required now", "Always send it."),
-    _widening(
-        "field-became-optional", "field-became-required",
-        "is optional now", "Do without it where it is absent; an old side still needs it.",
+    *_pair(
+        _NARROWS,
+        ("field-became-required", "is required now", "Always send it."),
+        ("field-became-optional", "is optional now", "Do without it where it is absent; an old side still needs it."),
     ),
     _alike("field-renamed", _IGNORED, "is the new name of {old}", "Send and read the new name."),
     _alike("field-moved", _IGNORED, "stands here now; it was {old}", "Send and read it in its new place."),
-    _narrowing(
-        "additional-properties-closed", "additional-properties-opened",
-        "has no members but those that are named now", "Send only the members that are named.",
-    ),
-    _widening(
-        "additional-properties-opened", "additional-properties-closed",
-        "may have other members than those that are named", "Ignore members that you do not know.",
+    *_pair(
+        _NARROWS,
+        ("additional-properties-closed", "has no members but those that are named now",
+         "Send only the members that are named."),
+        ("additional-properties-opened", "may have other members than those that are named",
+         "Ignore members that you do not know."),
     ),
 )  # fmt: skip
 
 _TYPES = (
-    _narrowing("type-narrowed", "type-widened", _WAS, _FEWER),
-    _widening("type-widened", "type-narrowed", _WAS, _MORE),
-    _narrowing("became-non-nullable", "became-nullable", "may not be null any more", "Send a value instead of null."),
-    _widening("became-nullable", "became-non-nullable", "may be null", "Accept null; do not send it to an old side."),
-    _narrowing("number-to-integer", "integer-to-number", "is a whole number now", "Send whole numbers only."),
-    _widening(
-        "integer-to-number", "number-to-integer",
-        "may have a fraction", "Accept fractions; do not send them to an old side.",
+    *_pair(_NARROWS, ("type-narrowed", _WAS, _FEWER), ("type-widened", _WAS, _MORE)),
+    *_pair(
+        _NARROWS,
+        ("became-non-nullable", "may not be null any more", "Send a value instead of null."),
+        ("became-nullable", "may be null", "Accept null; do not send it to an old side."),
     ),
-    _narrowing("enum-value-removed", "enum-value-added", "may not be {old} any more", _FEWER),
-    _widening("enum-value-added", "enum-value-removed", "may be {new}", "Treat values that you do not know with care."),
-    _narrowing("const-added", "const-removed", "is always {new} now; it was {old}", "Send exactly this value."),
-    _widening("const-removed", "const-added", "was always {old}, is {new}", _MORE),
-    _narrowing("union-member-removed", "union-member-added", "is no form any more", "Send one of the others."),
-    _widening(
-        "union-member-added", "union-member-removed",
-        "is a new form", "Handle the new form; do not send it to an old side.",
+    *_pair(
+        _NARROWS,
+        ("number-to-integer", "is a whole number now", "Send whole numbers only."),
+        ("integer-to-number", "may have a fraction", "Accept fractions; do not send them to an old side."),
     ),
-    _narrowing("constraint-tightened", "constraint-loosened", _WAS, _FEWER),
-    _widening("constraint-loosened", "constraint-tightened", _WAS, _MORE),
+    *_pair(
+        _NARROWS,
+        ("enum-value-removed", "may not be {old} any more", _FEWER),
+        ("enum-value-added", "may be {new}", "Treat values that you do not know with care."),
+    ),
+    *_pair(
+        _NARROWS,
+        ("const-added", "is always {new} now; it was {old}", "Send exactly this value."),
+        ("const-removed", "was always {old}, is {new}", _MORE),
+    ),
+    *_pair(
+        _NARROWS,
+        ("union-member-removed", "is no form any more", "Send one of the others."),
+        ("union-member-added", "is a new form", "Handle the new form; do not send it to an old side."),
+    ),
+    *_pair(_NARROWS, ("constraint-tightened", _WAS, _FEWER), ("constraint-loosened", _WAS, _MORE)),
     _alike("type-changed", _BREAKS, _WAS, "Send and read the new type."),
     _alike("const-changed", _BREAKS, _WAS, "Send and expect the new value."),
     _alike("pattern-changed", _RISKY, _WAS, "Check your values against the new pattern."),
     _alike("default-changed", _RISKY, "means {new} where it is absent; it was {old}", "Write it where it matters."),
     _alike("format-changed", _RISKY, _WAS, "Check your values against the new format."),
-)  # fmt: skip
+)
 
 _OTHERS = (
-    _swapped(
-        "capability-added", "capability-removed", (_SAFE, _IGNORED),
+    Rule(
+        "capability-added", "capability-removed", (_SAFE, _IGNORED), (_IGNORED, _SAFE),
         "may be declared", "Declare it when you support it.",
     ),
     Rule(

@@ -7,21 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp_bindgen.protocol.model import Array, Field, Map, Object, Protocol, Ref, Type, Union
+from mcp_bindgen.protocol.model import Field, Object, Protocol, Ref, Type, Union
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 
-from .location import suffix
+from .location import Step, suffix
+from .location import steps as inner
 
 Kind = Literal["method", "definition", "member", "error"]
-Step = tuple[str, str]
-"""How a place is reached from the one above: as `location.suffix` writes it."""
 
 _STEP = re.compile(
-    r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | (?P<items>\[\]) | (?P<values>\{\}) | \|(?P<form>\w+)""", re.X
+    r"""\.(?P<field>\w+) | \["(?P<key>[^"]*)"\] | \[(?P<items>)\] | \{(?P<values>)\} | \|(?P<form>\w+)""", re.X
 )
 _NAME = re.compile(r"\w+")
-_MARKS = frozenset(".[{|")
 
 
 @dataclass(frozen=True)
@@ -78,31 +76,18 @@ def find(protocol: Protocol, words: str) -> Selector | None:
 
 def _steps(text: str) -> tuple[Step, ...] | None:
     """Return the steps that a text consists of; `None` where it is something else."""
-    found: list[Step] = []
-    end = 0
-    while end < len(text):
-        match = _STEP.match(text, end)
-        if match is None:
-            return None
-        kind = str(match.lastgroup)
-        found.append(
-            ("field", match[kind]) if kind in ("field", "key") else (kind, match[kind] if kind == "form" else "")
-        )
-        end = match.end()
-    return tuple(found)
+    found = list(_STEP.finditer(text))
+    if "".join(match[0] for match in found) != text:
+        return None
+    return tuple((str(match.lastgroup).replace("key", "field"), match[str(match.lastgroup)]) for match in found)
 
 
 def locate(protocol: Protocol, selector: Selector) -> Target | None:
     """Return the place to which a selector's steps lead; `None` where they lead nowhere."""
     definition = protocol.definitions.get(selector.name)
-    if definition is None:
-        return None
-    target = Target(selector.name, (), definition.type, None)
+    target = Target(selector.name, (), definition.type, None) if definition is not None else None
     for step in selector.steps:
-        found = _below(protocol, target, step)
-        if found is None:
-            return None
-        target = found
+        target = _below(protocol, target, step) if target is not None else None
     return target
 
 
@@ -112,29 +97,12 @@ def _below(protocol: Protocol, target: Target, step: Step) -> Target | None:
         if not protocol.definitions[type.name].hoisted:
             owner, steps = type.name, ()
         type = protocol.definitions[type.name].type
-    kind, name = step
-    match type:
-        case Object() if kind == "field" and (field := type.field(name)) is not None:
-            return Target(owner, (*steps, step), field.type, field)
-        case Array(items) if kind == "items":
-            return Target(owner, (*steps, step), items, None)
-        case Map(values) if kind == "values":
-            return Target(owner, (*steps, step), values, None)
-        case Object(_, extra) if kind == "values" and extra is not None:
-            return Target(owner, (*steps, step), extra, None)
-        case Union(members) if kind == "form":
-            form = next((one for one in members if isinstance(one, Ref) and one.name == name), None)
-            return Target(owner, (*steps, step), form, None) if form is not None else None
-        case Union(members):
-            targets = (_below(protocol, Target(owner, steps, one, None), step) for one in members)
-            return next((one for one in targets if one is not None), None)
-        case _:
-            return None
-
-
-def is_about(selector: str, place: str) -> bool:
-    """Return whether a finding's selector is a place, or something inside of it."""
-    return selector == place or (selector.startswith(place) and selector[len(place)] in _MARKS)
+    found = next((part for known, part in inner(type) if known == step), None)
+    if found is not None:
+        return Target(owner, (*steps, step), found, type.field(step[1]) if isinstance(type, Object) else None)
+    forms = type.members if isinstance(type, Union) and step[0] != "form" else ()
+    targets = (_below(protocol, Target(owner, steps, one, None), step) for one in forms)
+    return next((one for one in targets if one is not None), None)
 
 
 def unknown(words: str, protocols: Sequence[Protocol]) -> BadInput:

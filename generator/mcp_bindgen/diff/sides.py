@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp_bindgen.protocol.model import Protocol, Type
 
 from .labels import Labels
-from .location import Change, Location
+from .location import NEW, OLD, Change, Location
 from .match import Matches
 from .normalize import Normalizer
 from .subtyping import Subtyping
@@ -20,19 +20,16 @@ class Sides:
         matches: The definitions that they have in common.
 
     Attributes:
-        olds: The normal forms of the old types.
-        news: The normal forms of the new types.
-        into_old: Whether old types accept the values of new ones.
-        into_new: Whether new types accept the values of old ones.
+        forms: The normal forms of the types of each side.
+        accepting: Whether the types of a side accept the values of the other one.
         labels: What definitions are called in subjects.
         changes: The changes found so far.
     """
 
     def __init__(self, old: Protocol, new: Protocol, matches: Matches) -> None:
-        self.old, self.new, self.matches = old, new, matches
-        self.olds = Normalizer(old, lambda name: matches.new.get(name, f"old {name}"))
-        self.news = Normalizer(new)
-        self.into_old, self.into_new = Subtyping(old, new), Subtyping(new, old)
+        self.protocols, self.matches = (old, new), matches
+        self.forms = Normalizer(old, lambda name: matches.new.get(name, f"old {name}")), Normalizer(new)
+        self.accepting = Subtyping(old, new), Subtyping(new, old)
         self.labels = Labels(old, new, matches)
         self.changes: list[Change] = []
 
@@ -40,10 +37,13 @@ class Sides:
         self,
         rule: str,
         location: Location,
-        old: str,
-        new: str,
-        old_type: Type | None = None,
-        new_type: Type | None = None,
+        words: tuple[str, str],
+        types: tuple[Type | None, Type | None] = (None, None),
+        parts: tuple[str, ...] = (),
     ) -> None:
         """Add a change."""
-        self.changes.append(Change(rule, location.subject, old, new, location, old_type, new_type))
+        self.changes.append(Change(rule, location, words, types, parts))
+
+    def words(self, location: Location) -> tuple[str, str]:
+        """Return the types in a place as a person would write them."""
+        return self.forms[OLD].words(location.types[OLD]), self.forms[NEW].words(location.types[NEW])

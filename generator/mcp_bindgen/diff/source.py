@@ -52,9 +52,7 @@ def _chain(name: str, store: Store) -> list[str]:
 
 def _protocol(name: str, store: Store, semantics: Mapping[str, Any]) -> Protocol:
     path = Path(name)
-    if name in store.pins:
-        return build(store.effective(name))
-    if path.suffix == ".json" or path.exists() or "/" in name:
+    if name not in store.pins and (path.suffix == ".json" or path.exists() or "/" in name):
         return build(external(path, _revision(path), semantics))
     return build(store.effective(name))  # says which revisions there are
 

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type
 
-from .location import Change, Location
+from .location import HOW, NEW, OLD, SIDES, Change, Location, only
 from .normalize import category, is_value
 from .scalars import limit_differences, scalar_differences
 from .sides import Sides
 
 _SIMILAR = 0.5
-
-Pair = tuple[Type, Type, Location]
-"""What the old and the new revision have in a place."""
 
 
 class UnionVariants:
@@ -24,8 +21,6 @@ class UnionVariants:
     Args:
         sides: Both revisions.
         location: The place.
-        old: The old type as a whole.
-        new: The new type as a whole.
         olds: The forms that only the old type has.
         news: The forms that only the new type has.
         common: The forms that both have.
@@ -36,28 +31,21 @@ class UnionVariants:
     """
 
     def __init__(
-        self,
-        sides: Sides,
-        location: Location,
-        old: Type,
-        new: Type,
-        olds: Sequence[Type],
-        news: Sequence[Type],
-        common: Sequence[Type],
+        self, sides: Sides, location: Location, olds: Sequence[Type], news: Sequence[Type], common: Sequence[Type]
     ) -> None:
         self.sides, self.location = sides, location
-        self.objects = list[Pair]()
-        self.places = list[Pair]()
-        self.old, self.new = old, new
-        self.olds, self.news, self.common = list(olds), list(news), list(common)
+        self.objects: list[tuple[Type, Type]] = []
+        self.places: list[Location] = []
+        self.left, self.common = [list(olds), list(news)], list(common)
         self.shared = bool(common)
 
     def compare(self) -> None:
         """Note every difference."""
         if any(isinstance(form, Free) for form in self.common):
             return
-        if any(isinstance(form, Free) for form in (*self.olds, *self.news)):
-            self.whole("type-narrowed" if any(isinstance(form, Free) for form in self.olds) else "type-widened")
+        free = [any(isinstance(form, Free) for form in forms) for forms in self.left]
+        if any(free):
+            self.whole("type-narrowed" if free[OLD] else "type-widened")
             return
         self.null()
         self.constants()
@@ -68,49 +56,43 @@ class UnionVariants:
 
     def whole(self, rule: str) -> None:
         """Note a change of the type as a whole."""
-        words = self.sides.olds.words(self.old), self.sides.news.words(self.new)
-        self.sides.note(rule, self.location, *words, self.old, self.new)
+        self.sides.note(rule, self.location, self.sides.words(self.location), self.location.types)
 
     # --- null and constants ---------------------------------------------------------------------------------------
 
     def null(self) -> None:
         """Compare nullability: null is a property of a type rather than a variant of its own."""
-        for forms, others, rule in (
-            (self.olds, [*self.news, *self.common], "became-non-nullable"),
-            (self.news, [*self.olds, *self.common], "became-nullable"),
-        ):
+        for side, rule in enumerate(("became-non-nullable", "became-nullable")):
+            forms, others = self.left[side], [*self.left[1 - side], *self.common]
             nulls = [form for form in forms if _is_null(form)]
             if nulls and len(forms) + len(self.common) > len(nulls) and others:
-                forms[:] = _without(forms, nulls)
+                self.left[side] = _without(forms, nulls)
                 self.whole(rule)
                 self.shared = True
 
     def constants(self) -> None:
         """Compare constants: with each other, or with the scalar that takes their place."""
-        olds = [form for form in self.olds if isinstance(form, Const)]
-        news = [form for form in self.news if isinstance(form, Const)]
-        common = [form for form in self.common if isinstance(form, Const)]
-        if olds and not news and not common:
-            self.scalar_for(olds, self.olds, self.news, "const-removed", "type-widened")
-        elif news and not olds and not common:
-            self.scalar_for(news, self.news, self.olds, "const-added", "type-narrowed")
-        elif len(olds) == len(news) == 1 and not common:
-            self.take(olds, news)
-            words = _text(olds[0]), _text(news[0])
-            self.sides.note("const-changed", self.location, *words, olds[0], news[0])
-        else:
-            self.take(olds, news)
-            for form in olds:
-                self.sides.note("enum-value-removed", self.location, _text(form), "", form, None)
-            for form in news:
-                self.sides.note("enum-value-added", self.location, "", _text(form), None, form)
+        olds, news, common = (_constants(forms) for forms in (*self.left, self.common))
+        if bool(olds) != bool(news) and not common:
+            self.scalar_for(OLD if olds else NEW, olds or news)
+            return
+        self.take(olds, news)
+        if len(olds) == len(news) == 1 and not common:
+            self.sides.note("const-changed", self.location, (_text(olds[0]), _text(news[0])), (olds[0], news[0]))
+            return
+        for side, forms in enumerate((olds, news)):
+            for form in forms:
+                words, types = only(side, _text(form), ""), only(side, form, None)
+                self.sides.note(f"enum-value-{HOW[side]}", self.location, words, types)
 
-    def scalar_for(self, constants: list[Const], mine: list[Type], others: list[Type], one: str, several: str) -> None:
-        """Note that a scalar and some of its values take each other's place."""
+    def scalar_for(self, side: int, constants: list[Const]) -> None:
+        """Note that a scalar and some of its values, those of one side, take each other's place."""
+        mine, others = self.left[side], self.left[1 - side]
         for form in others:
             if isinstance(form, Scalar) and not form.constraints and all(is_value(form, *c.values) for c in constants):
                 others.remove(form)
-                mine[:] = _without(mine, constants)
+                self.left[side] = _without(mine, constants)
+                one, several = (("const-removed", "type-widened"), ("const-added", "type-narrowed"))[side]
                 self.whole(one if len(constants) == 1 else several)
                 self.shared = True
                 return
@@ -119,32 +101,32 @@ class UnionVariants:
 
     def scalars(self) -> None:
         """Compare scalars of the same JSON type."""
-        for old in [form for form in self.olds if isinstance(form, Scalar)]:
-            for new in [form for form in self.news if isinstance(form, Scalar)]:
-                if category(old) == category(new) and old in self.olds:
+        olds, news = ([form for form in forms if isinstance(form, Scalar)] for forms in self.left)
+        for old in olds:
+            for new in news:
+                if category(old) == category(new) and old in self.left[OLD]:
                     self.take([old], [new])
-                    for rule, before, after in scalar_differences(old, new):
-                        self.sides.note(rule, self.location, before, after, old, new)
+                    for rule, *words in scalar_differences(old, new):
+                        self.sides.note(rule, self.location, (words[OLD], words[NEW]), (old, new))
 
     def arrays(self) -> None:
         """Compare arrays, in their order."""
-        olds = [form for form in self.olds if isinstance(form, Array)]
-        news = [form for form in self.news if isinstance(form, Array)]
+        olds, news = ([form for form in forms if isinstance(form, Array)] for forms in self.left)
         for old, new in zip(olds, news, strict=False):
             self.take([old], [new])
-            for rule, before, after in limit_differences(old, new):
-                self.sides.note(rule, self.location, before, after, old, new)
-            location = self.location.below("form", "", old, new)
-            self.places.append((old.items, new.items, location.below("items", "", old.items, new.items)))
+            for rule, *words in limit_differences(old, new):
+                self.sides.note(rule, self.location, (words[OLD], words[NEW]), (old, new))
+            self.places.append(self.location.below("form", "", old, new).below("items", "", old.items, new.items))
 
     def pair_objects(self) -> None:
         """Compare objects: the only ones on both sides, or those that look alike."""
-        olds = [form for form in self.olds if self.is_object(form, old=True)]
-        news = [form for form in self.news if self.is_object(form, old=False)]
+        resolve = [protocol.resolve for protocol in self.sides.protocols]
+        olds, news = (
+            [form for form in self.left[side] if isinstance(resolve[side](form), Object | Map)] for side in SIDES
+        )
         if len(olds) == len(news) == 1 and not self.common:
             self.take(olds, news)
-            one, other = self.sides.old.resolve(olds[0]), self.sides.new.resolve(news[0])
-            self.objects.append((one, other, self.location))
+            self.objects.append((resolve[OLD](olds[0]), resolve[NEW](news[0])))
             return
         scores: dict[tuple[int, int], float] = {
             (i, j): score
@@ -155,58 +137,42 @@ class UnionVariants:
         while scores:
             i, j = max(scores, key=lambda pair: (scores[pair], -pair[0], -pair[1]))
             self.take([olds[i]], [news[j]])
-            inside = self.location.below("form", self.form_name(news[j], old=False), olds[i], news[j])
-            self.places.append((olds[i], news[j], inside))
+            self.places.append(self.location.below("form", self.form_name(NEW, news[j]), olds[i], news[j]))
             scores = {pair: score for pair, score in scores.items() if pair[0] != i and pair[1] != j}
 
     def rest(self) -> None:
-        """Note the forms that have no counterpart."""
-        if self.olds and self.news and not self.shared:
+        """Note the forms that have no counterpart; one breaks nothing where another form takes its values."""
+        if all(self.left) and not self.shared:
             self.whole("type-changed")
             return
-        for forms, old in ((self.olds, True), (self.news, False)):
+        for side, forms in enumerate(self.left):
             for form in list(forms):
-                if name := self.form_name(form, old=old):
+                if name := self.form_name(side, form):
                     forms.remove(form)
-                    self.member(form, name, old=old)
-        if self.olds and self.news:
+                    confused = self.sides.accepting[1 - side].covers(self.location.types[1 - side], form)
+                    below = self.location.below("form", name, form, form)
+                    words, types = only(side, name, ""), only(side, form, None)
+                    change = Change(f"union-member-{HOW[side]}", below, words, types, confused=confused)
+                    self.sides.changes.append(change)
+        if all(self.left):
             self.whole("type-changed")
-        elif self.olds or self.news:
-            self.whole("type-narrowed" if self.olds else "type-widened")
-
-    def member(self, form: Type, name: str, *, old: bool) -> None:
-        """Note a form of a union that is gone or has come; it breaks nothing where another form takes its values."""
-        sides = self.sides
-        rule = "union-member-removed" if old else "union-member-added"
-        location = self.location.below("form", name, form, form)
-        other, cover = (self.new, sides.into_new) if old else (self.old, sides.into_old)
-        confused = cover.covers(other, form)
-        words = (name, "") if old else ("", name)
-        types = (form, None) if old else (None, form)
-        sides.changes.append(
-            Change(rule, location.subject, words[0], words[1], location, types[0], types[1], confused=confused)
-        )
+        elif any(self.left):
+            self.whole("type-narrowed" if self.left[OLD] else "type-widened")
 
     # --- helpers ----------------------------------------------------------------------------------------------------
 
     def take(self, olds: Sequence[Type], news: Sequence[Type]) -> None:
         """Remove paired forms from those that are left."""
-        self.olds = _without(self.olds, olds)
-        self.news = _without(self.news, news)
+        self.left = [_without(self.left[OLD], olds), _without(self.left[NEW], news)]
         self.shared = self.shared or bool(olds and news)
 
-    def is_object(self, form: Type, *, old: bool) -> bool:
-        """Return whether a form is an object of any kind."""
-        return isinstance((self.sides.old if old else self.sides.new).resolve(form), Object | Map)
-
-    def form_name(self, form: Type, *, old: bool) -> str:
+    def form_name(self, side: int, form: Type) -> str:
         """Name a variant: by its definition, or by that of its items; empty for plain types."""
-        normalizer = self.sides.olds if old else self.sides.news
         if isinstance(form, Ref):
             return form.name
         if isinstance(form, Array):
-            item = normalizer.named(form.items)
-            return normalizer.alias(form) or (f"{item}[]" if item else "")
+            item = self.sides.forms[side].named(form.items)
+            return self.sides.forms[side].alias(form) or (f"{item}[]" if item else "")
         return "object" if isinstance(form, Object) else ""
 
     def similarity(self, old: Type, new: Type) -> float:
@@ -214,7 +180,8 @@ class UnionVariants:
 
         Two definitions that were not matched are the same here only if a constant says so.
         """
-        one, other = self.sides.old.resolve(old), self.sides.new.resolve(new)
+        protocols, forms = self.sides.protocols, self.sides.forms
+        one, other = protocols[OLD].resolve(old), protocols[NEW].resolve(new)
         if isinstance(one, Map) or isinstance(other, Map):
             return float(isinstance(one, Map) and isinstance(other, Map))
         assert isinstance(one, Object)
@@ -224,9 +191,13 @@ class UnionVariants:
         tags = {mine[wire] == theirs[wire] for wire in shared if _is_tag(mine[wire]) and _is_tag(theirs[wire])}
         if False in tags:
             return 0.0
-        if not tags and self.sides.olds.named(old) and self.sides.news.named(new):
+        if not tags and forms[OLD].named(old) and forms[NEW].named(new):
             return 0.0
         return 2 * len(shared) / max(len(mine) + len(theirs), 1)
+
+
+def _constants(forms: Sequence[Type]) -> list[Const]:
+    return [form for form in forms if isinstance(form, Const)]
 
 
 def _is_tag(type: Type) -> bool:

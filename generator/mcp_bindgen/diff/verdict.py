@@ -24,6 +24,13 @@ CERTAIN = frozenset(
 """Rules whose change, where it breaks, breaks every message of its kind, and not just some."""
 
 
+_OPENINGS = {
+    "stateful": "The client opens with `initialize`, which the server does not know.",
+    "stateless": "The client never sends `initialize`, which the server insists on.",
+}
+"""Why a client cannot open a conversation with a server of the other era, by the era of the client."""
+
+
 def verdicts(old: Protocol, new: Protocol, findings: Sequence[Finding]) -> tuple[Verdict, Verdict]:
     """Judge an old client with a new server, and a new client with an old server."""
     return (
@@ -33,31 +40,18 @@ def verdicts(old: Protocol, new: Protocol, findings: Sequence[Finding]) -> tuple
 
 
 def _verdict(client: Protocol, server: Protocol, found: Sequence[tuple[Finding, Impact]]) -> Verdict:
-    breaking = [finding for finding, impact in found if impact is Impact.BREAKS and finding.plane is Plane.WIRE]
-    risky = [finding for finding, impact in found if impact is Impact.RISKY and finding.plane is Plane.WIRE]
-    if client.era != server.era:
-        return Verdict(Outcome.CANNOT_TALK, (*_eras(client), *_limits(breaking, risky)))
-    fatal = [finding for finding in breaking if finding.rule in CERTAIN and _is_handshake(finding)]
-    if fatal:
-        subjects = ", ".join(dict.fromkeys(finding.subject for finding in fatal))
-        return Verdict(Outcome.CANNOT_TALK, (f"The handshake fails: {subjects}.", *_limits(breaking, risky)))
-    return Verdict(Outcome.LIMITED if breaking else Outcome.WORKS, _limits(breaking, risky))
-
-
-def _is_handshake(finding: Finding) -> bool:
-    return finding.group in HANDSHAKE
-
-
-def _eras(client: Protocol) -> tuple[str, str]:
-    if client.era == "stateful":
-        return (
-            "The client opens with `initialize`, which the server does not know.",
-            "They can talk only if one of them also speaks the revision of the other.",
-        )
-    return (
-        "The client never sends `initialize`, which the server insists on.",
-        "They can talk only if one of them also speaks the revision of the other.",
+    breaking, risky = (
+        [finding for finding, impact in found if impact is level and finding.plane is Plane.WIRE]
+        for level in (Impact.BREAKS, Impact.RISKY)
     )
+    limits = _limits(breaking, risky)
+    if client.era != server.era:
+        otherwise = "They can talk only if one of them also speaks the revision of the other."
+        return Verdict(Outcome.CANNOT_TALK, (_OPENINGS[client.era], otherwise, *limits))
+    fatal = [finding.subject for finding in breaking if finding.rule in CERTAIN and finding.group in HANDSHAKE]
+    if fatal:
+        return Verdict(Outcome.CANNOT_TALK, (f"The handshake fails: {', '.join(dict.fromkeys(fatal))}.", *limits))
+    return Verdict(Outcome.LIMITED if breaking else Outcome.WORKS, limits)
 
 
 def _limits(breaking: Sequence[Finding], risky: Sequence[Finding]) -> tuple[str, ...]:

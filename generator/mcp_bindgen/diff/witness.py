@@ -20,7 +20,7 @@ from mcp_bindgen.protocol.model import Carrier, Map, Object, Protocol, Ref, Type
 from mcp_bindgen.protocol.schema import document_of, schema_of
 
 from .finding import Finding, Impact, Message, Witness
-from .location import Change, Location
+from .location import NEW, OLD, SIDES, Change, Location, only
 from .messages import MessageChange
 from .rules import RULES
 
@@ -28,8 +28,7 @@ _GONE: Any = object()
 """Stands for a member that is left out."""
 
 _ENVELOPE: dict[str, dict[str, Any]] = {"request": {"jsonrpc": "2.0", "id": 1}, "notification": {"jsonrpc": "2.0"}}
-_SIDES = (0, 1)
-_BOTH = (True, True)
+_NARROWED, _WIDENED, _BOTH = (True, False), (False, True), (True, True)
 _MOST = 60
 """How many values are tried for a finding."""
 
@@ -48,57 +47,53 @@ class Witnesses:
     def __init__(self, old: Protocol, new: Protocol) -> None:
         self.protocols = old, new
         self.examples = Examples(old), Examples(new)
-        self._registry = Registry([(_urn(side), document_of(self.protocols[side])) for side in _SIDES])
+        self._registry = Registry([(_urn(side), document_of(self.protocols[side])) for side in SIDES])
         self._validators: dict[tuple[int, str], Draft202012Validator] = {}
         self._roles: dict[tuple[int, str, str, str], Draft202012Validator | None] = {}
 
     def witnessed(self, finding: Finding, change: Change | MessageChange) -> Finding:
         """Return `finding` with a witness, or with the reason why it has none."""
-        if isinstance(change, MessageChange) and change.message is None:
-            return replace(finding, unwitnessed="any error response may carry any code, so no schema tells them apart")
         try:
-            return self._message(finding, change) if isinstance(change, MessageChange) else self._type(finding, change)
+            found = self._message(change) if isinstance(change, MessageChange) else self._type(change)
         except Unfit:
-            return replace(finding, unwitnessed="it has no finite instance")
+            found = "it has no finite instance"
+        return replace(finding, unwitnessed=found) if isinstance(found, str) else replace(finding, witness=found)
 
     # --- messages -----------------------------------------------------------------------------------------------
 
-    def _message(self, finding: Finding, change: MessageChange) -> Finding:
-        assert change.message is not None
-        side = 1 if finding.rule.endswith("-added") else 0
-        method = change.new_method if side else change.old_method
-        assert method is not None
+    def _message(self, change: MessageChange) -> Witness | str:
+        side = NEW if change.rule.endswith("-added") else OLD
+        method = change.methods[side]
+        if change.message is None or method is None:
+            return "any error response may carry any code, so no schema tells them apart"
         envelope = _ENVELOPE[method.kind] if method.carrier == "message" else {}
         instance = {**self.examples[side].one(Ref(method.definition)), **envelope}
-        judges = [self._role(side, change.message, method.carrier) for side in _SIDES]
-        old, new = (judge is not None and judge.is_valid(instance) for judge in judges)
-        verdicts = old, new
-        if verdicts != (side == 0, side == 1):
-            return replace(finding, unwitnessed="another message of the same direction accepts it as well")
-        name = method.definition
-        return replace(finding, witness=Witness(instance, name if side == 0 else "", name if side else "", *verdicts))
+        old, new = (self._may_send(one, change.message, method.carrier, instance) for one in SIDES)
+        if (old, new) != only(side, True, False):
+            return "another message of the same direction accepts it as well"
+        return Witness(instance, *only(side, method.definition, ""), old, new)
 
     # --- types --------------------------------------------------------------------------------------------------
 
-    def _type(self, finding: Finding, change: Change) -> Finding:
-        unit = change.location.unit
+    def _type(self, change: Change) -> Witness | str:
+        types = change.location.unit.types
         wanted = _wanted(change)
         seen: dict[Verdicts, Any] = {}
         for instance in self._instances(change):
-            verdicts = self.accepts(0, unit.old, instance), self.accepts(1, unit.new, instance)
+            verdicts = self.accepts(OLD, types[OLD], instance), self.accepts(NEW, types[NEW], instance)
             seen.setdefault(verdicts, instance)
             if verdicts in wanted:
                 break
         found = next((verdicts for verdicts in wanted if verdicts in seen), None)
         if found is None:
-            return replace(finding, unwitnessed=_reason(set(seen), wanted))
-        return replace(finding, witness=Witness(seen[found], _name(unit.old), _name(unit.new), *found))
+            return _reason(set(seen), wanted)
+        return Witness(seen[found], _name(types[OLD]), _name(types[NEW]), *found)
 
     def _instances(self, change: Change) -> Iterator[Any]:
         """Make values of the unit in which the place that changed holds different things; the simplest first."""
         tried: set[str] = set()
         for value in self._leaves(change):
-            for first in (1, 0):
+            for first in (NEW, OLD):
                 instance = self._embedded(change.location, value, first)
                 text = json.dumps(instance, sort_keys=True)
                 if text not in tried:
@@ -109,20 +104,16 @@ class Witnesses:
 
     def _leaves(self, change: Change) -> Iterator[Any]:
         """Make values to put into the place that changed."""
-        rule, types = change.rule, (change.old_type, change.new_type)
+        rule = change.rule
         if rule.startswith("additional-properties-"):
-            yield {**self._merged(change.location, 1), "other": True}
+            yield {**self._merged(change.location, NEW), "other": True}
             return
-        if rule in ("field-became-required", "field-became-optional") or rule.endswith("-required"):
+        if rule.endswith(("-required", "-became-optional")):
             yield _GONE
-        for side in (1, 0):
-            type = types[side]
-            if type is not None:
-                yield self.examples[side].one(type)
-        for side in (1, 0):
-            type = types[side]
-            if type is not None:
-                yield from self.examples[side].several(type)
+        types = [(self.examples[side], type) for side in (NEW, OLD) if (type := change.types[side]) is not None]
+        yield from (examples.one(type) for examples, type in types)
+        for examples, type in types:
+            yield from examples.several(type)
 
     def _embedded(self, location: Location, value: Any, first: int) -> Any:
         """Return `value` in its place within a value of the unit; the side `first` decides where both have a say."""
@@ -137,18 +128,15 @@ class Witnesses:
             elif kind == "items":
                 value = [value]
             location = location.above
-        if location.unit.hidden:
-            value = {
-                **value,
-                **_ENVELOPE["notification" if location.unit.label.endswith("Notification") else "request"],
-            }
-        return value
+        if not location.unit.hidden:
+            return value
+        return {**value, **_ENVELOPE["notification" if location.unit.label.endswith("Notification") else "request"]}
 
     def _merged(self, location: Location, first: int) -> dict[str, Any]:
         """Return the members that an object in a place needs according to either revision."""
         found: dict[str, Any] = {}
         for side in (1 - first, first):
-            type = self._object(location.new if side else location.old, side)
+            type = self._object(location.types[side], side)
             if type is not None:
                 found |= deepcopy(self.examples[side].one(type))
         return found
@@ -156,7 +144,7 @@ class Witnesses:
     def _object(self, type: Type, side: int) -> Object | Map | None:
         type = self.protocols[side].resolve(type)
         if isinstance(type, Union):
-            forms = [self._object(member, side) for member in type.members]
+            forms = (self._object(member, side) for member in type.members)
             return next((form for form in forms if form is not None), None)
         return type if isinstance(type, Object | Map) else None
 
@@ -170,8 +158,8 @@ class Witnesses:
     def _validator(self, side: int, type: Type) -> Draft202012Validator:
         return Draft202012Validator(schema_of(type, _urn(side)), registry=self._registry)
 
-    def _role(self, side: int, message: Message, carrier: Carrier) -> Draft202012Validator | None:
-        """Judge everything of the same kind that the sender of a message may send in the same way, if anything."""
+    def _may_send(self, side: int, message: Message, carrier: Carrier, instance: Any) -> bool:
+        """Return whether a value is anything of the same kind that the sender of a message may send in the same way."""
         key = side, message.kind, message.sender, carrier
         if key not in self._roles:
             members = tuple(
@@ -180,7 +168,8 @@ class Witnesses:
                 if method.kind == message.kind and message.sender in method.senders and method.carrier == carrier
             )
             self._roles[key] = self._validator(side, Union(members)) if members else None
-        return self._roles[key]
+        judge = self._roles[key]
+        return judge is not None and judge.is_valid(instance)
 
 
 def _urn(side: int) -> str:
@@ -193,15 +182,16 @@ def _name(type: Type) -> str:
 
 def _wanted(change: Change) -> list[Verdicts]:
     """Return the verdicts that would show a change, the best first."""
-    rules = [RULES[rule] for rule in (change.parts or (change.rule,))]
-    narrowed = any(rule.client[0] is Impact.BREAKS for rule in rules)
-    widened = any(rule.client[1] is Impact.BREAKS for rule in rules)
-    wanted: list[Verdicts] = [(True, False)] if narrowed else []
-    wanted += [(False, True)] if widened else []
     if change.confused:
         return [_BOTH]
     if change.rule == "pattern-changed":
-        return [(True, False), (False, True), _BOTH]
+        return [_NARROWED, _WIDENED, _BOTH]
+    clients = [RULES[rule].client for rule in (change.parts or (change.rule,))]
+    wanted = [
+        verdicts
+        for side, verdicts in enumerate((_NARROWED, _WIDENED))
+        if any(client[side] is Impact.BREAKS for client in clients)
+    ]
     return wanted or [_BOTH]
 
 

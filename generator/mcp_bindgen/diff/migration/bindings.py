@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from mcp_bindgen.protocol import calls, naming
 from mcp_bindgen.protocol.model import Field, Method, Object, Protocol, Ref, Sender, Type, Union
 
+from ..finding import Message
+from ..reach import OTHER
 from .assignable import MAPPING, NULL
 
 SENDERS: Mapping[str, Sender] = {"Client": "client", "Context": "server"}
@@ -41,40 +43,78 @@ class Parameter(NamedTuple):
         return Union((self.type, NULL)) if self.may_omit and self.field.default is None else self.type
 
 
+class Stub(NamedTuple):
+    """A method as code sees it: something to call or to override, or a constant.
+
+    Attributes:
+        owner: The class or the module that has it.
+        short: Its name there.
+        method: The method.
+        sender: Who sends it.
+        item: What it gives one by one, where it walks through a list.
+    """
+
+    owner: str
+    short: str
+    method: Method
+    sender: Sender
+    item: Type | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that code uses, e.g. `Client.call_tool`."""
+        return f"{self.owner}.{self.short}"
+
+    @property
+    def message(self) -> str:
+        """The message, as findings call it."""
+        return str(Message.of(self.method, self.sender))
+
+
+Stubs = dict[tuple[str, str], Stub]
+"""Owner and name of a method on the wire -> the stub."""
+
+
 class Bindings:
     """The bindings of one revision.
 
     Attributes:
-        calls: Stub -> what it sends.
-        walks: Stub -> the list that it walks through.
-        handlers: Stub -> what it takes.
+        calls: What sends methods.
+        walks: What walks through lists.
+        handlers: What takes methods.
+        constants: What names methods.
         questions: The class of the params -> what `Context.ask` asks.
-        methods: Constant -> the method.
         errors: Constant -> the error.
     """
 
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
         methods = protocol.methods
-        self.calls = {
-            f"{owner}.{calls.call_name(method)}": method
+        self.calls = _by_method(
+            Stub(owner, calls.call_name(method), method, sender)
             for owner, sender in SENDERS.items()
             for method in methods
             if calls.sends(method, sender)
-        }
-        self.walks = {
-            f"{stub.partition('.')[0]}.{walk.name}": (method, walk)
-            for stub, method in self.calls.items()
-            if (walk := calls.walk(protocol, method)) is not None
-        }
-        self.handlers = {
-            f"{owner}.{calls.handler_name(method, receiver)}": method
+        )
+        self.walks = _by_method(
+            stub._replace(short=walk.name, item=walk.item)
+            for stub in self.calls.values()
+            if (walk := calls.walk(protocol, stub.method)) is not None
+        )
+        self.handlers = _by_method(
+            Stub(owner, calls.handler_name(method, receiver), method, OTHER[receiver])
             for owner, receiver in RECEIVERS.items()
             for method in methods
             if calls.receives(method, receiver)
+        )
+        self.constants = _by_method(
+            Stub("methods", naming.descriptor(method.stub), method, method.senders[0]) for method in methods
+        )
+        self.questions = {
+            name: Stub("Context", f"ask({name})", method, "server")
+            for method, classes in calls.questions(protocol)
+            for name in classes
         }
-        self.questions = {name: method for method, classes in calls.questions(protocol) for name in classes}
-        self.methods = {naming.descriptor(method.stub): method for method in methods}
         self.errors = {naming.constant(error.name): error for error in protocol.errors}
 
     def class_of(self, definition: str) -> str | None:
@@ -97,6 +137,6 @@ class Bindings:
         types = [MAPPING if calls.is_metadata(one) else one.type for one in fields]
         return [Parameter(naming.argument(one.name), one, type) for one, type in zip(fields, types, strict=True)]
 
-    def by_wire(self, name: str) -> Method | None:
-        """The method with a name on the wire."""
-        return next((method for method in self.protocol.methods if method.name == name), None)
+
+def _by_method(stubs: Iterable[Stub]) -> Stubs:
+    return {(stub.owner, stub.method.name): stub for stub in stubs}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from mcp_bindgen.protocol.model import Array, Map, Object, Protocol, Ref, Type, Union, references
+from mcp_bindgen.protocol.model import Protocol, Ref, Type, references
 
 from ..finding import Comparison, Finding, Plane
 from ..labels import Labels
-from ..location import suffix
+from ..location import NEW, OLD, is_inside, steps, suffix
 from ..match import Matches
 
 _OF_NAMES = (
@@ -20,7 +20,6 @@ _OF_NAMES = (
     "notification-removed",
 )
 _NO_CAUSES = frozenset({"definition-added", "envelope-inlined", "envelope-extracted"})
-_MARKS = frozenset(".[{|")
 
 
 class Causes:
@@ -35,7 +34,6 @@ class Causes:
     def __init__(self, comparison: Comparison, matches: Matches, names: Mapping[str, str]) -> None:
         self._names = names
         self._labels = Labels(comparison.old, comparison.new, matches)
-        self._matches = matches
         self._places = places(comparison.old)
         self._subjects: defaultdict[str, list[Finding]] = defaultdict(list)
         self._definitions: defaultdict[str, list[Finding]] = defaultdict(list)
@@ -46,11 +44,10 @@ class Causes:
 
     def of_name(self, definition: str) -> Finding | None:
         """Say why a definition is not there any more, or not under this name."""
-        found = self._definitions.get(definition, [])
+        found = {one.rule: one for one in reversed(self._definitions.get(definition, []))}
         for rule in _OF_NAMES:
-            for finding in found:
-                if finding.rule == rule:
-                    return finding
+            if rule in found:
+                return found[rule]
         became = self._names.get(definition)
         return self._extracted(became) if became is not None else self._around(definition)
 
@@ -63,11 +60,8 @@ class Causes:
         if definition not in self._places:
             return None
         owner, way = self._places[definition]
-        for length in range(len(way), 0, -1):
-            found = self.at((label + "".join(way[:length]) for label in self._own(owner)), inside=False)
-            if found is not None:
-                return found
-        return self.of_name(owner)
+        label = self._labels.of(OLD, owner)
+        return self.of(*(label + "".join(way[:end]) for end in range(len(way), 0, -1))) or self.of_name(owner)
 
     def of_type(self, definition: str) -> Finding | None:
         """Return what changed in a definition as a whole."""
@@ -90,31 +84,23 @@ class Causes:
         new = self._names.get(definition)
         if definition in self._places:
             owner, rest = self._places[definition]
-            yield from (label + "".join(rest) for label in self._own(owner))
-        yield from self._own(definition)
+            yield "".join((self._labels.of(OLD, owner), *rest))
+        yield self._labels.of(OLD, definition)
         if new is not None:
-            yield from (self._labels.new(new), new)
+            yield from (self._labels.one(NEW, new), new)
 
-    def _own(self, definition: str) -> Iterator[str]:
-        new = self._matches.new.get(definition)
-        yield self._labels.both(definition, new) if new is not None else self._labels.old(definition)
-
-    def at(self, subjects: Iterable[str], *, inside: bool = True) -> Finding | None:
+    def at(self, subjects: Iterable[str]) -> Finding | None:
         """The finding about the first of `subjects` that has one, or else about something inside of it."""
         wanted = list(subjects)
-        found = next((finding for subject in wanted for finding in self._subjects.get(subject, [])), None)
-        return found or (next(filter(None, map(self.within, wanted)), None) if inside else None)
+        return self.of(*wanted) or next(filter(None, map(self.within, wanted)), None)
 
-    def of_message(self, message: str) -> Finding | None:
-        """Return what happened to a message itself."""
-        return next(iter(self._subjects.get(message, [])), None)
+    def of(self, *subjects: str) -> Finding | None:
+        """The finding about the first of `subjects` that has one."""
+        return next((finding for subject in subjects for finding in self._subjects.get(subject, [])), None)
 
     def within(self, subject: str) -> Finding | None:
         """The first finding about something inside of `subject`."""
-        for other, findings in self._subjects.items():
-            if other.startswith(subject) and other[len(subject) :][:1] in _MARKS:
-                return findings[0]
-        return None
+        return next((findings[0] for other, findings in self._subjects.items() if is_inside(other, subject)), None)
 
 
 def places(protocol: Protocol) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -122,22 +108,11 @@ def places(protocol: Protocol) -> dict[str, tuple[str, tuple[str, ...]]]:
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def enter(type: Type, owner: str, way: tuple[str, ...]) -> None:
-        match type:
-            case Ref(name) if protocol.definitions[name].hoisted and name not in found:
-                found[name] = owner, way
-                enter(protocol.definitions[name].type, owner, way)
-            case Array(items):
-                enter(items, owner, (*way, suffix("items", "")))
-            case Map(values):
-                enter(values, owner, (*way, suffix("values", "")))
-            case Union(members):
-                for member in members:
-                    enter(member, owner, way)
-            case Object(fields):
-                for field in fields:
-                    enter(field.type, owner, (*way, suffix("field", field.wire)))
-            case _:
-                return
+        if isinstance(type, Ref) and protocol.definitions[type.name].hoisted and type.name not in found:
+            found[type.name] = owner, way
+            enter(protocol.definitions[type.name].type, owner, way)
+        for (kind, name), part in steps(type):
+            enter(part, owner, (*way, suffix(kind, name)) if kind != "form" else way)
 
     for name, definition in protocol.definitions.items():
         if not definition.hoisted:

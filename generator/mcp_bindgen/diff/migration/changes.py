@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from mcp_bindgen.protocol import calls, naming
-from mcp_bindgen.protocol.model import Field, Method, Ref, Sender, Type, Union
+from mcp_bindgen.protocol import calls
+from mcp_bindgen.protocol.model import Field, Method, Ref, Type, Union
 from mcp_bindgen.protocol.text import describe
 
-from ..finding import Comparison, Finding, Message
+from ..finding import Comparison, Finding
 from ..match import match
-from ..reach import OTHER, answers
+from ..reach import answers
 from ..rules import RULES
 from .assignable import Assignable
-from .bindings import RECEIVERS, SENDERS, Bindings, Parameter
+from .bindings import Bindings, Parameter, Stub
 from .causes import Causes
 from .names import new_names
 
@@ -75,20 +75,29 @@ class Changes:
         self._returns = Assignable(comparison.old, comparison.new, lambda old, new: classes.get(old) == new).covers
         self.of: defaultdict[str, list[Change]] = defaultdict(list)
         self.needed: defaultdict[str, dict[str, Change]] = defaultdict(dict)
-        self.positional: dict[str, list[str]] = {}
+        self.positional = {
+            stub.name: _positional(stub.method, self.old.arguments(stub.method)) for stub in self.old.calls.values()
+        }
         for definition in comparison.old.definitions:
             self._definition(definition)
             self._fields(definition)
-        for name, method in self.old.calls.items():
-            self._call(name, method, SENDERS[name.partition(".")[0]])
-        for name, (method, walk) in self.old.walks.items():
-            self._walk(name, method, walk, SENDERS[name.partition(".")[0]])
-        for name, method in self.old.handlers.items():
-            self._handler(name, method, RECEIVERS[name.partition(".")[0]])
-        for params, method in self.old.questions.items():
-            self._question(params, method)
-        for name, method in self.old.methods.items():
-            self._constant(name, method)
+        for olds, news, compare in (
+            (self.old.calls, self._new.calls, self._call),
+            (self.old.walks, self._new.walks, self._walk),
+            (self.old.handlers, self._new.handlers, self._handler),
+            (self.old.constants, self._new.constants, self._constant),
+        ):
+            for key, stub in olds.items():
+                if (heir := news.get(key)) is None:
+                    self._gone(stub)
+                    continue
+                if heir.short != stub.short:
+                    definition = stub.method.definition
+                    cause, default = self._causes.of_name(definition), ("definition-renamed", definition)
+                    self._add(stub.name, "renamed", cause, default, (stub.short, heir.short))
+                compare(stub, heir)
+        for params, stub in self.old.questions.items():
+            self._question(params, stub)
         for name in self.old.errors:
             self._error(name)
 
@@ -189,34 +198,27 @@ class Changes:
 
     # --- calls --------------------------------------------------------------------------------------------------
 
-    def _call(self, name: str, method: Method, sender: Sender) -> None:
-        olds = self.old.arguments(method)
-        self.positional[name] = _positional(method, olds)
-        heir = self._heir(method, sender=sender)
-        if heir is None:
-            self._gone(name, method, sender)
-            return
-        news = self._new.arguments(heir)
-        self._renamed(name, method, calls.call_name(heir))
-        if method.carrier != heir.carrier:
-            message = _message(method, sender)
-            cause = self._causes.of_message(message)
-            self._add(name, "changed", cause, ("message-carrier-changed", message), (method.carrier, heir.carrier))
-        self._guarded(name, method, heir, sender)
-        if not self._returns(method.result, heir.result):
-            self._answers(name, method, sender, self._words(method.result, heir.result))
-        params, subject = _name_of(method.params), f"{method.definition}.params"
+    def _call(self, stub: Stub, heir: Stub) -> None:
+        name, old, new = stub.name, stub.method, heir.method
+        olds, news = self.old.arguments(old), self._new.arguments(new)
+        if old.carrier != new.carrier:
+            default = "message-carrier-changed", stub.message
+            self._add(name, "changed", self._causes.of(stub.message), default, (old.carrier, new.carrier))
+        self._guarded(stub, heir)
+        if not self._returns(old.result, new.result):
+            self._answers(stub, self._words(old.result, new.result))
+        params, subject = _name_of(old.params), f"{old.definition}.params"
         if olds is not None and news is not None:
-            pairs = self._parameters(name, params or _name_of(heir.params), subject, olds, news)
-            for index, (_, new) in enumerate(pairs):
-                self._position(f"{name}({index})", subject, index, new, _positional(heir, news))
+            pairs = self._parameters(name, params or _name_of(new.params), subject, olds, news)
+            for index, (_, parameter) in enumerate(pairs):
+                self._position(f"{name}({index})", subject, index, parameter, _positional(new, news))
             return
         cause = self._causes.of_type(params)
         if olds is not None or news is not None:
             words = f"({', '.join(_names(olds))})", f"({', '.join(_names(news))})"
-            self._add(name, "changed", cause, ("type-changed", method.definition), words)
-        elif not self._accepts(heir.params, method.params):
-            words, accepts = self._words(method.params, heir.params), partial(self._accepts, heir.params)
+            self._add(name, "changed", cause, ("type-changed", old.definition), words)
+        elif not self._accepts(new.params, old.params):
+            words, accepts = self._words(old.params, new.params), partial(self._accepts, new.params)
             self._add(f"{name}(params=)", "changed", cause, ("type-changed", subject), words, accepts)
 
     def _position(self, name: str, subject: str, index: int, new: Parameter | None, places: list[str]) -> None:
@@ -226,73 +228,59 @@ class Changes:
             hint, subject = f"Give it by name: `{new.name}=`.", f"{subject}.{new.field.wire}"
             self.of[name].append(Change("changed", "type-changed", subject, f"argument {index + 1}", place, hint))
 
-    def _guarded(self, name: str, method: Method, heir: Method, sender: Sender) -> None:
+    def _guarded(self, stub: Stub, heir: Stub) -> None:
         """Add that the other side, or this one, must declare more than before."""
-        old, new = method.capability(sender), heir.capability(sender)
+        old, new = stub.method.capability(stub.sender), heir.method.capability(heir.sender)
         if new is not None and new != old:
             owner, _, path = new.partition(".")
             cause = self._causes.at([f"{owner.capitalize()}Capabilities.{path}"])
-            subject, fingerprint = (cause.subject, cause.fingerprint) if cause else (_message(heir, sender), "")
+            subject, fingerprint = (cause.subject, cause.fingerprint) if cause else (heir.message, "")
             hint = f"It needs the capability `{path}` of the {owner} now, and fails without it."
-            was = f"needs {old}" if old else "needs no capability"
-            self.of[name].append(Change("changed", "capability-added", subject, was, f"needs {new}", hint, fingerprint))
+            words = f"needs {old}" if old else "needs no capability", f"needs {new}"
+            self.of[stub.name].append(Change("changed", "capability-added", subject, *words, hint, fingerprint))
 
-    def _walk(self, name: str, method: Method, walk: calls.Walk, sender: Sender) -> None:
-        heir = self._heir(method, sender=sender)
-        new = calls.walk(self._new.protocol, heir) if heir is not None else None
-        if new is None:
-            self._gone(name, method, sender)
-        elif not self._renamed(name, method, new.name) and not self._returns(walk.item, new.item):
-            self._answers(name, method, sender, self._words(walk.item, new.item))
+    def _walk(self, stub: Stub, heir: Stub) -> None:
+        if stub.short == heir.short and not self._returns(stub.item, heir.item):
+            self._answers(stub, self._words(stub.item, heir.item))
 
     # --- handlers and constants ---------------------------------------------------------------------------------
 
-    def _handler(self, name: str, method: Method, receiver: Sender) -> None:
+    def _handler(self, stub: Stub, heir: Stub) -> None:
         """Add what became of a handler; an override may say what it takes, `(params)`, and what it answers, `->`."""
-        heir = self._heir(method, receiver=receiver)
-        if heir is None:
-            self._gone(name, method, OTHER[receiver])
-            return
-        self._renamed(name, method, calls.handler_name(heir, receiver))
-        appears = (method.params is None) != (heir.params is None)
-        takes = _never if appears else partial(self._returns, narrow=heir.params)
-        if appears or not self._returns(method.params, heir.params):
-            cause = self._causes.of_type(_name_of(method.params)) or self._causes.of_type(method.definition)
-            words, default = self._words(method.params, heir.params), ("type-changed", f"{method.definition}.params")
-            self._add(f"{name}(params)", "changed", cause, default, words, takes)
-        if not self._accepts(_answer(heir), _answer(method)):
-            words = _words(_answer(method)), _words(_answer(heir))
-            self._answers(name, method, OTHER[receiver], words, "->", partial(self._accepts, _answer(heir)))
+        old, new = stub.method, heir.method
+        appears = (old.params is None) != (new.params is None)
+        takes = _never if appears else partial(self._returns, narrow=new.params)
+        if appears or not self._returns(old.params, new.params):
+            cause = self._causes.of_type(_name_of(old.params)) or self._causes.of_type(old.definition)
+            words, default = self._words(old.params, new.params), ("type-changed", f"{old.definition}.params")
+            self._add(f"{stub.name}(params)", "changed", cause, default, words, takes)
+        if not self._accepts(_answer(new), _answer(old)):
+            words = _words(_answer(old)), _words(_answer(new))
+            self._answers(stub, words, "->", partial(self._accepts, _answer(new)))
 
-    def _question(self, params: str, method: Method) -> None:
-        name, heir = f"Context.ask({params})", self._new.questions.get(self._names.get(params, ""))
+    def _question(self, params: str, stub: Stub) -> None:
+        heir = self._new.questions.get(self._names.get(params, ""))
         if heir is None:
-            self._gone(name, method, "server", "ask")
-        elif not self._returns(method.result, heir.result):
-            self._answers(name, method, "server", self._words(method.result, heir.result))
+            self._gone(stub)
+        elif not self._returns(stub.method.result, heir.method.result):
+            self._answers(stub, self._words(stub.method.result, heir.method.result))
         if not self._new.questions:
-            self.of.setdefault("Context.ask", self.of[name][:1])
+            self.of.setdefault("Context.ask", self.of[stub.name][:1])
 
-    def _constant(self, name: str, method: Method) -> None:
+    def _constant(self, stub: Stub, heir: Stub) -> None:
         """Add what became of a constant in `methods.py`."""
-        symbol, heir, sender = f"methods.{name}", self._heir(method), method.senders[0]
-        if heir is None:
-            self._gone(symbol, method, sender)
-            return
-        if self._renamed(symbol, method, naming.descriptor(heir.stub)):
-            return
-        plain = (method.senders, method.carrier) == (heir.senders, heir.carrier)
-        pairs = [(method.params, heir.params), (method.result, heir.result), (_answer(method), _answer(heir))]
-        if not plain or not all(self._equal(old, new) for old, new in pairs):
-            message = _message(method, sender)
-            cause = self._causes.at([message]) or self._causes.of_type(method.definition)
-            self._add(symbol, "changed", cause, ("type-changed", message), (_contract(method), _contract(heir)))
+        old, new = stub.method, heir.method
+        plain = (old.senders, old.carrier) == (new.senders, new.carrier)
+        pairs = [(old.params, new.params), (old.result, new.result), (_answer(old), _answer(new))]
+        if stub.short == heir.short and not (plain and all(self._equal(*pair) for pair in pairs)):
+            cause = self._causes.at([stub.message]) or self._causes.of_type(old.definition)
+            self._add(stub.name, "changed", cause, ("type-changed", stub.message), (_contract(old), _contract(new)))
 
     def _error(self, name: str) -> None:
         """Add what became of a constant in `errors.py`."""
         error, heir = self.old.errors[name], self._new.errors.get(name)
         rule, subject = "error-code-removed", f"{(heir or error).code} {error.name}"
-        cause = self._causes.of_message(subject)
+        cause = self._causes.of(subject)
         if heir is not None:
             if heir.code != error.code:
                 words = str(error.code), str(heir.code)
@@ -303,39 +291,17 @@ class Changes:
 
     # --- messages -----------------------------------------------------------------------------------------------
 
-    def _heir(self, method: Method, sender: Sender | None = None, receiver: Sender | None = None) -> Method | None:
-        """Find a method in the new revision, if there that side sends it, or takes it."""
-        new = self._new.by_wire(method.name)
-        if new is None or (sender is not None and sender not in new.senders):
-            return None
-        return None if receiver is not None and new.senders == (receiver,) else new
-
-    def _renamed(self, name: str, method: Method, new: str) -> bool:
-        old = name.rpartition(".")[2]
-        if new != old:
-            cause = self._causes.of_name(method.definition)
-            self._add(name, "renamed", cause, ("definition-renamed", method.definition), (old, new))
-        return new != old
-
-    def _gone(self, name: str, method: Method, sender: Sender, stub: str = "") -> None:
-        message = _message(method, sender)
-        rule = "request-method-removed" if method.kind == "request" else "notification-removed"
-        cause = self._causes.of_message(message)
-        self._add(name, "gone", cause, (rule, message), (stub or name.rpartition(".")[2], ""))
+    def _gone(self, stub: Stub) -> None:
+        rule = "request-method-removed" if stub.method.kind == "request" else "notification-removed"
+        words = stub.short.partition("(")[0], ""
+        self._add(stub.name, "gone", self._causes.of(stub.message), (rule, stub.message), words)
 
     def _answers(
-        self,
-        name: str,
-        method: Method,
-        sender: Sender,
-        words: tuple[str, str],
-        suffix: str = "",
-        tolerates: Callable[[Type], bool] = _never,
+        self, stub: Stub, words: tuple[str, str], suffix: str = "", tolerates: Callable[[Type], bool] = _never
     ) -> None:
-        message = _message(method, sender)
-        cause = self._causes.within(message) or self._causes.of_name(_name_of(method.result))
+        cause = self._causes.within(stub.message) or self._causes.of_name(_name_of(stub.method.result))
         said = f"answers {words[0]}", f"answers {words[1]}"
-        self._add(f"{name}{suffix}", "changed", cause, ("type-changed", message), said, tolerates)
+        self._add(stub.name + suffix, "changed", cause, ("type-changed", stub.message), said, tolerates)
 
     # --- types in words -----------------------------------------------------------------------------------------
 
@@ -386,10 +352,6 @@ def _positional(method: Method, parameters: list[Parameter] | None) -> list[str]
 def _name_of(type: Type | None) -> str:
     """The name of a definition that params or a result are; empty where they have none."""
     return type.name if isinstance(type, Ref) else ""
-
-
-def _message(method: Method, sender: Sender) -> str:
-    return str(Message(method.name, method.kind, sender))
 
 
 def _answer(method: Method) -> Type | None:

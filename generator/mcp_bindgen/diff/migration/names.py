@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mcp_bindgen.protocol.model import Array, Map, Object, Protocol, Ref, Type
+from mcp_bindgen.protocol.model import Object, Protocol, Ref, Type
 
+from ..location import steps
 from ..match import Matches
 
 
@@ -32,13 +33,5 @@ def new_names(old: Protocol, new: Protocol, matches: Matches) -> dict[str, str]:
 
 def _below(old: Type, new: Type) -> list[tuple[Type, Type]]:
     """Return what stands in the same place in both."""
-    match old, new:
-        case Object(fields), Object():
-            pairs = [(field.type, new.field(field.wire)) for field in fields]
-            return [(type, other.type) for type, other in pairs if other is not None]
-        case Array(items), Array(others):
-            return [(items, others)]
-        case Map(values), Map(others):
-            return [(values, others)]
-        case _:
-            return []
+    theirs = dict(steps(new))
+    return [(type, theirs[step]) for step, type in steps(old) if step in theirs and step[0] != "form"]

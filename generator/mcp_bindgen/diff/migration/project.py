@@ -84,8 +84,19 @@ def _names(module: Module, bases: Iterable[Path]) -> list[str]:
     return [name for name in names if name and name.partition(".")[0] not in sys.stdlib_module_names]
 
 
+def files(folder: Path) -> Iterator[Path]:
+    """Return the files below a folder, in alphabetical order; what belongs to others is left out, links to folders too.
+
+    Folders of tools are left out: hidden ones, virtual environments, caches.
+    """
+    for above, folders, names in os.walk(folder):
+        here = Path(above)
+        folders[:] = sorted(name for name in folders if not _is_foreign(here / name))
+        yield from (here / name for name in sorted(names))
+
+
 def python_files(root: Path) -> Iterator[Path]:
-    """The Python files below a folder, in alphabetical order; what belongs to others is left out.
+    """Return the Python files among those below a folder, and the stubs; a file is what it is.
 
     Raises:
         BadInput: There is nothing at `root`.
@@ -94,10 +105,7 @@ def python_files(root: Path) -> Iterator[Path]:
         raise BadInput("there is no such file or folder", file=root, fix="give the path of Python code")
     if not root.is_dir():
         yield root
-    for folder, folders, files in os.walk(root):
-        here = Path(folder)
-        folders[:] = sorted(name for name in folders if not _is_foreign(here / name))
-        yield from (here / name for name in sorted(files) if Path(name).suffix in _SUFFIXES)
+    yield from (path for path in files(root) if path.suffix in _SUFFIXES)
 
 
 def read(path: Path) -> Module | str | None:

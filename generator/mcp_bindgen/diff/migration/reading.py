@@ -44,11 +44,11 @@ def find_uses(modules: list[Module], root: Path, package: str, changes: Changes)
     names = named(modules, root)
     bindings = _bindings(package, names, changes)
     sources = [BuildSource(f"<{name}>/{file}.pyi", name, text) for name, (file, text) in bindings.items()]
-    offsets: dict[str, int] = {}
+    own: dict[int, tuple[str, int]] = {}
     line = _FIRST_LINE
     for name, module in names.items():
         if name not in bindings:
-            offsets[name] = line
+            own.setdefault(id(module), (name, line))
             text = "\n" * line + b"".join(module.lines).decode()
             sources.append(BuildSource(f"<{name}>/{module.path.name}", name, text))
             line += len(module.lines)
@@ -63,11 +63,10 @@ def find_uses(modules: list[Module], root: Path, package: str, changes: Changes)
         found.skipped[str(broken.path)] = f"is not Python: {reason}"
         return found
     found = Reading(files=len(modules))
-    own = {id(module): name for name, module in reversed(names.items()) if name in offsets}
     for module in modules:
-        name = own[id(module)]
-        ast.increment_lineno(module.tree, offsets[name])
-        reader = Uses(module, name, package, types, changes, offsets[name])
+        name, offset = own[id(module)]
+        ast.increment_lineno(module.tree, offset)
+        reader = Uses(module, name, package, types, changes, offset)
         found.uses += reader.all()
         found.imports += reader.imports
     return found

@@ -62,7 +62,8 @@ class _Printer(Terminal):
                 yield from self.place(place, list(uses))
         if migration.imports:
             yield ""
-            yield from self.folded(f"{_imports(migration)}: {_listed(migration.imports)}.", 0)
+            said = f"Import {migration.new_package} instead of {migration.old_package} in"
+            yield from self.folded(f"{said}: {_listed(migration.imports)}.", 0)
         for skipped in migration.skipped:
             yield from self.folded(f"Skipped {skipped.file}: {skipped.reason}.", 0)
 
@@ -74,8 +75,8 @@ class _Printer(Terminal):
             yield where + self.style(first.strip(), _COLOURS[use.change.kind])
             yield from (self.style(line, _COLOURS[use.change.kind]) for line in rest)
             yield from self.folded(use.change.hint, _INDENT)
-            for line in self.folded(_rule(use), _INDENT):
-                yield self.style(line, DIM)
+            rule = f"{use.change.rule} {use.change.fingerprint}".strip()
+            yield from (self.style(line, DIM) for line in self.folded(rule, _INDENT))
             where = " " * _INDENT
 
 
@@ -91,17 +92,9 @@ def _title(migration: Migration) -> str:
     return f"{title}: {' and '.join(counts)} to change in {hit} of {files}"
 
 
-def _imports(migration: Migration) -> str:
-    return f"Import {migration.new_package} instead of {migration.old_package} in"
-
-
 def _listed(places: tuple[Place, ...]) -> str:
     shown = ", ".join(f"{place.file}:{place.line}" for place in places[:_HERE])
     return shown + (f" and {len(places) - _HERE} more" if len(places) > _HERE else "")
-
-
-def _rule(use: Use) -> str:
-    return f"{use.change.rule} {use.change.fingerprint}".strip()
 
 
 def record(migration: Migration) -> dict[str, Any]:

@@ -6,12 +6,11 @@ what is expected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Iterator
 
 from mcp_bindgen.protocol.model import Array, Const, Map, Ref, Scalar, Type, Union
 
-from .bindings import RECEIVERS, Bindings
+from .bindings import RECEIVERS, Bindings, Stub, Stubs
 
 _ANY = "*args: _t.Any, **fields: _t.Any"
 _HEAD = f"""
@@ -37,13 +36,12 @@ from . import types as types
 from .client import Client as Client
 from .server import Context as Context, Server as Server
 """
-_T = TypeVar("_T")
 _SCALARS = {"string": "_b.str", "integer": "_b.int", "number": "_b.float", "boolean": "_b.bool", "null": "None"}
 
 
 def stubs(bindings: Bindings) -> dict[str, str]:
     """The text of each module of a package, by its name; the empty name is the package itself."""
-    methods = [f"{name}: _Method" for name in bindings.methods]
+    methods = [f"{stub.short}: _Method" for stub in bindings.constants.values()]
     common = "from .types import _b, _t, _Endpoint, _Method\nfrom . import types\n"
     return {
         "": _PACKAGE,
@@ -69,22 +67,23 @@ def _types(bindings: Bindings) -> Iterator[str]:
 def _endpoint(bindings: Bindings, owner: str) -> Iterator[str]:
     yield f"class {owner}(_Endpoint):"
     yield "    pass"
-    for stub, method in _own(bindings.calls, owner):
-        yield f"    async def {stub}(self, {_ANY}) -> {_annotation(method.result)}: ..."
-    for stub, (_, walk) in _own(bindings.walks, owner):
-        yield f"    def {stub}(self, {_ANY}) -> _t.AsyncIterator[{_annotation(walk.item)}]: ..."
-    for stub, method in _own(bindings.handlers, owner):
-        params = f"params: {_annotation(method.params)}, " if method.params is not None else ""
+    for stub in _own(bindings.calls, owner):
+        yield f"    async def {stub.short}(self, {_ANY}) -> {_annotation(stub.method.result)}: ..."
+    for stub in _own(bindings.walks, owner):
+        yield f"    def {stub.short}(self, {_ANY}) -> _t.AsyncIterator[{_annotation(stub.item)}]: ..."
+    for stub in _own(bindings.handlers, owner):
+        params = f"params: {_annotation(stub.method.params)}, " if stub.method.params is not None else ""
         context = "Context" if RECEIVERS[owner] == "server" else "_t.Any"
-        yield f"    def {stub}(self, {params}ctx: {context}) -> _t.Any: ..."
+        yield f"    def {stub.short}(self, {params}ctx: {context}) -> _t.Any: ..."
     if owner == "Context":
-        asked = [(f"types.{params}", _annotation(method.result)) for params, method in bindings.questions.items()]
+        questions = bindings.questions.items()
+        asked = [(f"types.{params}", _annotation(stub.method.result)) for params, stub in questions]
         for params, result in (*asked, ("_t.Any", "_t.Any"), ("_t.Any", "_t.Any")):  # overloads are two at least
             yield f"    @_t.overload\n    async def ask(self, key: _t.Any, params: {params}) -> {result}: ..."
 
 
-def _own(stubs: Mapping[str, _T], owner: str) -> list[tuple[str, _T]]:
-    return [(name.partition(".")[2], one) for name, one in stubs.items() if name.startswith(f"{owner}.")]
+def _own(stubs: Stubs, owner: str) -> list[Stub]:
+    return [stub for stub in stubs.values() if stub.owner == owner]
 
 
 def _annotation(type: Type | None, prefix: str = "types.") -> str:

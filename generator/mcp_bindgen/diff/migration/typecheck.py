@@ -101,7 +101,8 @@ class TypedCode:
     def type(self, node: ast.expr) -> Type | None:
         """The type of an expression as one of the protocol; `None` where it is not certain to be one."""
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            return _listed([self.type(one) for one in node.elts])
+            held = _union([self.type(one) for one in node.elts])
+            return held and Array(held)
         return self._type(self._types.get(_span_of(node)))
 
     def extended(self, node: ast.ClassDef) -> str | None:
@@ -117,11 +118,8 @@ class TypedCode:
             return None, None
         taken, given = method.type.arg_types, types.get_proper_type(method.type.ret_type)
         if isinstance(given, types.Instance) and given.type.fullname in ("typing.Coroutine", "typing.Awaitable"):
-            return self._first(taken), self._type(given.args[-1])
-        return self._first(taken), self._type(given)
-
-    def _first(self, taken: Sequence[types.Type]) -> Type | None:
-        return self._type(taken[1]) if len(taken) > 2 else None
+            given = types.get_proper_type(given.args[-1])
+        return self._type(taken[1]) if len(taken) > 2 else None, self._type(given)
 
     def _name(self, fullname: str) -> str | None:
         """Return what code calls something of the bindings."""
@@ -247,8 +245,3 @@ def _class(type: types.ProperType) -> nodes.TypeInfo | None:
 def _union(found: list[Type | None]) -> Type | None:
     known = [one for one in dict.fromkeys(found) if one is not None]
     return Union(tuple(known)) if known and None not in found else None
-
-
-def _listed(found: list[Type | None]) -> Type | None:
-    held = _union(found)
-    return Array(held) if held is not None else None

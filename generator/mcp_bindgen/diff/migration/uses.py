@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from mcp_bindgen.protocol import naming
 from mcp_bindgen.protocol.model import Ref, Type, Union
 
 from .changes import Change, Changes
@@ -142,8 +141,8 @@ class Uses(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """Note a method that is looked up by its name on the wire."""
         if self._refers_to(node.value) == "methods.METHODS" and isinstance(node.slice, ast.Constant):
-            method = self._changes.old.by_wire(str(node.slice.value))
-            changes = self._of(f"methods.{naming.descriptor(method.stub)}") if method is not None else []
+            constant = self._changes.old.constants.get(("methods", str(node.slice.value)))
+            changes = self._of(constant.name) if constant is not None else []
             kept = [one for one in changes if one.kind != "renamed"]
             self._add(self._start(node.slice), f"methods.METHODS[{node.slice.value!r}]", kept)
         self.generic_visit(node)

@@ -1,4 +1,4 @@
-"""Render comparisons: one module for each format, loaded when it is asked for."""
+"""Render comparisons: one module for each format."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..accept import Accepted
+from .github import github
+from .json import json
+from .markdown import markdown
+from .text import text
 
 
 class Format(StrEnum):
@@ -38,22 +42,14 @@ def render(report: Accepted, format: Format, style: Style | None = None) -> str:
     style = style or Style()
     match format:
         case Format.TEXT:
-            from .text import text
-
             return text(report.comparisons, width=style.width, colour=style.colour, witness=style.witness)
         case Format.MARKDOWN:
-            from .markdown import markdown
-
             return markdown(report.comparisons, witness=style.witness)
         case Format.JSON:
-            from .json import json
-
             return json(report)
+        case Format.GITHUB:
+            return github(report.comparisons)
         case Format.HTML:
-            from .html import html
+            from .html import html  # its templates take time to load
 
             return html(report.comparisons)
-        case Format.GITHUB:
-            from .github import github
-
-            return github(report.comparisons)

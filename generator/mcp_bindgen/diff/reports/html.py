@@ -16,16 +16,12 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..finding import Comparison, Impact, Message, Outcome, Plane, Severity
+from ..finding import Comparison, Impact, Message, Plane, Severity
 from .page import Step
+from .words import OUTCOMES
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-OUTCOMES = {
-    Outcome.WORKS: "Works",
-    Outcome.LIMITED: "Works with limits",
-    Outcome.CANNOT_TALK: "Cannot talk",
-}
 IMPACTS = {
     Impact.BREAKS: ("breaks", "the receiver rejects what the sender may say"),
     Impact.RISKY: ("risky", "accepted, but perhaps not understood as it was meant"),
@@ -33,7 +29,7 @@ IMPACTS = {
     Impact.SAFE: ("safe", "both sides understand each other as before"),
     Impact.NONE: ("not visible", "nothing of it is on the wire"),
 }
-SEVERITIES = {Severity.BREAKING: "breaking", Severity.RISKY: "risky", Severity.INFO: "info"}
+SEVERITIES = {severity: severity.name.lower() for severity in reversed(Severity)}
 PLANES = {Plane.WIRE: "on the wire", Plane.SOURCE: "in generated code", Plane.DOC: "in documentation"}
 
 
@@ -57,7 +53,7 @@ def html(compared: Comparison | Sequence[Comparison]) -> str:
         "script": script,
         "style": style,
         "policy": _policy(script, style),
-        "outcomes": OUTCOMES,
+        "outcomes": {outcome: words.capitalize() for outcome, words in OUTCOMES.items()},
         "impacts": IMPACTS,
         "severities": SEVERITIES,
         "planes": PLANES,

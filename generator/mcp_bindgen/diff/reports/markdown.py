@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..finding import Comparison, Finding, Impact, Plane, Severity
-from ..rules import RULES
-from .words import IMPACTS, by_rule, grouped, on, plural, reached, sentence, severities, verdict_of
+from .words import IMPACTS, by_rule, grouped, on, plural, reached, said, sentence, severities, verdict_of
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
-_CODE = re.compile(r"`[^`]*`")
+_CODE = re.compile(r"(`[^`]*`)")
 _BARE = frozenset({"definition-added", "definition-removed", "description-changed"})
 """Rules of which the subject says all."""
 
@@ -93,10 +92,6 @@ def _impact(finding: Finding) -> str:
     return f" {words[:2]}{words[2].upper()}{words[3:]}."
 
 
-def _said(finding: Finding, quoted: Callable[[str], str]) -> str:
-    return RULES[finding.rule].says.format(old=quoted(finding.old), new=quoted(finding.new))
-
-
 def _others(comparison: Comparison, plane: Plane, title: str) -> Iterator[str]:
     found = on(comparison, plane)
     if found:
@@ -108,15 +103,14 @@ def _others(comparison: Comparison, plane: Plane, title: str) -> Iterator[str]:
         else:
             yield ""
             quoted = _prose if rule in _WORDY else _code
-            yield from (f"- {_code(finding.subject)} {_said(finding, quoted)}." for finding in findings)
+            yield from (f"- {_code(finding.subject)} {said(finding, quoted)}." for finding in findings)
 
 
 def _witness(finding: Finding) -> Iterator[str]:
     if finding.witness is None:
         yield f"  No witness: {_prose(finding.unwitnessed)}."
         return
-    words = {True: "accepts", False: "rejects"}
-    old, new = words[finding.witness.old_accepts], words[finding.witness.new_accepts]
+    old, new = finding.witness.judgements
     yield f"  Old {old}, new {new}:"
     yield ""
     yield "  ```json"
@@ -140,11 +134,8 @@ def _plain(text: str) -> str:
 
 def _prose(text: str) -> str:
     """Return `text` in which code in backticks stays code, and everything else is plain."""
-    flat, parts, end = _line(text), list[str](), 0
-    for match in _CODE.finditer(flat):
-        parts += [_SPECIAL.sub(r"\\\1", flat[end : match.start()]), match[0]]
-        end = match.end()
-    return "".join([*parts, _SPECIAL.sub(r"\\\1", flat[end:])])
+    parts = _CODE.split(_line(text))
+    return "".join(part if index % 2 else _SPECIAL.sub(r"\\\1", part) for index, part in enumerate(parts))
 
 
 def _line(text: str) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from urllib.parse import quote
 
-from mcp_bindgen.protocol.model import Definition, Method, references
+from mcp_bindgen.protocol.model import Method, references
 
 from ..finding import Comparison, Finding, Message, Plane, Severity
+from ..location import NEW, OLD, SIDES
 from .side_by_side import Line, Links, Pair, pairs
 
 FEW = 3
@@ -94,43 +96,41 @@ class Step:
         self.prefix = prefix
         self.anchor = f"{prefix}findings"
         self._reaches: dict[tuple[Message, ...], Reach] = {}
-        self._old_methods = {method.name: method for method in comparison.old.methods}
-        self._new_methods = {method.name: method for method in comparison.new.methods}
+        protocols = comparison.old, comparison.new
+        self._methods = [{method.name: method for method in protocol.methods} for protocol in protocols]
         self._messages = {
-            name: tuple(Message(name, method.kind, sender) for sender in method.senders)
-            for name, method in (self._old_methods | self._new_methods).items()
+            name: tuple(Message.of(method, sender) for sender in method.senders)
+            for name, method in (self._methods[OLD] | self._methods[NEW]).items()
         }
         self._pairs = pairs(comparison)
-        self._old_links = self._links(pair.old for pair in self._pairs)
-        self._new_links = self._links(pair.new for pair in self._pairs)
+        self._links: list[Links] = [
+            {one.name: self._home(pair) for pair in self._pairs if (one := pair.sides[side])} for side in SIDES
+        ]
         self.entries = tuple(self._entry(finding, taken) for finding in comparison.findings)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The findings by method and definition, in the order of the comparison."""
-        sorted_out: dict[str, list[Entry]] = {}
-        for entry in self.entries:
-            sorted_out.setdefault(entry.finding.group, []).append(entry)
         return tuple(
             Group(self._anchor("group", name), name, tuple(entries), tuple(self._behind(name)))
-            for name, entries in sorted_out.items()
+            for name, entries in groupby(self.entries, key=lambda entry: entry.finding.group)
         )
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
         """All definitions, in alphabetical order."""
-        about: dict[str, list[Entry]] = {}
+        about: defaultdict[str, list[Entry]] = defaultdict(list)
         for entry in self.entries:
             for _, anchor in entry.panels:
-                about.setdefault(anchor, []).append(entry)
-        messages: dict[str, dict[str, None]] = {}
+                about[anchor].append(entry)
+        messages: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for method in (*self.comparison.old.methods, *self.comparison.new.methods):
-            messages.setdefault(method.definition, {})[method.name] = None
+            messages[method.definition][method.name] = None
         found: list[Panel] = []
         for pair in self._pairs:
-            anchor, lines = self._home(pair), tuple(pair.lines(self._old_links, self._new_links))
-            methods = tuple(messages.get(pair.newest.name, ()))
-            found.append(Panel(anchor, pair, _status(pair, lines), lines, methods, tuple(about.get(anchor, ()))))
+            anchor, lines = self._home(pair), tuple(pair.lines(self._links))
+            methods = tuple(messages[pair.newest.name])
+            found.append(Panel(anchor, pair, _status(pair, lines), lines, methods, tuple(about[anchor])))
         return tuple(found)
 
     @property
@@ -166,8 +166,8 @@ class Step:
             count += 1
             anchor = f"{finding.fingerprint}-{count}"
         taken.add(anchor)
-        ends = ((finding.definition_old, self._old_links), (finding.definition_new, self._new_links))
-        named = {links[name]: name for name, links in ends if name in links}
+        ends = zip(self._links, (finding.definition_old, finding.definition_new), strict=True)
+        named = {links[name]: name for links, name in ends if name in links}
         panels = tuple((name, at) for at, name in named.items())
         about = finding.reaches or self._messages.get(finding.group, ())
         return Entry(anchor, finding, self._reach(finding.reaches), about, panels)
@@ -180,29 +180,25 @@ class Step:
 
     def _behind(self, group: str) -> Iterator[tuple[str, str]]:
         """Return the definitions of a group: itself, or what a method sends and receives."""
-        seen: set[str] = set()
-        for methods, links in ((self._new_methods, self._new_links), (self._old_methods, self._old_links)):
-            names = [group, *(_definitions(methods[group]) if group in methods else ())]
-            for name in names:
-                if name in links and links[name] not in seen:
-                    seen.add(links[name])
-                    yield name, links[name]
-
-    def _links(self, definitions: Iterable[Definition | None]) -> Links:
-        homes = map(self._home, self._pairs)
-        return {definition.name: home for definition, home in zip(definitions, homes, strict=True) if definition}
+        found: dict[str, str] = {}
+        for methods, links in zip(reversed(self._methods), reversed(self._links), strict=True):
+            for name in (group, *(_definitions(methods[group]) if group in methods else ())):
+                if name in links:
+                    found.setdefault(links[name], name)
+        return ((name, at) for at, name in found.items())
 
     def _home(self, pair: Pair) -> str:
-        return self._anchor("definition" if pair.new else "definition.old", pair.newest.name)
+        return self._anchor("definition" if pair.sides[NEW] else "definition.old", pair.newest.name)
 
     def _anchor(self, kind: str, name: str) -> str:
         return f"{self.prefix}{kind}.{quote(name, safe='/')}"
 
 
 def _status(pair: Pair, lines: tuple[Line, ...]) -> str:
-    if pair.old is None or pair.new is None:
-        return "new" if pair.old is None else "gone"
-    if pair.old.name != pair.new.name:
+    old, new = pair.sides
+    if old is None or new is None:
+        return "new" if old is None else "gone"
+    if old.name != new.name:
         return "renamed"
     return "unchanged" if all(line.same for line in lines) else "changed"
 

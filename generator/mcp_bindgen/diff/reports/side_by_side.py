@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -13,6 +13,7 @@ from mcp_bindgen.protocol.model import Const, Definition, Free, Object, Ref, Typ
 from mcp_bindgen.protocol.text import describe
 
 from ..finding import Comparison
+from ..location import NEW, OLD
 
 _MARK = "\0"
 """Put around the names of definitions within a description: split there, the odd parts are names."""
@@ -36,22 +37,20 @@ class Line:
 
 @dataclass(frozen=True)
 class Pair:
-    """A definition and what has become of it: `old` is `None` if it is new, `new` is `None` if it is gone."""
+    """A definition in the old and in the new revision; `None` where it does not exist."""
 
-    old: Definition | None
-    new: Definition | None
+    sides: tuple[Definition | None, Definition | None]
 
     @property
     def newest(self) -> Definition:
         """The definition itself, in the newest revision that has it."""
-        newest = self.new or self.old
+        newest = self.sides[NEW] or self.sides[OLD]
         assert newest is not None, "a pair has at least one side"
         return newest
 
-    def lines(self, old_links: Links, new_links: Links) -> list[Line]:
+    def lines(self, links: Sequence[Links]) -> list[Line]:
         """Return the lines of both sides; the links are those of each revision."""
-        old = list(_parts(self.old.type, old_links)) if self.old else []
-        new = list(_parts(self.new.type, new_links)) if self.new else []
+        old, new = (list(_parts(one.type, known)) if one else [] for one, known in zip(self.sides, links, strict=True))
         found: list[Line] = []
         matcher = SequenceMatcher(None, [key for key, _ in old], [key for key, _ in new], autojunk=False)
         for kind, start, end, new_start, new_end in matcher.get_opcodes():
@@ -76,9 +75,9 @@ def pairs(comparison: Comparison) -> list[Pair]:
     }
     taken = set(renamed.values())
     became = {name: name for name in old if name in new and name not in taken} | renamed
-    found = [Pair(definition, new.get(became.get(name, ""))) for name, definition in old.items()]
+    found = [Pair((definition, new.get(became.get(name, "")))) for name, definition in old.items()]
     taken |= set(became.values())
-    found += [Pair(None, definition) for name, definition in new.items() if name not in taken]
+    found += [Pair((None, definition)) for name, definition in new.items() if name not in taken]
     return sorted(found, key=lambda pair: pair.newest.name)
 
 

@@ -121,8 +121,7 @@ def _title(comparison: Comparison) -> str:
 def _witness(finding: Finding) -> str:
     if finding.witness is None:
         return f"No witness: {finding.unwitnessed}."
-    words = {True: "accepts", False: "rejects"}
     value = json.dumps(finding.witness.instance, ensure_ascii=False)
     value = value if len(value) <= 400 else f"{value[:400]}..."
-    old, new = words[finding.witness.old_accepts], words[finding.witness.new_accepts]
+    old, new = finding.witness.judgements
     return f"Both accept {value}" if old == new == "accepts" else f"Old {old}, new {new}: {value}"

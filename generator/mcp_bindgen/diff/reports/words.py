@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from ..finding import Comparison, Finding, Impact, Outcome, Plane, Severity
 from ..rules import RULES
 
-IMPACTS = {
-    Impact.NONE: "none",
-    Impact.SAFE: "safe",
-    Impact.IGNORED: "ignored",
-    Impact.RISKY: "risky",
-    Impact.BREAKS: "breaks",
-}
+IMPACTS = {impact: impact.name.lower() for impact in Impact}
 OUTCOMES = {
     Outcome.WORKS: "works",
     Outcome.LIMITED: "works with limits",
@@ -28,10 +23,14 @@ PLANES = {
 }
 
 
+def said(finding: Finding, quoted: Callable[[str], str] = str) -> str:
+    """Return the words of the rule; `quoted` is how names and types are written."""
+    return RULES[finding.rule].says.format(old=quoted(finding.old), new=quoted(finding.new))
+
+
 def sentence(finding: Finding, quoted: Callable[[str], str] = str) -> str:
-    """Return the subject and the words of the rule; `quoted` is how names and types are written."""
-    says = RULES[finding.rule].says
-    return f"{quoted(finding.subject)} {says.format(old=quoted(finding.old), new=quoted(finding.new))}"
+    """Return the subject and the words of the rule."""
+    return f"{quoted(finding.subject)} {said(finding, quoted)}"
 
 
 def on(comparison: Comparison, plane: Plane) -> list[Finding]:
@@ -57,13 +56,13 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 def severities(findings: Sequence[Finding]) -> str:
     """Say how many findings break, are risky, and are harmless."""
-    counts = {severity: sum(finding.severity is severity for finding in findings) for severity in Severity}
+    counts = Counter(finding.severity for finding in findings)
     parts = [
         (counts[Severity.BREAKING], "breaks", "break"),
         (counts[Severity.RISKY], "is risky", "are risky"),
         (counts[Severity.INFO], "is harmless", "are harmless"),
     ]
-    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in parts if count)
+    return ", ".join(plural(count, one, many) for count, one, many in parts if count)
 
 
 def reached(finding: Finding, quoted: Callable[[str], str] = str, most: int = 3) -> str:

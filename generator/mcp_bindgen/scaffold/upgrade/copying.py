@@ -9,27 +9,19 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mcp_bindgen.diff.migration import project
 from mcp_bindgen.emit import MARK
 from mcp_bindgen.spec import BadInput
 
-_FOREIGN = frozenset({"node_modules", "__pycache__", "site-packages"})
-_PYTHON = frozenset({".py", ".pyi"})
-
 
 def files(folder: Path) -> Iterator[Path]:
-    """Return the files of a project and the links to files, in alphabetical order; links to folders are not followed.
-
-    Folders of tools are left out: hidden ones, virtual environments, caches.
-    """
-    for above, folders, names in os.walk(folder):
-        here = Path(above)
-        folders[:] = sorted(name for name in folders if not _is_foreign(here / name))
-        yield from (path for name in sorted(names) if (path := here / name).is_file())
+    """Return the files of a project and the links to files, in alphabetical order; folders of tools are left out."""
+    return (path for path in project.files(folder) if path.is_file())
 
 
 def python_files(folder: Path) -> Iterator[Path]:
     """Return the Python files among them, and the stubs."""
-    return (path for path in files(folder) if path.suffix in _PYTHON)
+    return (path for path in project.python_files(folder) if path.is_file())
 
 
 def is_generated(raw: bytes) -> bool:
@@ -60,10 +52,6 @@ def copied(folder: Path) -> Generator[Path]:
         except OSError as error:
             raise BadInput(f"cannot be copied ({error.strerror})", file=error.filename or folder) from None
         yield copy
-
-
-def _is_foreign(folder: Path) -> bool:
-    return folder.name.startswith(".") or folder.name in _FOREIGN or (folder / "pyvenv.cfg").exists()
 
 
 def _copy(path: Path, folder: Path, copy: Path) -> None:
