@@ -50,6 +50,10 @@ class Workload:
         """Tell whether another handler may begin."""
         return self.at_work < self._limits.at_work and self.unread <= self._most_unread
 
+    def is_free(self) -> bool:
+        """Tell whether nothing waits, and another handler may begin."""
+        return not self._held and self.has_room()
+
     def must_wait(self, event: Event) -> bool:
         """Tell whether an event has to wait for its turn.
 

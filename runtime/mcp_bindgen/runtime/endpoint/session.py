@@ -83,7 +83,7 @@ class Session:
         self._find = find
         self._events: deque[Event] = deque()
         self._backlog: deque[bytes | Oversized | Lost] = deque()
-        self._size = 0
+        self._message: bytes | Oversized | Lost = b""
         self._refusals = 0
         self._outgoing: list[Outgoing] = []
         self._running: dict[RequestId, anyio.CancelScope] = {}
@@ -149,8 +149,7 @@ class Session:
         while not self.closed.is_set():
             while self._events or self._backlog:
                 if not self._events:
-                    message = self._backlog.popleft()
-                    self._size = len(message) if isinstance(message, bytes) else 0
+                    message = self._message = self._backlog.popleft()
                     events = self._understand(message)
                     if len(events) != 1:
                         self._events.extend(events)
@@ -158,7 +157,7 @@ class Session:
                     event = events[0]
                 else:
                     event = self._events.popleft()
-                if (work or not work.has_room()) and work.must_wait(event):
+                if (work.at_work or work.unread) and not work.is_free() and work.must_wait(event):
                     self._hold(event)
                 elif isinstance(event, Requested | Notified):
                     rest = self._begin(event)
@@ -175,7 +174,7 @@ class Session:
                     self._tasks.start_soon(self._lead)
                     await rest
                     return
-            if work.is_full and not await self._is_read():
+            if work.unread and work.is_full and not await self._is_read():
                 return
             messages = await self.transport.receive()
             if not messages:
@@ -258,8 +257,8 @@ class Session:
     def _hold(self, event: Any) -> None:
         """Keep an event until there is room for it; refuse it if the other side reads, but asks too much."""
         if not self._work.is_full or self._work.is_unread:
-            self._work.hold(event, self._size)
-            self._size = 0
+            self._work.hold(event, len(self._message) if isinstance(self._message, bytes) else 0)
+            self._message = b""  # the other events of a batch are of the same bytes
             return
         reason = f"Too many requests at once: {len(self._work)} messages wait to be handled"
         log.log(logging.DEBUG if self._refusals else logging.WARNING, "%s: %s", event.route.method.name, reason)
