@@ -21,9 +21,11 @@ from mcp_bindgen.protocol.model import (
     HeaderParams,
     Map,
     Method,
+    Need,
     Object,
     Ref,
     Scalar,
+    Truncation,
     Type,
     Union,
     references,
@@ -64,7 +66,11 @@ SEMANTICS: dict[str, Any] = {
     },
     "results": {},
     "alternatives": {},
+    "asked_by": {},
+    "truncated": {},
     "capabilities": {},
+    "needs": {},
+    "implied": {},
     "arguments": {},
     "lifecycle": {},
     "shared": {},
@@ -959,6 +965,55 @@ def test_link_capabilities_of_both_senders() -> None:
     method = link_capabilities(collect_capabilities(collect_methods(so_far))).methods["things/watch"]
     assert method.capabilities == (("client", "server.things.watch"), ("server", "client.things"))
     assert method.capability("server") == "client.things"
+
+
+@pytest.mark.parametrize(("wire", "more"), [("task", "hasMore"), ("later", "later")])
+def test_link_fields_of_results(wire: str, more: str) -> None:
+    asks = message("things/call")
+    asks["properties"]["params"] = record(task=STRING)
+    inner = record(values={"type": "array", "items": STRING}, total={"type": "integer"}, hasMore={"type": "boolean"})
+    schemas = {
+        "ClientRequest": union("CallRequest"),
+        "CallRequest": asks,
+        "CallResult": record("holder", holder=inner),
+        "TaskResult": record(),
+    }
+    stated = {"holder": "holder", "values": "values", "most": 7, "total": "total", "more": more}
+    facts: Any = {
+        "alternatives": {"things/call": ["TaskResult"]},
+        "asked_by": {"TaskResult": wire},
+        "truncated": {"things/call": stated},
+    }
+    so_far = link_results(collect_methods(read_definitions(hoist_inline_objects(draft(schemas, **facts)))))
+    method = link_fields(so_far).methods["things/call"]
+    exists = wire == "task"
+    assert method.asked_by == ("task" if exists else None)
+    assert method.truncation == (Truncation("holder", "values", "total", "has_more", 7) if exists else None)
+
+
+def test_what_params_need() -> None:
+    client: Schema = {"type": "object", "properties": {"ask": record(form=record(), url=record(), tools=record())}}
+    params = {
+        "Either": {"anyOf": [ref("Url"), ref("Form")]},
+        "Url": record("mode", mode=const("url"), tools=STRING),
+        "Form": record(mode=const("form"), level={"type": "string"}, other=const("unknown")),
+    }
+    asks = message("ask/now")
+    asks["properties"]["params"] = ref("Either")
+    stated = {
+        "ask/now.level": {"capability": "client.ask.tools", "values": ["high"], "checked_by": "sender"},
+        "ask/now.other": {"capability": "client.of.a.later.revision"},
+    }
+    schemas = {"ClientCapabilities": client, "ServerRequest": union("XRequest"), "XRequest": asks, **params}
+    facts: Any = {"needs": stated, "implied": {"client.ask": "client.ask.form"}}
+    so_far = read_definitions(hoist_inline_objects(draft(schemas, **facts)))
+    linked = link_capabilities(collect_capabilities(collect_methods(so_far)))
+    assert set(linked.methods["ask/now"].needs) == {
+        Need("mode", "client.ask.url", ("url",)),
+        Need("tools", "client.ask.tools"),
+        Need("mode", "client.ask.form", ("form", None), implied=True),
+        Need("level", "client.ask.tools", ("high",), tolerated=True),
+    }
 
 
 # --- collect_errors -------------------------------------------------------------------------------------------

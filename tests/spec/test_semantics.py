@@ -22,7 +22,11 @@ TABLES = (
     "unions",
     "results",
     "alternatives",
+    "asked_by",
+    "truncated",
     "capabilities",
+    "needs",
+    "implied",
     "arguments",
     "lifecycle",
     "shared",
@@ -87,7 +91,18 @@ def test_no_entry_could_be_derived(table: str, key: str) -> None:
 
 @pytest.mark.parametrize(
     "table",
-    ["results", "alternatives", "capabilities", "arguments", "lifecycle", "names", "header_params", "stale", "filters"],
+    [
+        "results",
+        "alternatives",
+        "capabilities",
+        "arguments",
+        "lifecycle",
+        "names",
+        "header_params",
+        "stale",
+        "filters",
+        "truncated",
+    ],
 )
 def test_methods_exist(table: str) -> None:
     known = {method.name for whole in protocols() for method in whole.methods}
@@ -162,6 +177,8 @@ def test_alternatives_are_defined() -> None:
 
 def test_capabilities_are_declared() -> None:
     assert set(STORE.semantics["capabilities"].values()) <= declared()
+    assert {need["capability"] for need in STORE.semantics["needs"].values()} <= declared()
+    assert {name for pair in STORE.semantics["implied"].items() for name in pair} <= declared()
 
 
 @pytest.mark.parametrize("key", STORE.semantics["defaults"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -30,7 +31,8 @@ from mcp_bindgen.runtime.core.events import (
 from mcp_bindgen.runtime.core.peer import Peer
 from mcp_bindgen.runtime.core.revision import Dispatcher
 from mcp_bindgen.runtime.core.transitions import Role, State
-from mcp_bindgen.runtime.core.transport import Lost, Oversized
+from mcp_bindgen.runtime.core.transport import MAX_MESSAGE, Lost, Oversized
+from mcp_bindgen.runtime.transports._pipes import Pipes
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import Store
 from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
@@ -325,6 +327,12 @@ def lone(id_: object, method: str, capabilities: object = None, **params: object
 
 
 # --- connections ----------------------------------------------------------------------------------------------
+
+
+def pipe_pair(limit: int = MAX_MESSAGE) -> tuple[Transport, Transport]:
+    """Two ends of a connection through the kernel; for use inside of an event loop."""
+    there, back = os.pipe(), os.pipe()
+    return Pipes(back[0], there[1], limit), Pipes(there[0], back[1], limit)
 
 
 @dataclass

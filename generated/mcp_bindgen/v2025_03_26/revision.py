@@ -17,6 +17,7 @@ REVISION: Final = Revision(
     cancelled=methods.CANCELLED,
     progress=methods.PROGRESS,
     log=methods.LOGGING_MESSAGE,
+    ping=methods.PING,
     flags=methods.FLAGS,
     errors={
         "RESOURCE_NOT_FOUND": errors.RESOURCE_NOT_FOUND,

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import Notification, Request, by_name
+from mcp_bindgen.runtime.abi import Notification, Request, Truncation, by_name
 
 from . import types
 
@@ -14,6 +14,13 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
     sender="client",
     params=types.CompleteRequestParams,
     result=types.CompleteResult,
+    truncation=Truncation(
+        holder="completion",
+        values="values",
+        total="total",
+        more="has_more",
+        most=100,
+    ),
     capabilities={
         "client": "server.completions",
     },
@@ -165,6 +172,7 @@ LIST_PROMPTS: Final[Request[types.ListPromptsRequestParams, types.ListPromptsRes
     capabilities={
         "client": "server.prompts",
     },
+    items="prompts",
 )
 """Request, sent by the client."""
 
@@ -177,6 +185,7 @@ LIST_RESOURCES: Final[Request[types.ListResourcesRequestParams, types.ListResour
     capabilities={
         "client": "server.resources",
     },
+    items="resources",
 )
 """Request, sent by the client."""
 
@@ -213,6 +222,7 @@ LIST_RESOURCE_TEMPLATES: Final[
     capabilities={
         "client": "server.resources",
     },
+    items="resource_templates",
 )
 """Request, sent by the client."""
 
@@ -270,6 +280,7 @@ LIST_TOOLS: Final[Request[types.ListToolsRequestParams, types.ListToolsResult]] 
     capabilities={
         "client": "server.tools",
     },
+    items="tools",
 )
 """Request, sent by the client."""
 

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import Notification, Request, by_name
+from mcp_bindgen.runtime.abi import Need, Notification, Request, Truncation, by_name
 
 from . import types
 
@@ -14,6 +14,13 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
     sender="client",
     params=types.CompleteRequestParams,
     result=types.CompleteResult,
+    truncation=Truncation(
+        holder="completion",
+        values="values",
+        total="total",
+        more="has_more",
+        most=100,
+    ),
     capabilities={
         "client": "server.completions",
     },
@@ -31,6 +38,11 @@ ELICIT: Final[
     capabilities={
         "server": "client.elicitation",
     },
+    needs=(
+        Need("mode", "client.elicitation.url", values=("url",)),
+        Need("url", "client.elicitation.url"),
+        Need("mode", "client.elicitation.form", values=("form", None), implied=True),
+    ),
 )
 """Request, sent by the server."""
 
@@ -189,6 +201,7 @@ LIST_PROMPTS: Final[Request[types.PaginatedRequestParams, types.ListPromptsResul
     capabilities={
         "client": "server.prompts",
     },
+    items="prompts",
 )
 """Request, sent by the client."""
 
@@ -201,6 +214,7 @@ LIST_RESOURCES: Final[Request[types.PaginatedRequestParams, types.ListResourcesR
     capabilities={
         "client": "server.resources",
     },
+    items="resources",
 )
 """Request, sent by the client."""
 
@@ -236,6 +250,7 @@ LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListR
         capabilities={
             "client": "server.resources",
         },
+        items="resource_templates",
     )
 )
 """Request, sent by the client."""
@@ -275,9 +290,17 @@ CREATE_MESSAGE: Final[
     params=types.CreateMessageRequestParams,
     result=types.CreateMessageResult,
     alternatives=(types.CreateTaskResult,),
+    asked_by="task",
     capabilities={
         "server": "client.sampling",
     },
+    needs=(
+        Need(
+            "include_context", "client.sampling.context", values=("thisServer", "allServers"), tolerated=True
+        ),
+        Need("tool_choice", "client.sampling.tools"),
+        Need("tools", "client.sampling.tools"),
+    ),
 )
 """Request, sent by the server."""
 
@@ -315,6 +338,7 @@ LIST_TASKS: Final[Request[types.PaginatedRequestParams, types.ListTasksResult]] 
         "client": "server.tasks.list",
         "server": "client.tasks.list",
     },
+    items="tasks",
 )
 """Request, sent by either side."""
 
@@ -338,6 +362,7 @@ CALL_TOOL: Final[
     params=types.CallToolRequestParams,
     result=types.CallToolResult,
     alternatives=(types.CreateTaskResult,),
+    asked_by="task",
     capabilities={
         "client": "server.tools",
     },
@@ -353,6 +378,7 @@ LIST_TOOLS: Final[Request[types.PaginatedRequestParams, types.ListToolsResult]] 
     capabilities={
         "client": "server.tools",
     },
+    items="tools",
 )
 """Request, sent by the client."""
 

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import HeaderParams, Notification, Request, by_name
+from mcp_bindgen.runtime.abi import HeaderParams, Need, Notification, Request, Truncation, by_name
 
 from . import types
 
@@ -14,6 +14,13 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
     sender="client",
     params=types.CompleteRequestParams,
     result=types.CompleteResult,
+    truncation=Truncation(
+        holder="completion",
+        values="values",
+        total="total",
+        more="has_more",
+        most=100,
+    ),
     capabilities={
         "client": "server.completions",
     },
@@ -29,6 +36,11 @@ ELICIT: Final[Request[types.ElicitRequestParams, types.ElicitResult]] = Request(
     capabilities={
         "server": "client.elicitation",
     },
+    needs=(
+        Need("mode", "client.elicitation.form", values=("form", None), implied=True),
+        Need("mode", "client.elicitation.url", values=("url",)),
+        Need("url", "client.elicitation.url"),
+    ),
 )
 """Request, sent by the server."""
 
@@ -137,6 +149,7 @@ LIST_PROMPTS: Final[Request[types.PaginatedRequestParams, types.ListPromptsResul
     capabilities={
         "client": "server.prompts",
     },
+    items="prompts",
 )
 """Request, sent by the client."""
 
@@ -148,6 +161,7 @@ LIST_RESOURCES: Final[Request[types.PaginatedRequestParams, types.ListResourcesR
     capabilities={
         "client": "server.resources",
     },
+    items="resources",
 )
 """Request, sent by the client."""
 
@@ -179,6 +193,7 @@ LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListR
         capabilities={
             "client": "server.resources",
         },
+        items="resource_templates",
     )
 )
 """Request, sent by the client."""
@@ -205,6 +220,13 @@ CREATE_MESSAGE: Final[Request[types.CreateMessageRequestParams, types.CreateMess
     capabilities={
         "server": "client.sampling",
     },
+    needs=(
+        Need(
+            "include_context", "client.sampling.context", values=("thisServer", "allServers"), tolerated=True
+        ),
+        Need("tool_choice", "client.sampling.tools"),
+        Need("tools", "client.sampling.tools"),
+    ),
 )
 """Request, sent by the server."""
 
@@ -258,6 +280,7 @@ LIST_TOOLS: Final[Request[types.PaginatedRequestParams, types.ListToolsResult]] 
     capabilities={
         "client": "server.tools",
     },
+    items="tools",
 )
 """Request, sent by the client."""
 

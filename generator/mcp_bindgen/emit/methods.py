@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 
 from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.calls import walk
 from mcp_bindgen.protocol.model import Method
 
 from .annotations import annotation
@@ -14,6 +16,8 @@ from .stubs import answers, constant, params_annotation
 def values(protocol: Protocol) -> dict[str, object]:
     """Return what the template shows."""
     words = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
+    words |= {"Need" for method in protocol.methods if method.needs}
+    words |= {"Truncation" for method in protocol.methods if method.truncation is not None}
     words |= {"HeaderParams" for method in protocol.methods if method.header_params is not None}
     return {
         "words": ["Json", *sorted(words), "by_name"],
@@ -22,6 +26,7 @@ def values(protocol: Protocol) -> dict[str, object]:
         "fields": asdict,
         "generic": _generic,
         "params_annotation": params_annotation,
+        "walk": partial(walk, protocol),
     }
 
 

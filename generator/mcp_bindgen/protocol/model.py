@@ -150,6 +150,44 @@ class HeaderParams:
 
 
 @dataclass(frozen=True)
+class Truncation:
+    """A list of limited length in a result; all but `most` are names of fields, in Python.
+
+    Attributes:
+        holder: What holds the list.
+        values: The list.
+        total: How many values there are.
+        more: Whether there are more.
+        most: How many values may be sent.
+    """
+
+    holder: str
+    values: str
+    total: str
+    more: str
+    most: int
+
+
+@dataclass(frozen=True)
+class Need:
+    """A capability that a request needs because of what its params hold.
+
+    Attributes:
+        field: The field of the params, in Python.
+        capability: The capability, e.g. `client.elicitation.url`.
+        values: The values of the field that need it, `None` among them if its absence does; empty if any value does.
+        tolerated: Whether only the sender checks it.
+        implied: Whether who declares the capability above it, and no other below that, declares this one.
+    """
+
+    field: str
+    capability: str
+    values: tuple[Json, ...] = ()
+    tolerated: bool = False
+    implied: bool = False
+
+
+@dataclass(frozen=True)
 class Method:
     """A JSON-RPC method of the protocol.
 
@@ -164,7 +202,10 @@ class Method:
         params_required: Whether `params` must be there.
         result: What answers it; `None` for a notification.
         alternatives: What may answer it instead.
+        asked_by: The field of the params that asks for an alternative, if it must be asked for; in Python.
+        truncation: The list of limited length in its result, if there is one.
         capabilities: Sender -> dotted capability that must be declared first, e.g. `server.tools`.
+        needs: What it needs beside that, by what its params hold.
         arguments: The members of the params that a call takes by position, in this order; by their wire names.
         lifecycle: When the runtime sends it by itself; empty for what users send.
         named_by: The field of the params that names what it is about, where headers repeat it; in Python.
@@ -185,7 +226,10 @@ class Method:
     params_required: bool = False
     result: Type | None = None
     alternatives: tuple[Type, ...] = ()
+    asked_by: str | None = None
+    truncation: Truncation | None = None
     capabilities: tuple[tuple[Sender, str], ...] = ()
+    needs: tuple[Need, ...] = ()
     arguments: tuple[str, ...] = ()
     lifecycle: str = ""
     named_by: str | None = None
@@ -237,7 +281,7 @@ class Facts:
     """The facts of a revision that a connection needs beside its methods.
 
     Attributes:
-        utilities: Role -> the notification that plays it: `cancelled`, `progress`, `log`.
+        utilities: Role -> the method that plays it: `cancelled`, `progress`, `log`, `ping`.
         meta_keys: Python name -> key, of the members of `_meta` that the protocol defines.
         stale: Notification -> the methods whose results it makes stale.
         batches: Whether there are JSON-RPC batches.

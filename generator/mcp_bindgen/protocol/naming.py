@@ -16,7 +16,7 @@ _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
 _MODULES = frozenset({"methods", "types"})
 _FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self"}
 _ARGUMENTS = frozenset({"self"}) | _MODULES
-_SIDES = frozenset({"dispatcher", "extra_capabilities", "info", "instructions", "options", "revision"})
+_SIDES = frozenset({"dispatcher", "extra_capabilities", "info", "instructions", "limits", "options", "revision"})
 _CALLERS = frozenset({"call", "check", "link", "max_pages", "metadata", "notify", "pages", "request", "negotiated"})
 _CLIENTS = frozenset(
     {
@@ -50,6 +50,7 @@ _CONTEXTS = frozenset(
         "progress",
         "request_id",
         "session",
+        "threads",
     }
 )
 INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS

@@ -16,7 +16,7 @@ from mcp_bindgen.emit.stubs import handler_summary
 from mcp_bindgen.protocol import Protocol, naming
 from mcp_bindgen.protocol.calls import call_arguments, call_name, handler_name, may_omit, positional
 from mcp_bindgen.protocol.examples import Code, Unfit, example
-from mcp_bindgen.protocol.model import Field, Method, Object, Ref, Sender
+from mcp_bindgen.protocol.model import Const, Field, Method, Object, Ref, Sender, Type, Union
 
 from .expressions import example_class, expression
 from .features import Feature
@@ -80,8 +80,9 @@ def call(protocol: Protocol, method: Method, params: Mapping[str, Any]) -> str:
     fields = call_arguments(protocol, method)
     if fields is None:
         assert method.params is not None
-        value = params or example(protocol, method.params)
-        return f"{call_name(method)}({expression(protocol, method.params, value, PREFIX)})"
+        kind = method.params if params else _needing_nothing(protocol, method)
+        value = params or example(protocol, kind)
+        return f"{call_name(method)}({expression(protocol, kind, value, PREFIX)})"
     words: list[str] = []
     by_position = list(positional(method, fields))
     for field in fields:
@@ -94,6 +95,23 @@ def call(protocol: Protocol, method: Method, params: Mapping[str, Any]) -> str:
     if {*params} - {field.wire for field in fields}:
         raise Unfit(f"{method.name} has other params")
     return f"{call_name(method)}({', '.join(words)})"
+
+
+def _needing_nothing(protocol: Protocol, method: Method) -> Type:
+    """Return the params of a method, of a union the first member whose constants need no capability of their own."""
+    assert method.params is not None
+    whole = protocol.resolve(method.params)
+    extra = {(need.field, value) for need in method.needs if not need.implied for value in need.values}
+    for member in whole.members if isinstance(whole, Union) else ():
+        one = protocol.resolve(member)
+        constants = {
+            (field.name, value)
+            for field in (one.fields if isinstance(one, Object) else ())
+            for value in (field.type.values if isinstance(field.type, Const) else ())
+        }
+        if not constants & extra:
+            return member
+    return method.params
 
 
 class _Author:

@@ -19,6 +19,8 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
         {"sender": one_of("client", "server"), "kind": one_of("request", "notification")},
         {"carrier": one_of("message", "embedded")},
     ),
+    "needs": ({"capability": TEXT}, {"values": TEXTS, "checked_by": one_of("both", "sender")}),
+    "truncated": ({**dict.fromkeys(("holder", "values", "total", "more"), TEXT), "most": WHOLE}, {}),
     "header_params": (dict.fromkeys(("listed_by", "items", "name", "schema", "arguments"), TEXT), {}),
     "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT}),
     "deprecations": ({"since": TEXT, "instead": TEXT, "definitions": TEXTS}, {}),
@@ -28,7 +30,9 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
 _VALUES = {
     "results": TEXT,
     "alternatives": TEXTS,
+    "asked_by": TEXT,
     "capabilities": TEXT,
+    "implied": TEXT,
     "arguments": TEXTS,
     "lifecycle": TEXT,
     "shared": TEXT,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .core.link import Link as Link
     from .core.methods import Method as Method, Notification as Notification, Request as Request
     from .core.model import Model as Model
-    from .core.options import Options as Options
+    from .core.options import Limits as Limits, Options as Options
     from .core.quarantine import Quarantined as Quarantined
     from .core.revision import Dispatcher as Dispatcher, Revision as Revision
     from .core.routing import Returns as Returns, handles as handles
@@ -42,7 +42,7 @@ _MODULES = {
     "core.link": ["Link"],
     "core.methods": ["Method", "Notification", "Request"],
     "core.model": ["Model"],
-    "core.options": ["Options"],
+    "core.options": ["Limits", "Options"],
     "core.quarantine": ["Quarantined"],
     "core.revision": ["Dispatcher", "Revision"],
     "core.routing": ["Returns", "handles"],

@@ -8,8 +8,10 @@ from .core.lazy import lazy_modules
 if TYPE_CHECKING:
     from .core.errors import MethodNotFound as MethodNotFound
     from .core.methods import HeaderParams as HeaderParams
+    from .core.methods import Need as Need
     from .core.methods import Notification as Notification
     from .core.methods import Request as Request
+    from .core.methods import Truncation as Truncation
     from .core.methods import by_name as by_name
     from .core.model import Model as Model
     from .core.revision import Dispatcher as Dispatcher
@@ -53,7 +55,7 @@ def require(generation: int, package: str, command: str) -> None:
 
 _MODULES = {
     "core.errors": ["MethodNotFound"],
-    "core.methods": ["HeaderParams", "Notification", "Request", "by_name"],
+    "core.methods": ["HeaderParams", "Need", "Notification", "Request", "Truncation", "by_name"],
     "core.model": ["Model"],
     "core.revision": ["Dispatcher", "Revision"],
     "core.routing": ["Returns", "Route"],

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
+import math
+import os
+import sys
 import types
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context as Variables
 from functools import partial
+from threading import Lock
 from typing import Any, TypeVar, cast
 
 import anyio
-import anyio.to_thread
+from anyio import to_thread
 from anyio.abc import TaskGroup
+from anyio.lowlevel import RunVar
+
+log = logging.getLogger("mcp_bindgen")
 
 T = TypeVar("T")
 
@@ -35,7 +43,24 @@ def resume(work: Coroutine[Any, Any, T], trap: Any, variables: Variables | None 
             return result
 
 
-async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+def begin(work: Coroutine[Any, Any, T], variables: Variables | None = None) -> tuple[Any, Awaitable[T] | None]:
+    """Run a coroutine until it finishes or has to wait, in the task that calls this.
+
+    Args:
+        work: The coroutine.
+        variables: The context variables that it sees; by default those of the task.
+
+    Returns:
+        Its result and `None`, or else `None` and what to await for the result, in the same task.
+    """
+    try:
+        trap = work.send(None) if variables is None else variables.run(work.send, None)
+    except StopIteration as done:
+        return done.value, None
+    return None, resume(work, trap, variables)
+
+
+async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
     """Await with a timeout; make no timer if it completes at once.
 
     Raises:
@@ -56,14 +81,91 @@ def is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
+# --- threads --------------------------------------------------------------------------------------------------
+
+_limiter: RunVar[anyio.CapacityLimiter] = RunVar("thread_limiter")
+_unlimited: RunVar[anyio.CapacityLimiter] = RunVar("unlimited")
+_at_work: set[object] = set()
+
+
+def thread_limiter() -> anyio.CapacityLimiter:
+    """Return what limits the threads for handlers that block, in this event loop: set its `total_tokens`."""
+    return _of_this_loop(_limiter, 256)
+
+
+def leave(status: int = 0) -> None:
+    """End the process if handlers still block in threads, because the interpreter would wait for them; else return.
+
+    Args:
+        status: The exit status of the process.
+    """
+    if _at_work:
+        log.warning("the process ends although handlers still block: %d", len(_at_work))
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
 def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Make a coroutine function of a handler that blocks: it runs in a thread."""
+    """Make a coroutine function of a handler that blocks: it runs in a thread.
+
+    Its last argument is the context of the request, whose `threads` limits those of one connection.
+    """
 
     async def run(*arguments: Any) -> Any:
-        answer = await anyio.to_thread.run_sync(partial(handler, *arguments), abandon_on_cancel=True)
+        answer = await _run_in_thread(partial(handler, *arguments), getattr(arguments[-1], "threads", None))
         return await answer if inspect.isawaitable(answer) else answer
 
     return run
+
+
+async def _run_in_thread(work: Callable[[], T], own: anyio.CapacityLimiter | None) -> T:
+    """Run `work` in a thread; who is cancelled does not wait for it, but it counts until it ends."""
+    limiters = [limiter for limiter in (own, thread_limiter()) if limiter is not None]
+    loop, thread, starting = asyncio.get_running_loop(), object(), Lock()
+    given_up = begun = False
+
+    def release() -> None:
+        for limiter in limiters:
+            with suppress(RuntimeError):  # it was not even acquired
+                limiter.release_on_behalf_of(thread)
+
+    def counted() -> T:
+        nonlocal begun
+        with starting:
+            if given_up:
+                raise RuntimeError("the handler was cancelled before its thread began")
+            begun = True
+        try:
+            return work()
+        finally:
+            _at_work.discard(thread)
+            with suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(release)
+
+    try:
+        for limiter in limiters:
+            await limiter.acquire_on_behalf_of(thread)
+        _at_work.add(thread)
+        return await to_thread.run_sync(counted, abandon_on_cancel=True, limiter=_of_this_loop(_unlimited, math.inf))
+    finally:
+        with starting:
+            given_up = True
+        if not begun:
+            _at_work.discard(thread)
+            release()
+
+
+def _of_this_loop(variable: RunVar[anyio.CapacityLimiter], tokens: float) -> anyio.CapacityLimiter:
+    limiter = variable.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(tokens)
+        variable.set(limiter)
+    return limiter
+
+
+# --- beside a block -------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager

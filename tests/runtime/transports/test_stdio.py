@@ -23,7 +23,6 @@ import pytest
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout, Server, Transport, serve
 from mcp_bindgen.runtime.core.transport import MAX_MESSAGE, Oversized
 from mcp_bindgen.runtime.transports._lines import Lines
-from mcp_bindgen.runtime.transports._pipes import Pipes
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2025_11_25 import Client, Context
@@ -37,6 +36,7 @@ from tests.support.checked_connections import (
     bounded,
     initialize,
     notification,
+    pipe_pair,
     played,
     request,
     running,
@@ -254,12 +254,6 @@ class Echo(LatestServer):
         if params.name == "twice":
             text += text
         return mcp.CallToolResult(content=[mcp.TextContent(text=text)])
-
-
-def pipe_pair(limit: int = MAX_MESSAGE) -> tuple[Transport, Transport]:
-    """Two ends of a connection through the kernel; for use inside of an event loop."""
-    there, back = os.pipe(), os.pipe()
-    return Pipes(back[0], there[1], limit), Pipes(there[0], back[1], limit)
 
 
 @asynccontextmanager

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from .. import naming
-from ..model import Method, Sender
+from ..model import Const, Field, Method, Need, Object, Ref, Sender, Type, Union
 from .draft import Draft
 
 _OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 def link_capabilities(draft: Draft) -> Draft:
-    """Fill in the capabilities of the methods.
+    """Fill in the capabilities of the methods, and what their params need beside those.
 
     The namesake rule: a request needs what its receiver declares, a notification what its sender declares, under the
     first segment of the method's name, and below it the last segment where there is such a member (`tools/list` ->
-    `server.tools`, `notifications/tools/list_changed` -> `server.tools.listChanged`). `semantics.toml` has the rest.
+    `server.tools`, `notifications/tools/list_changed` -> `server.tools.listChanged`). A member of a request's params,
+    or a constant in it, needs the capability of its name below that of the request (`sampling/createMessage` with
+    `tools` -> `client.sampling.tools`). `semantics.toml` has the rest.
     """
     declared = {capability.name for capability in draft.capabilities}
     methods = {name: _linked(method, draft, declared) for name, method in draft.methods.items()}
@@ -30,7 +33,7 @@ def _linked(method: Method, draft: Draft, declared: set[str]) -> Method:
         capability = stated if stated in declared else _namesake(method, sender, declared)
         if capability is not None:
             links.append((sender, capability))
-    return replace(method, capabilities=tuple(links))
+    return replace(method, capabilities=tuple(links), needs=tuple(_needs(method, links, draft, declared)))
 
 
 def _namesake(method: Method, sender: Sender, declared: set[str]) -> str | None:
@@ -42,3 +45,39 @@ def _namesake(method: Method, sender: Sender, declared: set[str]) -> str | None:
     leaf = leaf[:1].lower() + leaf[1:]
     below, whole = f"{owner}.{segments[0]}.{leaf}", f"{owner}.{segments[0]}"
     return below if below in declared else whole if whole in declared else None
+
+
+def _needs(method: Method, links: list[tuple[Sender, str]], draft: Draft, declared: set[str]) -> Iterator[Need]:
+    if method.kind != "request":
+        return
+    implied = set(draft.semantics["implied"].values())
+    for field in _fields(method.params, draft):
+        stated = draft.semantics["needs"].get(f"{method.name}.{field.wire}")
+        if stated is not None and stated["capability"] in declared:
+            tolerated = stated.get("checked_by") == "sender"
+            yield Need(field.name, stated["capability"], tuple(stated.get("values", ())), tolerated)
+        constant = _resolved(field.type, draft)
+        values = constant.values if isinstance(constant, Const) else ()
+        for _, above in links:
+            for name in (field.wire, *values):
+                below = f"{above}.{name}"
+                if below in declared:
+                    absent = () if field.required else (None,)
+                    needed = () if name == field.wire else (name, *absent)
+                    yield Need(field.name, below, needed, implied=below in implied)
+
+
+def _fields(type: Type | None, draft: Draft) -> Iterator[Field]:
+    """Yield the fields of an object, or of each member of a union of objects."""
+    type = _resolved(type, draft)
+    if isinstance(type, Object):
+        yield from type.fields
+    elif isinstance(type, Union):
+        for member in type.members:
+            yield from _fields(member, draft)
+
+
+def _resolved(type: Type | None, draft: Draft) -> Type | None:
+    while isinstance(type, Ref):
+        type = draft.definitions[type.name].type
+    return type

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from mcp_bindgen.spec.store import era
 
-from ..model import Array, Field, HeaderParams, Method, Object, Ref, Type
+from ..model import Array, Field, HeaderParams, Method, Object, Ref, Truncation, Type
 from .draft import Draft
 
 
 def link_fields(draft: Draft) -> Draft:
-    """Fill in `named_by`, `header_params` and `filter` of methods, where `semantics.toml` names fields that exist.
+    """Fill in the fields of params and results that methods name, where `semantics.toml` names those that exist.
 
-    The first two matter only where requests are stateless, because only those repeat something in headers.
+    `named_by` and `header_params` matter only where requests are stateless, because only those repeat something in
+    headers.
     """
     stateless = era(draft.source.definitions) == "stateless"
     names: Mapping[str, str] = draft.semantics["names"] if stateless else {}
@@ -31,8 +33,31 @@ def link_fields(draft: Draft) -> Draft:
 def _linked(method: Method, draft: Draft, name: str | None) -> Method:
     owner, _, wanted = draft.semantics["filters"].get(method.name, "").partition(".")
     named_by = _field(draft, method.params, name)
-    asked_by = _field(draft, Ref(owner) if owner in draft.definitions else None, wanted)
-    return replace(method, named_by=named_by.name if named_by else None, filter=asked_by.name if asked_by else None)
+    filtered_by = _field(draft, Ref(owner) if owner in draft.definitions else None, wanted)
+    asking = [
+        field.name
+        for name, wire in draft.semantics["asked_by"].items()
+        if Ref(name) in method.alternatives and (field := _field(draft, method.params, wire)) is not None
+    ]
+    return replace(
+        method,
+        named_by=named_by.name if named_by else None,
+        filter=filtered_by.name if filtered_by else None,
+        asked_by=next(iter(asking), None),
+        truncation=_truncation(method, draft, draft.semantics["truncated"].get(method.name)),
+    )
+
+
+def _truncation(method: Method, draft: Draft, stated: Mapping[str, Any] | None) -> Truncation | None:
+    holder = _field(draft, method.result, stated["holder"]) if stated is not None else None
+    if stated is None or holder is None:
+        return None
+    found = [_field(draft, holder.type, stated[name]) for name in ("values", "total", "more")]
+    names = [field.name for field in found if field is not None]
+    if len(names) < len(found):
+        return None
+    values, total, more = names
+    return Truncation(holder.name, values, total, more, stated["most"])
 
 
 def _header_params(method: Method, draft: Draft, stated: Mapping[str, str] | None) -> HeaderParams | None:

@@ -12,8 +12,6 @@ from ._features import Feature
 from .catalog import Catalog, Entry
 from .handlers import BoundContract
 
-_MOST = 100  # values in a result
-
 
 @dataclass(frozen=True)
 class Completion:
@@ -56,7 +54,8 @@ class Completions(Feature):
         asked = Completion(of, name, params.argument.name, params.argument.value, known)
         own = self.contract.complete
         values = from_enum(self.contract.catalog, asked) if own is None else list(await own(asked, ctx))
-        shown = {"values": values[:_MOST], "total": len(values), "hasMore": len(values) > _MOST}
+        most = self.package.methods.METHODS["completion/complete"].truncation.most
+        shown = {"values": values[:most], "total": len(values), "hasMore": len(values) > most}
         return self.result("completion/complete", {"completion": shown})
 
 

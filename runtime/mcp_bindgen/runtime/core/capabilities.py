@@ -72,10 +72,36 @@ def is_declared(tree: Mapping[str, Any], path: str) -> bool:
     return True
 
 
-def missing(method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]]) -> str | None:
+def missing(
+    method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: Any = None
+) -> str | None:
     """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
     path = method.capabilities.get(role)
-    if path is None or method is revision.log:  # a server that has nothing to log to drops the message
-        return None
+    if path is not None and method is not revision.log and not _is_declared(declared, path):
+        return path  # a server that has nothing to log to drops the message
+    return unmet(method, declared, params) if method.needs else None
+
+
+def unmet(
+    method: Method, declared: Mapping[Role, Mapping[str, Any]], params: Any, *, received: bool = False
+) -> str | None:
+    """Return the capability that the params of a request need and nobody declared, if there is one.
+
+    Args:
+        method: The method.
+        declared: Side -> what it declared.
+        params: The typed params.
+        received: Whether the request came, and is not about to be sent.
+    """
+    for need in method.needs:
+        if not (received and need.tolerated) and need.arises(params) and not _is_declared(declared, need.capability):
+            above = need.capability.rpartition(".")[0]
+            others = any(_is_declared(declared, other.capability) for other in method.needs)
+            if not need.implied or others or not _is_declared(declared, above):
+                return need.capability
+    return None
+
+
+def _is_declared(declared: Mapping[Role, Mapping[str, Any]], path: str) -> bool:
     owner, _, feature = path.partition(".")
-    return None if is_declared(declared["client" if owner == "client" else "server"], feature) else path
+    return is_declared(declared["client" if owner == "client" else "server"], feature)

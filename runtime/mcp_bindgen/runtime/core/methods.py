@@ -36,6 +36,61 @@ class HeaderParams:
     arguments: str
 
 
+@dataclass(frozen=True)
+class Truncation:
+    """A list of limited length in a result; all but `most` are names of fields.
+
+    Attributes:
+        holder: What holds the list.
+        values: The list.
+        total: How many values there are.
+        more: Whether there are more.
+        most: How many values may be sent.
+    """
+
+    holder: str
+    values: str
+    total: str
+    more: str
+    most: int
+
+    def excess(self, result: Any) -> int:
+        """Return how many values of a typed result are too many."""
+        return max(0, len(getattr(getattr(result, self.holder, None), self.values, ())) - self.most)
+
+    def applied(self, result: Any) -> Any:
+        """Return a typed result with its first values only, and with how many there are."""
+        holder = getattr(result, self.holder)
+        values = getattr(holder, self.values)
+        total = getattr(holder, self.total)
+        told = {self.values: values[: self.most], self.more: True, self.total: len(values) if total is None else total}
+        return result.model_copy(update={self.holder: holder.model_copy(update=told)})
+
+
+@dataclass(frozen=True)
+class Need:
+    """A capability that a request needs because of what its params hold.
+
+    Attributes:
+        field: The field of the params.
+        capability: The capability, e.g. `client.elicitation.url`.
+        values: The values of the field that need it, `None` among them if its absence does; empty if any value does.
+        tolerated: Whether only the sender checks it.
+        implied: Whether who declares the capability above it, and no other below that, declares this one.
+    """
+
+    field: str
+    capability: str
+    values: tuple[Any, ...] = ()
+    tolerated: bool = False
+    implied: bool = False
+
+    def arises(self, params: Any) -> bool:
+        """Tell whether typed params need the capability."""
+        value = getattr(params, self.field, None)
+        return value in self.values if self.values else value is not None
+
+
 @dataclass(frozen=True, eq=False)
 class Request(Generic[Params, Result, Answer]):
     """A method that is answered.
@@ -49,9 +104,13 @@ class Request(Generic[Params, Result, Answer]):
         params: The type of its params, or `None` when it has none.
         result: The type that usually answers it.
         alternatives: Types that may answer it instead.
+        asked_by: The field of its params that asks for an alternative, if it must be asked for.
+        truncation: The list of limited length in its result, if there is one.
         params_required: Whether `params` must be there even if empty.
         carrier: A message of its own, or embedded in results and params of others.
         capabilities: Sender -> the capability that must be declared before that side may send it.
+        needs: What must be declared beside that, by what its params hold.
+        items: The field of its result with the entries, if it lists something page by page.
         named_by: The field of its params that names what it is about, where HTTP headers repeat it.
         header_params: Where HTTP headers may repeat its arguments, if they may.
     """
@@ -61,9 +120,13 @@ class Request(Generic[Params, Result, Answer]):
     params: Any
     result: Any
     alternatives: tuple[type[Any], ...] = ()
+    asked_by: str | None = None
+    truncation: Truncation | None = None
     params_required: bool = True
     carrier: Carrier = "message"
     capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
+    needs: tuple[Need, ...] = ()
+    items: str | None = None
     named_by: str | None = None
     header_params: HeaderParams | None = None
     kind: Literal["request"] = field(default="request", init=False)
@@ -84,6 +147,7 @@ class Notification(Generic[Params]):
     carrier: Carrier = "message"
     capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
     filter: str | None = None
+    needs: tuple[Need, ...] = field(default=(), init=False)
     kind: Literal["notification"] = field(default="notification", init=False)
 
 

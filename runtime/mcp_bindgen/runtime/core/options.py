@@ -1,4 +1,4 @@
-"""Define how requests are sent."""
+"""Define how requests are sent, and how much of the other side's is taken at once."""
 
 from __future__ import annotations
 
@@ -23,3 +23,31 @@ class Options:
     timeout: float | None = 60.0
     total_timeout: float | None = None
     on_progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of the other side's one connection takes at once.
+
+    Messages beyond `at_work` and `unread` wait for their turn; while they do, answers, cancellations, progress and
+    pings are still read, so two sides that both have much to say cannot wait for each other. Where even those that wait
+    are too many, requests are refused and notifications dropped; a side that does not read its answers is not read
+    either, and after `patience` the connection is closed.
+
+    Attributes:
+        at_work: Requests and notifications whose handlers wait for something.
+        waiting: Messages that wait for their turn.
+        waiting_bytes: The size of those messages.
+        unread: The size of answers that the other side has not read yet, in bytes.
+        patience: Seconds without reading, because the other side does not read, after which the connection is closed;
+            `None` waits for ever.
+        threads: Threads for handlers that block; one that is given up keeps its thread until it ends. Stateless
+            requests over HTTP have this many for each user, if users are known.
+    """
+
+    at_work: int = 256
+    waiting: int = 4096
+    waiting_bytes: int = 4 * 1024 * 1024
+    unread: int = 1024 * 1024
+    patience: float | None = 30.0
+    threads: int = 32

@@ -135,6 +135,7 @@ class Revision:
         cancelled: The notification that takes a request back.
         progress: The one that tells how far a request is.
         log: The one that carries log messages.
+        ping: The request that asks whether the other side is still there.
         flags: Capabilities that are `true` where others are objects.
         errors: Name -> code, of the errors that the protocol adds to those of JSON-RPC.
         meta_keys: Python name -> key, of the members of `_meta` that requests, results and notifications carry.
@@ -150,6 +151,7 @@ class Revision:
     cancelled: Notification[Any] | None = None
     progress: Notification[Any] | None = None
     log: Notification[Any] | None = None
+    ping: Request[Any, Any, Any] | None = None
     flags: frozenset[str] = frozenset()
     errors: Mapping[str, int] = field(default_factory=dict[str, int])
     meta_keys: Mapping[str, str] = field(default_factory=dict[str, str])

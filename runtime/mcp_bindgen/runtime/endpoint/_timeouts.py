@@ -7,8 +7,10 @@ import math
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.events import Answered, Pending
+from ..core.logs import log
 from ..core.options import Options
 from ..core.transport import Outgoing
 
@@ -37,6 +39,13 @@ class Waiter:
     is_nested: bool
     due: float = math.inf
     deadline: float = math.inf
+
+
+def resolve(answered: Answered) -> None:
+    """Pass an answer to the caller that waits for it."""
+    waiter: Waiter | None = answered.pending.waiter
+    if waiter is not None and not waiter.answered.done():
+        waiter.answered.set_result(answered)
 
 
 class Timeouts:
@@ -72,6 +81,18 @@ class Timeouts:
         if waiter.options.timeout is not None:
             waiter.due = min(waiter.due, asyncio.get_running_loop().time() + waiter.options.timeout)
         self._wake_at(waiter.due)
+
+    def progressed(self, pending: Pending, params: Any) -> None:
+        """Pass on a sign of life, and wait longer because of it."""
+        waiter: Waiter | None = pending.waiter
+        if waiter is None:
+            return
+        self.extend(waiter)
+        if waiter.options.on_progress is not None:
+            try:
+                waiter.options.on_progress(params)
+            except Exception:
+                log.exception("the progress callback of %s failed", pending.method.name)
 
     def handled(self) -> None:
         """Extend all requests, because the other side has been waiting for one of our handlers."""

@@ -42,12 +42,12 @@ class Caller:
         """What the two sides agreed on, if the link knows."""
         return getattr(self.link, "negotiated", None)
 
-    def check(self, method: Method) -> None:
-        """Raise `CapabilityMissing` when `method` needs a capability that was not declared."""
+    def check(self, method: Method, params: Any) -> None:
+        """Raise `CapabilityMissing` when a method, or these params of it, need a capability that was not declared."""
         agreed = self.negotiated
         if agreed is not None:
             dispatcher = agreed.dispatcher
-            capability = missing(method, dispatcher.revision, dispatcher.role, agreed.declared)
+            capability = missing(method, dispatcher.revision, dispatcher.role, agreed.declared, params)
             if capability is not None:
                 raise CapabilityMissing(method.name, capability)
 
@@ -59,7 +59,7 @@ class Caller:
             ProtocolError: The answer is an error.
             ConnectionClosed: The connection ended first.
         """
-        self.check(method)
+        self.check(method, params)
         return await self.link.request(method, params)
 
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
@@ -77,7 +77,7 @@ class Caller:
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
         """Send any notification of the method table, or one of your own; raise as `request` does."""
-        self.check(method)
+        self.check(method, params)
         await self.link.notify(method, params)
 
     async def pages(self, call: Callable[[str | None], Awaitable[T]]) -> AsyncIterator[T]:

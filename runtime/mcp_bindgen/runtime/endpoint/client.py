@@ -12,10 +12,18 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import anyio
 
 from ..core import jsonrpc
+from ..core.capabilities import unmet
 from ..core.envelope import RequestId
-from ..core.errors import MethodNotFound, ProtocolError, SessionLost, UnexpectedAnswer
+from ..core.errors import (
+    INVALID_PARAMS,
+    CapabilityMissing,
+    MethodNotFound,
+    ProtocolError,
+    SessionLost,
+    UnexpectedAnswer,
+)
 from ..core.methods import Method, Request
-from ..core.options import Options, Progress
+from ..core.options import Limits, Options, Progress
 from ..core.quarantine import Quarantined
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
@@ -65,6 +73,7 @@ class Client(Caller):
         dispatcher: The generated routes to its handlers.
         revision: The revision it speaks.
         options: How requests are sent; `with_options` changes it for a few calls.
+        limits: How much of the server's is taken at once; those of the first client given to `connect` count.
         server_info: How the server introduced itself.
         server_capabilities: What it declared, in wire form.
         instructions: How it wants to be used, if it says so.
@@ -78,6 +87,7 @@ class Client(Caller):
     revision: ClassVar[str]
     info: Any
     options: Options = Options()
+    limits: Limits = Limits()
     server_info: Any = None
     server_capabilities: Mapping[str, Any] = {}
     instructions: str | None = None
@@ -121,7 +131,7 @@ class Client(Caller):
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return whatever answers it."""
-        self.check(method)
+        self.check(method, params)
         if self.cache is None:
             answer = await self._request(method, params)
         else:
@@ -235,10 +245,13 @@ class Client(Caller):
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
         has_roots = "roots" in getattr(getattr(route.method, "result", None), "model_fields", {})
+        has_needs = bool(route.method.needs)
 
         def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
+            if has_needs:
+                _check_received(link, route.method, params)
             in_handler.set(id_ is not None)
             answer = work(params, Context(link, id_, params))
             return checked_roots(answer) if has_roots else answer
@@ -257,3 +270,10 @@ class Client(Caller):
         """Forget all results, because news of a change may have been missed."""
         if self.cache is not None:
             self.cache.forget(self._scope, public=True)
+
+
+def _check_received(link: Session, method: Method, params: Any) -> None:
+    """Raise `ProtocolError` (-32602) when a request needs what this client has not declared."""
+    lacking = unmet(method, link.negotiated.declared, params, received=True)
+    if lacking is not None:
+        raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(method.name, lacking)))

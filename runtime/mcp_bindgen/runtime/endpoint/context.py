@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from anyio import CapacityLimiter
 from pydantic import BaseModel
 
 from ..core import jsonrpc
@@ -12,6 +13,7 @@ from ..core.envelope import RequestId
 from ..core.errors import ConnectionClosed
 from ..core.json_types import is_object
 from ..core.link import Link
+from ..core.logs import log
 from ..core.methods import Notification, Request
 from ..core.negotiated import LEVELS, Negotiated
 from ..eras.stateless.input_required import Questions
@@ -29,6 +31,9 @@ class Context(Caller):
     Attributes:
         request_id: The request's id; `None` for a notification.
     """
+
+    _token: Any = None
+    _reached: float | None = None
 
     def __init__(
         self,
@@ -55,6 +60,11 @@ class Context(Caller):
         if not isinstance(self.link, Session):
             raise ConnectionClosed("this context has no connection")
         return self.link
+
+    @property
+    def threads(self) -> CapacityLimiter | None:
+        """The threads for handlers that block, of this connection or of this user; `None` where nobody counts them."""
+        return getattr(self.link, "threads", None)
 
     @property
     def revision(self) -> str:
@@ -91,28 +101,51 @@ class Context(Caller):
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return whatever answers it."""
-        self.check(method)
+        self.check(method, params)
         if method.carrier == "embedded":
             answer: Answer = await self._embedded(None, method, params)
             return answer
         return await self.link.request(method, params, related=self.request_id)
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
-        """Send any notification of the method table, or one of your own; a log message only if the client wants it."""
+        """Send any notification of the method table, or one of your own.
+
+        Log messages are sent only if the client wants them; neither they nor progress follow the end of the request.
+        """
         if method.filter is not None and self.request_id is not None:
             raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
         agreed = self.negotiated
-        is_log = agreed is not None and method is agreed.dispatcher.revision.log
-        if agreed is not None and is_log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
-            return
-        self.check(method)
+        if agreed is not None:
+            revision = agreed.dispatcher.revision
+            if method is revision.log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
+                return
+            if (method is revision.log or method is revision.progress) and self._is_over():
+                return
+            if method is revision.progress and not self._advances(params):
+                return
+        self.check(method, params)
         await self.link.notify(method, params, related=self.request_id)
+
+    def _is_over(self) -> bool:
+        """Tell whether the request was answered or cancelled, as far as the connection goes on."""
+        link = self.link
+        return isinstance(link, Session) and self.request_id is not None and link.is_over(self.request_id)
+
+    def _advances(self, params: Any) -> bool:
+        """Tell whether progress goes on, as each notification of it must; what is told of others is not looked at."""
+        if params.progress_token != (self._token or self.meta.get("progressToken")):
+            return True
+        if self._reached is not None and params.progress <= self._reached:
+            log.warning("progress %r after %r is not sent: it must increase", params.progress, self._reached)
+            return False
+        self._reached = params.progress
+        return True
 
     async def ask_by(self, key: str, method: Request[Params, Result, Any], params: Params) -> Result:
         """Ask the client something, as `ask` does, by a method of your choice."""
         if method.carrier != "embedded":
             return await self.call(method, params)
-        self.check(method)
+        self.check(method, params)
         answer: Result = await self._embedded(key, method, params)
         return answer
 
@@ -137,14 +170,15 @@ class Context(Caller):
         """Tell the other side how far the request is; do nothing when it did not ask.
 
         Args:
-            progress: How much is done; grows from call to call.
+            progress: How much is done; it must grow from call to call, or else it is not sent.
             total: How much there is in all, if known.
             message: What is going on (from 2025-03-26).
         """
-        token = self.meta.get("progressToken")
-        if token is None:
-            return
-        wire = {"progressToken": token, "progress": progress, "total": total, "message": message}
+        if self._token is None:
+            self._token = self.meta.get("progressToken")
+            if self._token is None:
+                return
+        wire = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
         await self._notify(self._agreed.dispatcher.revision.progress, wire)
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:

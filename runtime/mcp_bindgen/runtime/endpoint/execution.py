@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..core.events import Notified, Requested
+from ..core.logs import log
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
 from ..tasks import is_being_cancelled
-
-log = logging.getLogger("mcp_bindgen")
 
 FindHandler = Callable[[Dispatcher, Route], Handler]
 """Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""
@@ -49,6 +47,9 @@ async def execute(
             return b"", None
         if answer is None and not event.route.is_custom:
             raise TypeError(f"the handler of {method.name} returned nothing")
+        asked_by: str | None = getattr(method, "asked_by", None)
+        if asked_by is not None and _is_unasked(method, asked_by, event.params, answer):
+            raise TypeError(f"the handler of {method.name} returned {type(answer).__name__} without {asked_by!r}")
         return peer.respond(id_, answer), None
     except ProtocolError as error:
         return _refuse(peer, id_, method.name, error)
@@ -63,6 +64,11 @@ async def execute(
     except Exception:
         log.exception("the handler of %s failed", method.name)
     return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, "Internal error"))
+
+
+def _is_unasked(method: Any, asked_by: str, params: Any, answer: Any) -> bool:
+    """Tell whether an answer is one of those that only a member of the params can ask for."""
+    return isinstance(answer, method.alternatives) and getattr(params, asked_by, None) is None
 
 
 def _refuse(peer: Peer, id_: Any, name: str, error: ProtocolError) -> tuple[bytes, ProtocolError]:

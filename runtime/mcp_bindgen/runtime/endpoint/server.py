@@ -10,7 +10,7 @@ import anyio
 
 from ..core.capabilities import declared
 from ..core.errors import ConnectionClosed
-from ..core.options import Options
+from ..core.options import Limits, Options
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
@@ -30,6 +30,7 @@ class Server:
         revision: The revision it speaks.
         instructions: How a model should use the server, told to every client.
         options: How the server's own requests are sent.
+        limits: How much of one client's is taken at once.
         state_seal: Protects what a client carries from one round of a request to the next (stateless revisions).
             Processes that serve the same clients need one with the same keys.
     """
@@ -40,6 +41,7 @@ class Server:
     info: Any
     instructions: str | None = None
     options: Options = Options(timeout=None)
+    limits: Limits = Limits()
     state_seal: StateSeal = StateSeal()
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -89,6 +91,7 @@ class Service:
     Attributes:
         servers: The servers, the oldest revision first.
         dispatchers: Revision -> what is taken in it.
+        limits: How much of one client's is taken at once: as the newest revision's server says.
 
     Raises:
         ValueError: There is none, or there are two for a revision.
@@ -99,6 +102,7 @@ class Service:
         self.dispatchers = {server.revision: server.dispatcher.extended(type(server)) for server in self.servers}
         if not servers or len(self.dispatchers) < len(servers):
             raise ValueError("serving needs servers, one for each revision")
+        self.limits = self.servers[-1].limits
         self._by_revision = {server.revision: server for server in self.servers}
         self._handlers: dict[Route, Handler] = {}
 
@@ -116,10 +120,14 @@ class Service:
             self._handlers[route] = found
         return found
 
+    def is_handled(self, dispatcher: Dispatcher, route: Route) -> bool:
+        """Tell whether a server has a handler of its own for a route."""
+        return dispatcher.is_handled(route, self._by_revision[dispatcher.revision.name])
+
     def session(self, transport: Transport) -> Session:
         """Return a session for a new connection."""
         peer = Peer("server", self.dispatchers)
-        return Session(peer, transport, self.handler, self.servers[-1].options)
+        return Session(peer, transport, self.handler, self.servers[-1].options, self.limits)
 
     def restore(self, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
         """Make a new session go on where another one was: see `Era.restore`; raises `KeyError`."""

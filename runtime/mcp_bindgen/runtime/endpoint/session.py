@@ -5,33 +5,34 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import copy_context
+from functools import cached_property
 from typing import Any, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
 from ..core.envelope import RequestId
-from ..core.errors import ConnectionClosed, RequestTimeout
+from ..core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, RequestTimeout
 from ..core.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
+from ..core.logs import log
 from ..core.methods import Method, Notification, Request
 from ..core.negotiated import Negotiated
-from ..core.options import Options, Progress
+from ..core.options import Limits, Options
 from ..core.peer import Peer
 from ..core.revision import Revision
 from ..core.transitions import State
 from ..core.transport import Lost, Outgoing, Oversized, Transport
-from ..tasks import resume, within
-from ._timeouts import Timeouts, Waiter, in_handler
+from ..tasks import begin
+from ._sender import Sender
+from ._timeouts import Timeouts, Waiter, in_handler, resolve
+from ._workload import Work, Workload
 from .execution import FindHandler, execute
-
-log = logging.getLogger("mcp_bindgen")
 
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 
-_MOST_UNREAD = 1024 * 1024  # bytes of answers that wait to be read by the other side
 _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing more to say
 
 
@@ -39,13 +40,14 @@ class Session:
     """A connection at work. It is the `Link` of contexts and clients.
 
     Requests are handled in the task that reads them, so that a handler that finishes at once costs no task. A handler
-    that waits keeps that task, and another one goes on reading.
+    that waits keeps that task and its cancel scope, and another one goes on reading.
 
     Args:
         peer: The protocol's state.
         transport: How messages travel.
         find: Finds the handler of a route of a revision.
         options: How requests are sent unless they say otherwise.
+        limits: How much of the other side's is taken at once.
 
     Attributes:
         negotiated: What the two sides agreed on.
@@ -58,10 +60,18 @@ class Session:
         closed: Set when the connection is over.
     """
 
-    def __init__(self, peer: Peer, transport: Transport, find: FindHandler, options: Options | None = None) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        transport: Transport,
+        find: FindHandler,
+        options: Options | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         self.peer = peer
         self.transport = transport
         self.options = options or Options()
+        self.limits = limits or Limits()
         self.negotiated = Negotiated(peer.dispatcher)
         self.meta: Mapping[str, Any] = {}
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
@@ -73,20 +83,29 @@ class Session:
         self._find = find
         self._events: deque[Event] = deque()
         self._backlog: deque[bytes | Oversized | Lost] = deque()
+        self._message: bytes | Oversized | Lost = b""
+        self._refusals = 0
         self._outgoing: list[Outgoing] = []
-        self._unread = 0
-        self._queue: list[Outgoing] = []
-        self._running: dict[RequestId, asyncio.Task[Any]] = {}
-        self._cancelled: set[RequestId] = set()
-        self._sending = asyncio.Lock()
+        self._running: dict[RequestId, anyio.CancelScope] = {}
+        self._sender = Sender(transport, self._finish)
         self._tasks: TaskGroup | None = None
-        self._independent: bool = getattr(transport, "independent", False)
+        self._work = Workload(self.limits, independent=self._sender.independent)
         self._timeouts = Timeouts(peer.pending, self._is_asked, self._expire)
+
+    @cached_property
+    def threads(self) -> anyio.CapacityLimiter:
+        """The threads for handlers that block."""
+        return anyio.CapacityLimiter(self.limits.threads)
 
     @property
     def ready(self) -> bool:
         """Whether the other side can be told something unasked now."""
         return self.peer.state is State.READY and not self.peer.dispatcher.revision.era.stands_alone
+
+    def is_over(self, id_: RequestId) -> bool:
+        """Tell whether a request of the other side was answered or cancelled, while the connection goes on."""
+        is_cancelled = id_ in self._running and self._running[id_].cancel_called
+        return (is_cancelled or id_ not in self.peer.handling) and not self.closed.is_set()
 
     # --- running ----------------------------------------------------------------------------------------------
 
@@ -94,7 +113,7 @@ class Session:
         """Serve the connection until either side ends it; then all that is pending fails, and nothing is left."""
         try:
             async with anyio.create_task_group() as tasks:
-                self._tasks = tasks
+                self._tasks = self._sender.tasks = tasks
                 tasks.start_soon(self._lead)
                 await self.closed.wait()
                 tasks.cancel_scope.cancel()
@@ -110,32 +129,53 @@ class Session:
 
     def _finish(self, reason: str) -> None:
         for answered in self.peer.close(reason):
-            self._resolve(answered)
+            resolve(answered)
         self._timeouts.stop()
         self.closed.set()
 
     async def _lead(self) -> None:
-        """Read and handle until something waits (then another task leads) or the other side is gone."""
+        """Read and handle until something waits (then another task leads) or the other side is gone.
+
+        A request that waits takes over the cancel scope of the task: made for each request, it would cost those that
+        finish at once, and made when one has to wait, it would come too late for the scopes that are open in it.
+        """
+        with anyio.CancelScope() as scope:
+            await self._read(scope)
+        await self._go_on()
+
+    async def _read(self, scope: anyio.CancelScope) -> None:
+        assert self._tasks is not None
+        work = self._work
         while not self.closed.is_set():
             while self._events or self._backlog:
                 if not self._events:
-                    events = self._understand(self._backlog.popleft())
+                    message = self._message = self._backlog.popleft()
+                    events = self._understand(message)
                     if len(events) != 1:
                         self._events.extend(events)
                         continue
                     event = events[0]
                 else:
                     event = self._events.popleft()
-                if isinstance(event, Requested | Notified):
-                    if await self._handle(event):
+                if (work.at_work or work.unread) and not work.is_free() and work.must_wait(event):
+                    self._hold(event)
+                elif isinstance(event, Requested | Notified):
+                    rest = self._begin(event)
+                    if rest is not None:
+                        self._work.at_work += 1
+                        self._tasks.start_soon(self._lead)
+                        await self._complete(event, rest, scope)
                         return
                 else:
                     self._take(event)
-            if self._outgoing and await self._flush():
+            if self._outgoing:
+                _, rest = begin(self._answer())
+                if rest is not None:  # if reading waited for writing, two sides with much to say would never go on
+                    self._tasks.start_soon(self._lead)
+                    await rest
+                    return
+            if work.unread and work.is_full and not await self._is_read():
                 return
-            while self._unread > _MOST_UNREAD and not self._independent:  # backpressure: answers are left unread
-                async with self._sending:
-                    pass
             messages = await self.transport.receive()
             if not messages:
                 await self._let_finish()
@@ -143,29 +183,17 @@ class Session:
                 return
             self._backlog.extend(messages)
 
-    async def _flush(self) -> bool:
-        """Send answers; returns whether that had to wait, in which case another task has taken the lead.
-
-        If reading waited for writing, two sides that both have much to say would wait for each other.
-        """
+    async def _answer(self) -> None:
+        """Send the answers that are ready."""
         answers, self._outgoing = self._outgoing, []
-        work = self._answer(answers)
-        try:
-            trap = work.send(None)
-        except StopIteration:
-            return False
-        assert self._tasks is not None
-        self._tasks.start_soon(self._lead)
-        await resume(work, trap, copy_context())
-        return True
-
-    async def _answer(self, answers: list[Outgoing]) -> None:
         size = sum(map(len, answers))
-        self._unread += size
+        self._work.unread += size
         try:
-            await self._send(answers)
+            await self._sender.send(answers)
         finally:
-            self._unread -= size
+            self._work.unread -= size
+        if self._work:
+            self._unhold()
 
     async def _let_finish(self) -> None:
         """Give handlers a moment, because a side with nothing more to say may still listen: `server < file`."""
@@ -173,7 +201,7 @@ class Session:
             end()
         if self.peer.role == "server":
             with anyio.move_on_after(_GRACE):
-                while (self._running or self._unread) and not self.closed.is_set():
+                while (self._work.at_work or self._work or self._work.unread) and not self.closed.is_set():
                     await anyio.sleep(0.01)
 
     def _understand(self, message: bytes | Oversized | Lost) -> list[Event]:
@@ -183,58 +211,113 @@ class Session:
             return self.peer.lose(message.id, message.error)
         return self.peer.receive(message)
 
-    async def _handle(self, event: Requested | Notified) -> bool:
-        """Run a handler; returns whether it had to wait, in which case another task has taken the lead."""
+    def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
+        """Start a handler; returns what is left to do if it has to wait, else its answer is ready to be sent."""
+        answered, rest = begin(execute(self._find, self.peer, self, event), copy_context())
+        if rest is None and answered[0]:
+            self._reply(answered[0], event.id if isinstance(event, Requested) else None)
+        return rest
+
+    async def _complete(self, event: Requested | Notified, rest: Awaitable[Any], scope: anyio.CancelScope) -> None:
+        """Wait for a handler; its answer is ready to be sent then, outside of the scope in which it is cancelled."""
         id_ = event.id if isinstance(event, Requested) else None
-        variables = copy_context()
-        work = execute(self._find, self.peer, self, event)
-        try:
-            trap = variables.run(work.send, None)
-        except StopIteration as done:
-            if done.value[0]:
-                self._outgoing.append(_answering(done.value[0], id_))
-            return False
-        assert self._tasks is not None
-        self._tasks.start_soon(self._lead)
-        task = asyncio.current_task()
-        assert task is not None
+        data = b""
         if id_ is not None:
-            self._running[id_] = task
+            self._running[id_] = scope
         try:
-            data, _ = await resume(work, trap, variables)
+            data, _ = await rest
         except asyncio.CancelledError:
-            if id_ not in self._cancelled or task.uncancel():  # somebody else cancels this task, too
-                raise
-            assert id_ is not None
-            data = self.peer.drop(id_)
-        else:
-            if id_ in self._cancelled:  # it finished all the same
-                task.uncancel()
+            if id_ is not None:
+                data = self.peer.drop(id_)
+            raise
         finally:
+            self._work.at_work -= 1
             if id_ is not None:
                 del self._running[id_]
-                self._cancelled.discard(id_)
                 if self.peer.role == "client":
                     self._timeouts.handled()
+            self._reply(data, id_)
+
+    def _reply(self, data: bytes, id_: RequestId | None) -> None:
+        """Queue an answer, if it is to be sent."""
         if data:
-            await self._answer([_answering(data, id_)])
+            message = Outgoing(data)
+            message.related = id_
+            self._outgoing.append(message)
+
+    async def _go_on(self) -> None:
+        """Send the answer of a handler that has waited, and begin what waits for its turn."""
+        if self._outgoing:
+            await self._answer()
+        elif self._work:
+            self._unhold()
+
+    # --- what waits for its turn ------------------------------------------------------------------------------
+
+    def _hold(self, event: Any) -> None:
+        """Keep an event until there is room for it; refuse it if the other side reads, but asks too much."""
+        if not self._work.is_full or self._work.is_unread:
+            self._work.hold(event, len(self._message) if isinstance(self._message, bytes) else 0)
+            self._message = b""  # the other events of a batch are of the same bytes
+            return
+        reason = f"Too many requests at once: {len(self._work)} messages wait to be handled"
+        log.log(logging.DEBUG if self._refusals else logging.WARNING, "%s: %s", event.route.method.name, reason)
+        self._refusals += 1
+        if isinstance(event, Requested):
+            self._reply(self.peer.fail(event.id, ProtocolError(INTERNAL_ERROR, reason)), event.id)
+
+    def _unhold(self) -> None:
+        """Begin what waits for its turn, as far as there is room now."""
+        assert self._tasks is not None
+        while (event := self._work.taken()) is not None:
+            self._work.at_work += 1
+            self._tasks.start_soon(self._handle_held, event)
+
+    async def _handle_held(self, event: Work) -> None:
+        with anyio.CancelScope() as scope:
+            rest = None
+            if isinstance(event, Rejected):
+                self._take(event)
+            else:
+                rest = self._begin(event)
+            if rest is None:
+                self._work.at_work -= 1
+            else:
+                assert not isinstance(event, Rejected)
+                await self._complete(event, rest, scope)
+        await self._go_on()
+
+    async def _is_read(self) -> bool:
+        """Stop reading while the peer leaves responses unread (backpressure); close the connection after a while.
+
+        Returns:
+            Whether the connection goes on.
+        """
+        try:
+            async with asyncio.timeout(self.limits.patience):
+                while self._work.is_unread and self._work.is_full:
+                    await self._sender.turn()
+        except TimeoutError:
+            reason = f"the other side does not read: {self._work.unread} bytes of answers wait"
+            log.warning("a connection is closed: %s", reason)
+            self._finish(reason)
+            return False
         return True
 
     def _take(self, event: Event) -> None:
         match event:
             case Answered():
-                self._resolve(event)
+                resolve(event)
             case Progressed(pending, params):
-                self._progress(pending, params)
+                self._timeouts.progressed(pending, params)
             case CancelRequested(id_):
-                task = self._running.get(id_)
-                if task is not None and id_ not in self._cancelled:
-                    self._cancelled.add(id_)
-                    task.cancel()
+                if id_ in self._running:
+                    self._running[id_].cancel()
+                elif self._work.drop(id_):
+                    self._reply(self.peer.drop(id_), id_)
             case Rejected(error, reply, id_):
                 log.warning("%s", error)
-                if reply:
-                    self._outgoing.append(_answering(reply, id_))
+                self._reply(reply, id_)
             case _:
                 pass
 
@@ -276,7 +359,7 @@ class Session:
         if opened is not None:
             opened(pending.id)
         try:
-            await self._post(message, chosen)
+            await self._sender.post(message, chosen, alone=len(self.peer.pending) == 1)
             answered = await waiter.answered
         except TimeoutError:
             self._expire(pending)
@@ -289,20 +372,11 @@ class Session:
         answer: Answer = answered.result
         return answer
 
-    async def _post(self, message: Outgoing, options: Options) -> None:
-        """Send a request; requests that are made at the same time leave together. Raises `TimeoutError`."""
-        alone = len(self.peer.pending) == 1 and not self._queue and not self._sending.locked()
-        if not alone and self._tasks is not None:
-            self._send_soon(message)
-            return
-        limits = [limit for limit in (options.timeout, options.total_timeout) if limit is not None]
-        await (within(min(limits), self._send([message])) if limits else self._send([message]))
-
     def _expire(self, pending: Pending) -> None:
         """Fail a request whose time is up, and tell the other side."""
         waiter: Waiter = pending.waiter
         self._give_up(pending, waiter.message, "timed out")
-        self._resolve(Answered(pending, error=RequestTimeout(f"{pending.method.name} was not answered in time")))
+        resolve(Answered(pending, error=RequestTimeout(f"{pending.method.name} was not answered in time")))
 
     def _is_asked(self) -> bool:
         """Tell whether a client is at work on what the server asked."""
@@ -329,7 +403,7 @@ class Session:
         """
         message = self._outgoing_message(self.peer.notify(method, params), method, params, related)
         message.opens_stream = opens_stream
-        if not await self._send([message]):
+        if not await self._sender.send([message]):
             raise ConnectionClosed("the connection is closed")
 
     def metadata(self) -> Mapping[str, Any]:
@@ -349,56 +423,7 @@ class Session:
         """Remove a request from the queue, or tell the other side that its answer is no longer wanted."""
         told = self.peer.cancel(pending, reason)
         cancelled = self.peer.dispatcher.revision.cancelled
-        if message in self._queue:
-            self._queue.remove(message)
-        elif told and cancelled is not None:
+        if not self._sender.withdraw(message) and told and cancelled is not None:
             cancellation = self._outgoing_message(told, cancelled, None, None)
             cancellation.cancels = pending.id
-            self._send_soon(cancellation)
-
-    def _resolve(self, answered: Answered) -> None:
-        waiter: Waiter | None = answered.pending.waiter
-        if waiter is not None and not waiter.answered.done():
-            waiter.answered.set_result(answered)
-
-    def _progress(self, pending: Pending, params: Any) -> None:
-        waiter: Waiter | None = pending.waiter
-        if waiter is None:
-            return
-        self._timeouts.extend(waiter)
-        if waiter.options.on_progress is not None:
-            try:
-                waiter.options.on_progress(params)
-            except Exception:
-                log.exception("the progress callback of %s failed", pending.method.name)
-
-    def _send_soon(self, message: Outgoing) -> None:
-        """Queue a message without waiting for a slow reader; messages queued at the same time are sent together."""
-        self._queue.append(message)
-        if len(self._queue) == 1 and self._tasks is not None:
-            self._tasks.start_soon(self._send)
-
-    async def _send(self, messages: Sequence[Outgoing] | None = None) -> bool:
-        """Send messages, or else the queue, one sender at a time; returns whether the other side was still there."""
-        try:
-            if self._independent and messages:
-                await self.transport.send(messages)
-                return True
-            async with self._sending:
-                if messages is None:
-                    messages, self._queue = self._queue, []
-                if messages:
-                    await self.transport.send(messages)
-        except ConnectionClosed as error:
-            self._finish(str(error))
-            return False
-        return True
-
-
-def _answering(data: bytes, id_: RequestId | None) -> Outgoing:
-    message = Outgoing(data)
-    message.related = id_
-    return message
-
-
-__all__ = ["Options", "Progress", "Session"]
+            self._sender.send_soon(cancellation)

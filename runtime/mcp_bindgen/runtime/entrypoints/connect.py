@@ -203,7 +203,8 @@ class _Search:
                 self.failures.append(("GET" if way.sse else "connecting", error))
                 yield None
                 return
-            session = Session(Peer("client", self._clients.dispatchers), transport, self._handler)
+            limits = next(iter(self._clients.by_revision.values())).limits
+            session = Session(Peer("client", self._clients.dispatchers), transport, self._handler, limits=limits)
             tasks = await stack.enter_async_context(background_tasks())
             tasks.start_soon(session.run)
             stack.push_async_callback(session.close)

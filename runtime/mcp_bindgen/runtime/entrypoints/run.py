@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import anyio
 
 from ..endpoint.server import Server, lifespans, serve
+from ..tasks import leave
 from ..transports.stdio import StdioServerTransport
 
 
@@ -46,7 +47,9 @@ def run(*servers: Server) -> None:
     except ValueError as error:
         parser.error(str(error))
     except KeyboardInterrupt:
+        leave(130)
         sys.exit(130)
+    leave()
 
 
 def _run_quickly(serving: Callable[[], Awaitable[None]]) -> None:

@@ -16,7 +16,7 @@ from ..core.revision import Connection, Dispatcher, Handler, Revision
 from ..core.routing import Route
 from ..core.transitions import State
 from .lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PING, SET_LEVEL
-from .sides import bound, introduction
+from .sides import bound, empty_list, introduction
 
 VERSION_HEADER = "MCP-Protocol-Version"
 
@@ -94,7 +94,10 @@ class Handshake:
         if not dispatcher.is_handled(route, server):
             default = _DEFAULTS.get(name)
             if default is None and route.method.kind == "request":
-                raise MethodNotFound(name)
+                nothing = empty_list(dispatcher, route, server)
+                if nothing is None:
+                    raise MethodNotFound(name)
+                return lambda session, id_, params: nothing()
             return lambda session, id_, params: (default or _nothing)(server, session, params)
         work, context = bound(dispatcher, route, server), server.context
         if name == INITIALIZE:

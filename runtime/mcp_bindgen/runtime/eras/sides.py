@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..core import jsonrpc
+from ..core.capabilities import declared, is_declared
+from ..core.logs import log
+from ..core.methods import Request
 from ..core.revision import Dispatcher, Revision
 from ..core.routing import Route
 from ..tasks import in_thread
@@ -31,6 +34,17 @@ async def checked_roots(answer: Awaitable[Any]) -> Any:
     return result
 
 
+def empty_list(dispatcher: Dispatcher, route: Route, server: Any) -> Callable[[], Any] | None:
+    """Return what makes the empty list of a feature that a server declares without listing it; else `None`."""
+    method = route.method
+    capability = method.capabilities.get("client")
+    if not isinstance(method, Request) or method.items is None or capability is None:
+        return None
+    if not is_declared(declared(server, dispatcher), capability.partition(".")[2]):
+        return None
+    return lambda: method.result(**{str(method.items): []})
+
+
 def bound(dispatcher: Dispatcher, route: Route, target: object) -> Callable[..., Awaitable[Any]]:
     """Return the handler of `target` as a coroutine function of params and context; one that blocks gets a thread.
 
@@ -40,7 +54,19 @@ def bound(dispatcher: Dispatcher, route: Route, target: object) -> Callable[...,
     own = dispatcher.handler(route, target)
     handler: Callable[..., Awaitable[Any]] = own if inspect.iscoroutinefunction(own) else in_thread(own)
 
+    truncation: Any = getattr(route.method, "truncation", None)
+
     def without_params(params: Any, context: Any) -> Awaitable[Any]:
         return handler(context)
 
+    async def truncated(params: Any, context: Any) -> Any:
+        result = await handler(params, context)
+        excess = truncation.excess(result)
+        if not excess:
+            return result
+        log.warning("%s: %d values beyond the first %d are not sent", route.method.name, excess, truncation.most)
+        return truncation.applied(result)
+
+    if truncation is not None:
+        return truncated
     return handler if route.method.params is not None else without_params

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -21,8 +20,6 @@ from anyio.abc import Process
 from ..core.errors import ConnectionClosed
 from ..core.transport import MAX_MESSAGE
 from ._pipes import CHUNK, Pipes
-
-log = logging.getLogger("mcp_bindgen")
 
 INHERITED = (
     "HOME",

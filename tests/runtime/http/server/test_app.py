@@ -398,7 +398,7 @@ async def test_asking_and_capabilities_have_their_statuses() -> None:
         done = await post(app, tool("ask"))
         assert (done.status, done.code) == (400, LACKING)
         assert done.answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
-        message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {}}})
+        message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {"url": {}}}})
         done = await post(app, message)
         assert done.status == 200
         assert done.answer["result"]["resultType"] == "input_required"
@@ -414,7 +414,7 @@ async def test_asking_and_capabilities_have_their_statuses() -> None:
 @bounded()
 async def test_the_state_belongs_to_who_was_asked() -> None:
     async with serving(Now(), principal=lambda scope: scope.get("who")) as app:
-        message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {}}})
+        message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {"url": {}}}})
         message["params"]["inputResponses"] = {"who": {"action": "accept"}}
         message["params"]["requestState"] = (await post(app, message, who="ada")).answer["result"]["requestState"]
         assert "result" in (await post(app, message, who="ada")).answer

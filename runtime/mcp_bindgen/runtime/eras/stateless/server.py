@@ -21,7 +21,7 @@ from ...core.negotiated import Negotiated
 from ...core.revision import Dispatcher, Handler, Revision
 from ...core.routing import Route
 from ..lifecycle import DISCOVER, LISTEN
-from ..sides import bound, introduction
+from ..sides import bound, empty_list, introduction
 from . import subscriptions
 from .input_required import Questions, other_than_required
 from .input_required import asks_for_input as _asks
@@ -100,6 +100,14 @@ def _work(
         return bound(dispatcher, route, server)
     if name == LISTEN:
         return lambda params, context: subscriptions.listen(server, dispatcher.revision, offers, params, context)
+    nothing = empty_list(dispatcher, route, server)
+
+    async def list_nothing(params: Any, context: Any) -> Any:
+        assert nothing is not None
+        return nothing()
+
+    if nothing is not None:
+        return list_nothing
     if name != DISCOVER:
         raise MethodNotFound(name)
 
@@ -142,10 +150,13 @@ async def _round(
         if not _asks(type(answer)):
             return answer
         asked, own = jsonrpc.plain(answer), answer.request_state
-        methods = {question["method"] for question in asked.get("inputRequests", {}).values()}
-        absent = [missing(revision.methods[name], revision, "server", agreed.declared) for name in sorted(methods)]
-        if any(absent):
-            raise lacking(revision, *[path.partition(".")[2] for path in absent if path is not None])
+        questions_asked: dict[str, Any] = answer.input_requests or {}
+        absent = {
+            missing(revision.methods[one.method], revision, "server", agreed.declared, getattr(one, "params", None))
+            for one in questions_asked.values()
+        }
+        if absent - {None}:
+            raise lacking(revision, *sorted(path.partition(".")[2] for path in absent if path is not None))
     except BaseException as error:
         other = other_than_required(error)
         if other is error:

@@ -7,7 +7,6 @@ from typing import Any
 
 from ...core import jsonrpc
 from ...core.envelope import parse
-from ...core.errors import MethodNotFound
 from ...core.link import Link
 from ...core.methods import HeaderParams
 from ...core.model import wire_name
@@ -65,11 +64,10 @@ class ArgumentSchemas:
         """Return name -> JSON Schema, if it asks for headers, else `None`."""
         route = dispatcher.routes[rule.listed_by]
         found: dict[str, Any] = {}
-        try:
-            handler = self._service.handler(dispatcher, route)
-        except MethodNotFound:
+        if not self._service.is_handled(dispatcher, route):
             self._unlisted.add(rule)
             return found
+        handler = self._service.handler(dispatcher, route)
         about_the_call = ("progressToken", dispatcher.revision.meta_keys["log_level"])
         said = {key: value for key, value in jsonrpc.plain(meta).items() if key not in about_the_call}
         wire: dict[str, Any] = {"_meta": said}

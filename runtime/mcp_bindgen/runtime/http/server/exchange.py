@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
+
+from anyio import CapacityLimiter
 
 from ...core import jsonrpc
 from ...core.envelope import RequestId, invalid, parse
@@ -25,7 +28,7 @@ from ...core.routing import Route
 from ...endpoint.execution import execute
 from ...endpoint.server import Service
 from ...eras.stateless.request_meta import separated, stated_version
-from ...tasks import resume, within
+from ...tasks import begin, within
 from ..headers import HeaderMismatch, decode
 from ._call import Call, event
 from ._header_validation import ArgumentSchemas
@@ -39,14 +42,16 @@ class Exchange:
     Args:
         call: The request.
         unread: Seconds for its client to read what it is sent.
+        threads: The threads for handlers that block of whoever sent it, if that is known.
 
     Attributes:
         principal: Who sent it, if that is known.
         streaming: Whether the response is a stream of events.
     """
 
-    def __init__(self, call: Call, unread: float) -> None:
+    def __init__(self, call: Call, unread: float, threads: CapacityLimiter | None = None) -> None:
         self.principal = call.principal
+        self.threads = threads
         self._unread = unread
         self.streaming = False
         self._call = call
@@ -114,6 +119,7 @@ class Exchanges:
         alone = {name: one for name, one in service.dispatchers.items() if one.revision.era.stands_alone}
         self._peer = Peer("server", alone or service.dispatchers, service.supported)
         self._schemas = ArgumentSchemas(service)
+        self._threads: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
 
     async def post(self, call: Call, body: bytes) -> None:
         """Answer one message."""
@@ -140,7 +146,8 @@ class Exchanges:
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; one that has to wait is cancelled when the client hangs up."""
-        exchange = Exchange(call, self._unread)
+        threads = None if call.principal is None else self._threads_of(call.principal)
+        exchange = Exchange(call, self._unread, threads)
         revision, route = asked.dispatcher.revision, asked.route
         find = self._service.handler
         try:
@@ -152,15 +159,16 @@ class Exchanges:
             error = _mismatch(revision, str(mismatch))
             await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
             return
-        work = execute(find, peer, exchange, asked)
-        try:
-            trap = work.send(None)
-        except StopIteration as done:
-            data, error = done.value
-        else:
-            data, error = await self._while_connected(call, exchange, resume(work, trap))
+        answered, rest = begin(execute(find, peer, exchange, asked))
+        data, error = answered if rest is None else await self._while_connected(call, exchange, rest)
         if error is not None or data:
             await exchange.answer(200 if error is None else _status(revision, error, 200), data)
+
+    def _threads_of(self, principal: str) -> CapacityLimiter:
+        found = self._threads.get(principal)
+        if found is None:
+            found = self._threads[principal] = CapacityLimiter(self._service.limits.threads)
+        return found
 
     def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return a handler that reads anew which headers are wanted, before the handler of the route runs."""

@@ -1,0 +1,301 @@
+"""What one connection may take at once: handlers that wait, messages that wait for them, answers unread, threads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.runtime import ConnectionClosed, Limits, Transport, serve
+from mcp_bindgen.runtime.tasks import thread_limiter
+from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.v2025_11_25 import Client, Context, Server
+from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.support.checked_connections import (
+    Raw,
+    answer,
+    bounded,
+    notification,
+    pipe_pair,
+    played,
+    request,
+    running,
+    until,
+)
+
+LATEST = "2025-11-25"
+LARGE = 100_000
+both_ways = pytest.mark.parametrize("make", [pair, pipe_pair])
+Make = Callable[[], tuple[Transport, Transport]]
+
+
+def said(text: str) -> mcp.CallToolResult:
+    """What a tool answers."""
+    return mcp.CallToolResult(content=[mcp.TextContent(text=text)])
+
+
+def call(id_: object, name: str = "wait") -> dict[str, Any]:
+    """A call of a tool."""
+    return request(id_, "tools/call", {"name": name})
+
+
+class Waiting(Server):
+    """Has handlers that wait, and counts them."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.limits = Limits(**limits)
+        self.go = anyio.Event()
+        self.waiting = self.most = 0
+
+    async def _wait(self) -> None:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        try:
+            await self.go.wait()
+        finally:
+            self.waiting -= 1
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
+        if params.name == "wait":
+            await self._wait()
+        return said("x" * LARGE if params.name == "large" else params.name)
+
+    async def on_roots_list_changed(self, params: Any, ctx: Context) -> None:
+        await self._wait()
+
+
+# --- answers that are not read --------------------------------------------------------------------------------
+
+
+@both_ways
+@bounded(20)
+async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) -> None:
+    most = 100
+    called = anyio.Event()
+    arrived = {"roots": 0, "calls": 0}
+
+    async def all_arrived(kind: str) -> None:
+        arrived[kind] += 1
+        if arrived == {"roots": most, "calls": most}:
+            called.set()
+        await called.wait()
+
+    class Curious(Server):
+        async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
+            if params.name == "ask":
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(most):
+                        tasks.start_soon(ctx.list_roots)
+            else:
+                await all_arrived("calls")
+            return said("x" * LARGE)
+
+    class Home(Client):
+        async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
+            await all_arrived("roots")
+            return mcp.ListRootsResult(roots=[mcp.Root(uri="file:///" + "r" * LARGE)])
+
+    left, right = make()
+    async with running(serve(right, Curious())), Home.connect(left) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(client.call_tool, "ask")
+        for _ in range(most):
+            tasks.start_soon(client.call_tool, "tell")
+
+
+@both_ways
+@bounded(20)
+async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    left, right = make()
+    raw = Raw(left)
+    slow = Waiting(unread=LARGE, waiting=10, patience=0.05)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve, right, slow)
+        await raw.introduce(LATEST)
+
+        async def ask_for_ever() -> None:
+            for n in range(10_000):
+                await raw.send(call(n, "large"))
+
+        with pytest.raises(ConnectionClosed):
+            await ask_for_ever()
+    assert "the other side does not read" in caplog.text
+    await raw.close()
+
+
+# --- handlers that wait ---------------------------------------------------------------------------------------
+
+
+@bounded(20)
+async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() -> None:
+    busy = Waiting(at_work=4, waiting=8)
+    async with played(busy) as (raw, _):
+        await raw.introduce(LATEST)
+        for n in range(20):
+            await raw.send(call(n))
+        refused = [await raw.receive() for _ in range(8)]
+        assert [one["id"] for one in refused] == list(range(12, 20))
+        assert {one["error"]["code"] for one in refused} == {-32603}
+        assert "Too many requests at once" in refused[0]["error"]["message"]
+        assert await raw.ask(request("p", "ping")) == answer("p", {})
+        for n in (0, 5):  # one at work, one that waits for its turn
+            await raw.send(notification("notifications/cancelled", {"requestId": n}))
+        assert await raw.ask(request("q", "ping")) == answer("q", {})
+        busy.go.set()
+        done = [(await raw.receive())["id"] for _ in range(10)]
+        assert sorted(done) == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
+        assert busy.most == 4
+
+
+@bounded(20)
+async def test_answers_are_read_while_requests_wait_for_their_turn() -> None:
+    class Asking(Server):
+        limits = Limits(at_work=1)
+
+        async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
+            return said(str(len((await ctx.list_roots()).roots)))
+
+    async with played(Asking()) as (raw, _):
+        await raw.introduce(LATEST, {"roots": {}})
+        await raw.send(*(call(n) for n in ("a", "b", "c")))
+        for id_ in ("a", "b", "c"):
+            asked = await raw.receive()
+            await raw.send(answer(asked["id"], {"roots": []}))
+            assert (await raw.receive())["id"] == id_
+
+
+@bounded(20)
+async def test_notifications_count_too(caplog: pytest.LogCaptureFixture) -> None:
+    busy = Waiting(at_work=3, waiting=5)
+    async with played(busy) as (raw, _):
+        await raw.introduce(LATEST)
+        for _ in range(20):
+            await raw.send(notification("notifications/roots/list_changed"))
+        assert await raw.ask(request("p", "ping")) == answer("p", {})
+        assert busy.waiting == 3
+        busy.go.set()
+        await until(lambda: busy.waiting == 0)
+        assert (await raw.ask(call("q", "quick")))["id"] == "q"
+    assert caplog.text.count("Too many requests at once: 5 messages wait") == 1
+
+
+@bounded(20)
+async def test_a_shield_protects_from_the_cancellation_of_a_request() -> None:
+    class Careful(Server):
+        saved = False
+        begun = anyio.Event()
+
+        async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
+            with anyio.CancelScope(shield=True):  # entered before the handler waits for the first time
+                self.begun.set()
+                await anyio.sleep(0.05)
+                self.saved = True
+            await anyio.sleep(20)
+            raise AssertionError
+
+    careful = Careful()
+    async with played(careful) as (raw, _):
+        await raw.introduce(LATEST)
+        await raw.send(call(1))
+        await careful.begun.wait()
+        await raw.send(notification("notifications/cancelled", {"requestId": 1}))
+        assert await raw.ask(request(2, "ping")) == answer(2, {})
+        assert not careful.saved
+        await until(lambda: careful.saved)
+        assert await raw.ask(request(3, "ping")) == answer(3, {})
+
+
+# --- handlers that block --------------------------------------------------------------------------------------
+
+
+class Blocking(Server):
+    """Has a tool that blocks its thread."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.limits = Limits(**limits)
+        self.go = threading.Event()
+        self.blocked: list[str] = []
+
+    def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
+        if params.name == "wait":
+            self.blocked.append(threading.current_thread().name)
+            self.go.wait(20)
+        return said(params.name)
+
+
+@bounded(20)
+async def test_a_thread_counts_until_it_ends_and_each_connection_has_its_own() -> None:
+    blocking = Blocking(threads=3)
+    before = threading.active_count()
+    try:
+        async with played(blocking) as (greedy, _), played(blocking) as (modest, _):
+            await greedy.introduce(LATEST)
+            await modest.introduce(LATEST)
+            for n in range(3):
+                await greedy.send(call(n))
+                await until(lambda n=n: len(blocking.blocked) == n + 1)  # type: ignore[misc]
+                await greedy.send(notification("notifications/cancelled", {"requestId": n}))
+            await greedy.send(*(call(n) for n in range(3, 20)))
+            assert await greedy.ask(request("p", "ping")) == answer("p", {})
+            assert len(blocking.blocked) == 3
+            assert threading.active_count() <= before + 3
+            assert (await modest.ask(call("q", "quick")))["result"]["content"][0]["text"] == "quick"
+            blocking.go.set()
+            assert {(await greedy.receive())["id"] for _ in range(3, 20)} == set(range(3, 20))
+            await until(lambda: thread_limiter().borrowed_tokens == 0)
+    finally:
+        blocking.go.set()
+
+
+@bounded(20)
+async def test_all_connections_share_the_threads_of_the_process() -> None:
+    blocking = Blocking()
+    thread_limiter().total_tokens = 2
+    try:
+        async with played(blocking) as (raw, _):
+            await raw.introduce(LATEST)
+            await raw.send(*(call(n) for n in range(5)))
+            await until(lambda: len(blocking.blocked) == 2)
+            assert await raw.ask(request("p", "ping")) == answer("p", {})
+            assert len(blocking.blocked) == 2
+            blocking.go.set()
+            assert {(await raw.receive())["id"] for _ in range(5)} == set(range(5))
+    finally:
+        blocking.go.set()
+
+
+BLOCKED = """
+import time
+from mcp_bindgen.runtime import run
+from mcp_bindgen.v2025_11_25 import Server, types as mcp
+
+class Blocked(Server):
+    info = mcp.Implementation(name="blocked", version="1")
+
+    def call_tool(self, params, ctx):
+        time.sleep(3600)
+
+run(Blocked())
+"""
+
+
+def test_a_handler_that_blocks_keeps_no_process_alive() -> None:
+    lines = "\n".join(
+        [
+            '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+            '"clientInfo":{"name":"x","version":"1"}}}',
+            '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+            '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}',
+            "",
+        ]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED], input=lines, capture_output=True, text=True, timeout=15, check=False
+    )
+    assert done.returncode == 0
+    assert '"id":0' in done.stdout
+    assert "handlers still block: 1" in done.stderr
