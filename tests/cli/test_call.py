@@ -292,9 +292,20 @@ def test_the_error_of_a_request(odd: str) -> None:
     assert done.stderr == 'error: not today (-32000)\n{"why": "é"}\n'
 
 
-def test_what_is_not_offered() -> None:
+def test_what_is_not_offered(tmp_path: Path) -> None:
     assert "needs the capability 'prompts'" in refused(ECHO, "prompts/list", code=1)
-    assert "Method not found" in refused(WEATHER, "resources/templates/list", code=1)
+    boasting = tmp_path / "boasting.py"
+    boasting.write_text(
+        "from mcp_bindgen.runtime import run\n"
+        "from mcp_bindgen.v2025_11_25 import Server\n\n"
+        "class Boasting(Server):\n"
+        "    def extra_capabilities(self):\n"
+        '        return {"prompts": {}}\n\n'
+        "run(Boasting())\n",
+        "utf-8",
+    )
+    name = json.dumps({"name": "x"})
+    assert "Method not found" in refused(f"'{sys.executable}' '{boasting}'", "prompts/get", name, code=1)
 
 
 def test_a_tool_that_takes_too_long() -> None:

@@ -94,7 +94,8 @@ def test_a_server_is_written_down() -> None:
     done = bindgen("contract", "export", WEATHER)
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
-    assert list(document) == ["serverInfo", "revision", "tools", "prompts", "resources"]  # no templates: not declared
+    assert list(document) == ["serverInfo", "revision", "tools", "prompts", "resources", "resourceTemplates"]
+    assert document["resourceTemplates"] == []  # resources are declared, and there is no handler for these
     assert document["serverInfo"]["name"] == "weather"
     assert document["revision"] == "2025-11-25"
     assert [entry["name"] for entry in document["tools"]] == ["forecast", "await_sun"]

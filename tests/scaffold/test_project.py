@@ -201,12 +201,12 @@ def test_bad_input_is_refused_in_one_line(tmp_path: Path, words: tuple[str, ...]
 
 def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) -> None:
     contract = tmp_path / "c.json"
-    schema = {"type": "object", "properties": {"a": True}}
-    contract.write_text(json.dumps({"tools": [{"name": "t", "inputSchema": schema}]}), "utf-8")
+    tool = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}}
+    contract.write_text(json.dumps({"tools": [tool]}), "utf-8")
     words = ("scaffold", "server", "x", "--contract", contract, "--out", tmp_path, "--revision")
     done = inside(*words, "2025-11-25")
     assert done.returncode == 2
-    assert "c.json#/tools/0/inputSchema/properties/a: MCP 2025-11-25 does not allow it" in done.stderr
+    assert "c.json#/tools/0/outputSchema/type: MCP 2025-11-25 does not allow it" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["c.json"]
     assert inside(*words, "2026-07-28").returncode == 0
 
