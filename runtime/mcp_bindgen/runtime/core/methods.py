@@ -17,7 +17,7 @@ Sender = Literal["client", "server", "both"]
 Carrier = Literal["message", "embedded"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeaderParams:
     """The fields for HTTP headers that repeat arguments of a request, where the schema of what is called asks for it.
 

@@ -13,7 +13,7 @@ from ...endpoint.server import Server, Service, lifespans
 from ...eras.stateless.request_meta import may_state_version, stated_version
 from ...eras.stateless.subscriptions import Subscription, audience
 from ._asgi_app import AsgiApp, authenticated_user
-from ._call import Call, HttpError
+from ._call import JSON, Call, HttpError
 from ._origin_policy import OriginPolicy
 from ._sessions import SESSION, HttpSessions
 from .event_store.base import EventStore
@@ -101,7 +101,8 @@ class HttpApp(AsgiApp):
             raise HttpError(405, f"use {allowed}", (b"allow", allowed.encode()))
 
     async def _post(self, call: Call) -> None:
-        if (call.header(b"content-type") or "").partition(";")[0].strip().lower() != "application/json":
+        kind = call.headers.get(b"content-type", b"")
+        if kind != JSON and kind.partition(b";")[0].strip().lower() != JSON:
             raise HttpError(415, "a message is application/json")
         if self._sessions is None or call.header(VERSION) in self._stateless:
             body = await self.bodies.read(call)
