@@ -21,16 +21,16 @@ from mcp_bindgen.runtime.http.server.event_store.base import (
     PAGE,
     Event,
     EventStore,
-    Limits,
     OpenStream,
     StoredSession,
+    StoreLimits,
 )
 from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
 from tests.support.commands import execute
 
-Make = Callable[[Limits], EventStore]
-AMPLE = Limits()
+Make = Callable[[StoreLimits], EventStore]
+AMPLE = StoreLimits()
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -38,7 +38,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     """Makes empty stores."""
     made: list[SqliteEventStore] = []
 
-    def store(limits: Limits) -> EventStore:
+    def store(limits: StoreLimits) -> EventStore:
         if request.param == "memory":
             return MemoryEventStore(limits)
         made.append(SqliteEventStore(tmp_path / f"{len(made)}.db", limits))
@@ -167,7 +167,7 @@ def test_idle_sessions_are_swept(make: Make) -> None:
 
 def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
     async def body() -> None:
-        store = make(Limits(events=4, size=100))
+        store = make(StoreLimits(events=4, size=100))
         for session in ("s", "t"):
             await store.save(session, b"")
             await store.write(session, "a", events(1, 2), None)
@@ -188,7 +188,7 @@ def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
 
 def test_the_oldest_events_of_all_go_first(make: Make) -> None:
     async def body() -> None:
-        store = make(Limits(all_events=5, all_size=1000))
+        store = make(StoreLimits(all_events=5, all_size=1000))
         for session in ("s", "t"):
             await store.save(session, b"")
             await store.write(session, "a", events(1, 2), b"")
@@ -239,7 +239,7 @@ STEPS = st.lists(
 class Model:
     """What a store should hold, found in the plainest way."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: StoreLimits) -> None:
         self.limits = limits
         self.sessions: set[str] = set()
         self.held: list[tuple[str, str, Event]] = []
@@ -276,9 +276,9 @@ class Model:
         return None if last is None else (last + 1 - len(self.events(session, stream)), last)
 
 
-@given(STEPS, st.builds(Limits, st.integers(1, 6), st.integers(1, 30), st.integers(1, 9), st.integers(1, 40)))
+@given(STEPS, st.builds(StoreLimits, st.integers(1, 6), st.integers(1, 30), st.integers(1, 9), st.integers(1, 40)))
 @settings(max_examples=100, deadline=None)
-def test_stores_hold_what_the_model_holds(steps: list[Any], limits: Limits) -> None:
+def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits) -> None:
     async def body() -> None:
         model = Model(limits)
         sqlite = SqliteEventStore(Path(folder) / "events.db", limits)
@@ -328,7 +328,7 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
         assert await numbers(store, "s", "a") == [2, 3, 4]
 
     for part in (write, read):
-        store = SqliteEventStore(tmp_path / "events.db", Limits(all_events=3))
+        store = SqliteEventStore(tmp_path / "events.db", StoreLimits(all_events=3))
         run(part(store))
         store.close()
         store.close()

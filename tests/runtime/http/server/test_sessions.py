@@ -26,7 +26,7 @@ from mcp_bindgen.runtime.http.server._call import Call, HttpError
 from mcp_bindgen.runtime.http.server._origin_policy import OriginPolicy
 from mcp_bindgen.runtime.http.server._sessions import SESSION, HttpSessions
 from mcp_bindgen.runtime.http.server._streams import Stream
-from mcp_bindgen.runtime.http.server.event_store.base import Event, EventStore, Limits
+from mcp_bindgen.runtime.http.server.event_store.base import Event, EventStore, StoreLimits
 from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
 from mcp_bindgen.runtime.http.server.limits import HttpLimits
@@ -668,7 +668,7 @@ def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
 def test_questions_that_nobody_can_get(keeps: bool) -> None:
     async def body() -> None:
         tools = Tools()
-        store = MemoryEventStore(Limits(events=2000)) if keeps else None
+        store = MemoryEventStore(StoreLimits(events=2000)) if keeps else None
         async with served(tools, store=store) as endpoint:
             peer = await endpoint.begin(capabilities={"sampling": {}})
             await peer.text("announce", times=1024)
@@ -1021,7 +1021,7 @@ def test_a_server_does_not_hang_up_on_who_cannot_come_back(keeps: bool) -> None:
 
 def test_events_that_are_gone() -> None:
     async def body() -> None:
-        async with served(store=MemoryEventStore(Limits(events=5))) as endpoint:
+        async with served(store=MemoryEventStore(StoreLimits(events=5))) as endpoint:
             peer = await endpoint.begin()
             exchange = peer.call("count", 5, to=20)
             await exchange.rest()

@@ -56,7 +56,7 @@ class StoredSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StoreLimits:
     """The limits of a store; the oldest events go first, only the newest of a session stays however large it is.
 
     Attributes:
@@ -72,7 +72,7 @@ class Limits:
     all_size: int = 256 * 1024 * 1024
 
 
-LIMITS = Limits()
+STORE_LIMITS = StoreLimits()
 """What a store holds unless it is told otherwise."""
 
 

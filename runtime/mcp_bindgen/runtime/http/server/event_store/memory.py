@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from .base import LIMITS, Event, Limits, OpenStream, StoredSession, page
+from .base import STORE_LIMITS, Event, OpenStream, StoredSession, StoreLimits, page
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +34,7 @@ class MemoryEventStore:
         limits: How much it holds.
     """
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
+    def __init__(self, limits: StoreLimits = STORE_LIMITS) -> None:
         self._limits = limits
         self._sessions: dict[str, _Session] = {}
         self._order: OrderedDict[int, str] = OrderedDict()

@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from .base import LIMITS, Event, Limits, OpenStream, StoredSession, page
+from .base import STORE_LIMITS, Event, OpenStream, StoredSession, StoreLimits, page
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class SqliteEventStore:
         sqlite3.Error: The file cannot be opened.
     """
 
-    def __init__(self, path: str | Path, limits: Limits = LIMITS, wait: float = 5.0) -> None:
+    def __init__(self, path: str | Path, limits: StoreLimits = STORE_LIMITS, wait: float = 5.0) -> None:
         self._limits = limits
         self._jobs: SimpleQueue[tuple[_Job, Future[Any]] | None] = SimpleQueue()
         self._closed = False
