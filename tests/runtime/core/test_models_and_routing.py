@@ -37,7 +37,6 @@ from mcp_bindgen.runtime import (
     UnexpectedAnswer,
 )
 from mcp_bindgen.runtime.core import errors
-from mcp_bindgen.runtime.core.json_types import parse_json
 from mcp_bindgen.runtime.core.model import wire_name
 from mcp_bindgen.runtime.core.routing import Route
 from mcp_bindgen.runtime.endpoint.caller import Caller
@@ -807,12 +806,6 @@ def test_numbers_are_finite(adapter: TypeAdapter[Any], value: float) -> None:
             adapter.validate_python(wrapped)
         with pytest.raises(ValidationError):
             adapter.validate_json(json.dumps(wrapped))
-
-
-@pytest.mark.parametrize("text", [b"1e999", b"[-1e999]", b'{"a": [NaN]}', b"Infinity"])
-def test_documents_have_finite_numbers(text: bytes) -> None:
-    with pytest.raises(ValueError, match="finite|expected"):
-        parse_json(text)
 
 
 @pytest.mark.parametrize("value", [b"x", {1: 2}, {b"a": 1}, {"a": {1, 2}}, object(), [mcp.Result()]])

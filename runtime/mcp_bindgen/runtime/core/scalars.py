@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any, LiteralString, TypeAlias, TypeVar, cast
 
 from pydantic import GetCoreSchemaHandler, Strict
 from pydantic_core import PydanticCustomError, PydanticKnownError, core_schema
 from typing_extensions import TypeAliasType
-
-from .json_types import is_finite
 
 T = TypeVar("T")
 
@@ -46,9 +45,18 @@ class _Alternatives:
 
 
 def _finite(value: Any) -> Any:
-    if not is_finite(value):
+    if not _is_finite(value):
         raise PydanticCustomError("json_value", _NO_JSON)
     return value
+
+
+def _is_finite(value: Any) -> bool:
+    kind = value.__class__
+    if kind is float:
+        return isfinite(value)
+    if kind is list:
+        return all(map(_is_finite, value))
+    return all(map(_is_finite, value.values())) if kind is dict else True
 
 
 class _IsJson:
