@@ -176,7 +176,10 @@ class Peer:
                 batch.parts.append(event.reply)
                 event.reply = b""
         rejections = batch.done()
-        return [*events, Rejected(invalid("parts of a batch"), rejections)] if rejections else events
+        if not rejections:
+            return events
+        refused = next((event.id for event in events if isinstance(event, Rejected) and event.id is not None), None)
+        return [*events, Rejected(invalid("parts of a batch"), rejections, refused)]
 
     def _receive_parsed(self, message: Any, batch: _Batch | None) -> list[Event]:
         try:
