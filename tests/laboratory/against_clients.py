@@ -51,6 +51,7 @@ class Adversary:
     Attributes:
         number: How many mutated messages were sent.
         kind: Whether it is kind from now on.
+        found: What the client said that it must not say.
         judge: Knows what the client owes.
     """
 
@@ -58,18 +59,20 @@ class Adversary:
         self.trial = trial
         self.number = 0
         self.kind = False
+        self.found: Violation | None = None
         self._recorded = traffic(trial.revision)
         self._results = self._recorded.results()
         self.reset()
 
     def reset(self) -> None:
         """Begin another connection."""
-        self.judge = Checker([self.trial.revision], self.trial.revision in WITH_BATCHES)
+        trial = self.trial
+        self.judge = Checker([trial.revision], trial.revision in WITH_BATCHES, is_asked=not trial.stateless)
 
     @property
     def over(self) -> bool:
-        """Whether all messages were sent."""
-        return self.number >= self.trial.count
+        """Whether all messages were sent, or something was found."""
+        return self.found is not None or self.number >= self.trial.count
 
     def replies(self, asked: Any, *, certain: bool = True) -> list[bytes]:
         """Return what to say to a request: mutated messages, and in most cases the right answer.
@@ -96,12 +99,15 @@ class Adversary:
         if self.trial.transport != "memory":  # line ends would end events and messages
             found = [message.translate(_NO_LINE_ENDS) for message in found]
         for message in found:
-            self.judge.sent(message, certain=certain and not self.trial.stateless)
+            self.judge.sent(message, certain=certain)
         return found
 
     def hear(self, data: bytes) -> list[Any]:
         """Judge what the client says; return its requests."""
-        self.judge.received(data)
+        try:
+            self.judge.received(data)
+        except Violation as violation:
+            self.found = violation
         return self.judge.take_requests()
 
     async def serve(self, connection: Connection) -> None:
@@ -156,7 +162,7 @@ WAYS: dict[str, Callable[[Adversary], Any]] = {"memory": _memory, "stdio": _stdi
 
 @asynccontextmanager
 async def _listening(serve: Callable[..., Awaitable[None]]) -> AsyncGenerator[int]:
-    """Accept connections; what is wrong with one of them is raised in the end."""
+    """Accept connections."""
     tasks: list[asyncio.Task[None]] = []
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -177,12 +183,9 @@ async def _listening(serve: Callable[..., Awaitable[None]]) -> AsyncGenerator[in
 
 
 async def _stop(*tasks: asyncio.Task[None]) -> None:
-    """Cancel tasks; raise what one of them found."""
     for task in tasks:
         task.cancel()
-    for found in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(found, Violation):
-            raise found
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class _Site:
@@ -324,6 +327,8 @@ class Calls:
         adversary = Adversary(trial)
         while not adversary.over:
             await self._connected(trial, adversary)
+        if adversary.found is not None:
+            raise adversary.found
         adversary.kind = True
         if not await self._connected(trial, adversary):
             raise Violation("a kind server was not understood")

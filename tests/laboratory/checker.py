@@ -116,13 +116,14 @@ class Checker:
     Args:
         revisions: Those whose schemas count; a message has to fit one of them.
         batches: Whether what it gets may be batches; `None` where that is not known.
+        is_asked: Whether the other side may send requests at all; else they get no answer.
 
     Attributes:
         outstanding: Id -> how often it must still be answered.
     """
 
-    def __init__(self, revisions: list[str], batches: bool | None) -> None:
-        self.batches = batches
+    def __init__(self, revisions: list[str], batches: bool | None, *, is_asked: bool = True) -> None:
+        self._batches, self._is_asked = batches, is_asked
         self.outstanding: Counter[Id] = Counter()
         self._requests: list[Any] = []
         self._oracles: list[Oracle] = [oracle(revision) for revision in revisions]
@@ -134,8 +135,10 @@ class Checker:
 
     def sent(self, data: bytes, *, certain: bool = True) -> Reading:
         """Take note of a message that was sent to the side; it need not answer what it may not have got."""
-        reading = read(data, self.batches)
-        if not certain:
+        reading = read(data, self._batches)
+        if not self._is_asked:
+            reading.owed, reading.possible = [], []
+        elif not certain:
             reading.owed, reading.possible = [], reading.owed + reading.possible
         for id_, method, token in reading.owed + reading.possible:
             self._methods.setdefault(id_, []).append((method, token))
