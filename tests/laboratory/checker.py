@@ -180,7 +180,7 @@ class Checker:
             if problems:
                 raise Violation(f"{problems[0][:500]}: {_shown(data)}")
             if "method" not in part:
-                self._answered(part)
+                self.answered(part)
             elif "id" in part:
                 if part["id"] in self._used:
                     raise Violation(f"an id is used twice: {_shown(part)}")
@@ -189,7 +189,8 @@ class Checker:
             elif part["method"] == "notifications/progress" and part["params"]["progressToken"] not in self._tokens():
                 raise Violation(f"nobody waits for this progress: {_shown(part)}")
 
-    def _answered(self, answer: Any) -> None:
+    def answered(self, answer: Any) -> None:
+        """Judge an answer. Raises `Violation`."""
         id_ = answer.get("id")
         if id_ is None:
             if not self._nameless:
