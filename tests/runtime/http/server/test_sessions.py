@@ -751,6 +751,8 @@ def test_batches() -> None:
             messages = await exchange.rest()
             assert [message.get("method") for message in messages[:-1]] == ["notifications/message"]
             assert {one["id"] for one in messages[-1]} == {"p", 2}
+            exchange = peer.post([answer(1, {}), request("a", "ping", "wrong"), request("b", "unknown")])
+            assert {one["id"] for one in await exchange.json()} == {"a", "b"}
             exchange = peer.post([notification("notifications/x"), answer(1, {})])
             assert (await exchange.whole(), exchange.status) == (b"", 202)
             exchange = peer.post([request(3, "tools/call", call), request(4, "tools/call", call)])
