@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import tempfile
 import time
@@ -96,7 +97,7 @@ async def subject(trial: Trial) -> AsyncGenerator[Subject]:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "log"
             command += ["--http", f"127.0.0.1:{port}"]
-            with process(command, port, log, PYTHONPATH=str(ROOT)) as running:
+            with process(command, port, log, PYTHONPATH=os.pathsep.join(map(str, [ROOT, *sys.path]))) as running:
                 try:
                     yield (Sse if trial.transport == "sse" else Http)(port, running.pid)
                     if running.poll() is not None:
