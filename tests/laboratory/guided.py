@@ -1,6 +1,6 @@
 """Single messages for a server's state machine, mutated by libFuzzer, which looks for code that was not reached yet.
 
-It needs Atheris, which is no dependency of ours: `pip install atheris && python -m tests.laboratory.guided`. Options are
+It needs Atheris, which is no dependency: `pip install atheris && python -m tests.laboratory.guided`. Options are
 those of libFuzzer, such as `-max_total_time=60`, or a file that it has left to try that once more.
 """
 

@@ -176,10 +176,7 @@ class Peer:
                 batch.parts.append(event.reply)
                 event.reply = b""
         rejections = batch.done()
-        if not rejections:
-            return events
-        refused = next((event.id for event in events if isinstance(event, Rejected) and event.id is not None), None)
-        return [*events, Rejected(invalid("parts of a batch"), rejections, refused)]
+        return [*events, Rejected(invalid("parts of a batch"), rejections)] if rejections else events
 
     def _receive_parsed(self, message: Any, batch: _Batch | None) -> list[Event]:
         try:

@@ -760,6 +760,10 @@ def test_batches() -> None:
             await peer.post([notification("notifications/cancelled", {"requestId": id_}) for id_ in (3, 4)]).whole()
             assert await exchange.rest() == []
             assert (await peer.post(ping).json())["id"] == "p"
+            exchange = peer.post([ping, request(5, "tools/call", call)])
+            await asyncio.sleep(0.01)
+            await peer.post(notification("notifications/cancelled", {"requestId": 5})).whole()
+            assert [one["id"] for one in await exchange.json()] == ["p"]
 
     run(body)
 
