@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -50,12 +51,15 @@ class _Round:
         self._beginning = asyncio.Lock()
         self._strays: set[bytes] = set()
         self._cancelled: set[Id] = set()
+        self._reused: set[Id] = set()
         self._results = traffic(trial.revision).results()
         self._dice = trial.dice("answers")
         self._answering: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         messages = self._trial.messages()
+        asked = Counter(id_ for _, data in messages for id_, _, _ in read(data, None).owed + read(data, None).possible)
+        self._reused = {id_ for id_, count in asked.items() if count > 1}
         self._cancelled = {id_ for _, data in messages for id_ in read(data, None).cancels}
         async with asyncio.TaskGroup() as tasks:
             await self._begin()
@@ -214,6 +218,7 @@ class _Round:
         judge = self._checker([self._trial.revision] if clean else [self._trial.revision, STATELESS])
         judge.sent(data)
         judge.forgive(list(self._cancelled))
+        judge.may_mistake(self._reused)
         if status >= 400:
             judge.refused()
         if not content.startswith((b"application/json", b"text/event-stream")):

@@ -156,6 +156,11 @@ class Checker:
             if id_ in self.outstanding:
                 self._forgive(id_, self.outstanding.pop(id_))
 
+    def may_mistake(self, ids: set[Id]) -> None:
+        """Take note of ids that are used again, so that what answers one request may reach another one."""
+        for id_ in ids & self._methods.keys():
+            self._methods[id_] += [("", None)]
+
     def refused(self) -> None:
         """Take note that all of it was refused: that may be said without an id, as nobody looked for one."""
         self._nameless += 1
