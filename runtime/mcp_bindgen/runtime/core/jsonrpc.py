@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -94,6 +95,8 @@ def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
     What a constructor would fill in may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
     """
     reader = result_reader(method)
+    with suppress(ValidationError):  # one of the alternatives, too, which must not be filled in
+        return reader.validate_json(to_json(wire))
     data = to_json({**_filled_in(method.result), **wire} if is_object(wire) else wire)
     try:
         return reader.validate_json(data)

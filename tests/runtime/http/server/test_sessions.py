@@ -751,6 +751,8 @@ def test_batches() -> None:
             messages = await exchange.rest()
             assert [message.get("method") for message in messages[:-1]] == ["notifications/message"]
             assert {one["id"] for one in messages[-1]} == {"p", 2}
+            exchange = peer.post([answer(1, {}), request("a", "ping", "wrong"), request("b", "unknown")])
+            assert {one["id"] for one in await exchange.json()} == {"a", "b"}
             exchange = peer.post([notification("notifications/x"), answer(1, {})])
             assert (await exchange.whole(), exchange.status) == (b"", 202)
             exchange = peer.post([request(3, "tools/call", call), request(4, "tools/call", call)])
@@ -758,6 +760,10 @@ def test_batches() -> None:
             await peer.post([notification("notifications/cancelled", {"requestId": id_}) for id_ in (3, 4)]).whole()
             assert await exchange.rest() == []
             assert (await peer.post(ping).json())["id"] == "p"
+            exchange = peer.post([ping, request(5, "tools/call", call)])
+            await asyncio.sleep(0.01)
+            await peer.post(notification("notifications/cancelled", {"requestId": 5})).whole()
+            assert [one["id"] for one in await exchange.json()] == ["p"]
 
     run(body)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -127,20 +127,25 @@ class SessionTransport:
             raise ConnectionClosed("the event store failed") from error
 
     async def _deliver(self, message: Outgoing) -> None:
-        stream = self._routes.get(message.related) if message.related is not None else None
+        is_batch = message.method is None and message[:1] == b"["
+        stream = self._stream_of([one.get("id") for one in from_json(message)] if is_batch else [message.related])
         if message.method is not None:
             within = self._limits.unasked if stream is None else None
             if not await (stream or self.standing).put(message, within=within):
                 log.debug("a message is dropped: nobody is there to read it")
                 if message.id is not None:
                     self._put(Lost(message.id, ConnectionClosed("the client is not there to be asked")))
-        elif stream is None or message.related is None:
+        elif stream is None:
             log.debug("an answer is dropped: its request was taken back, or had no id")
         else:
-            ids = set(stream.pending) if message.lstrip()[:1] == b"[" else {message.related}
+            ids = set(stream.pending) if is_batch or message.related is None else {message.related}
             self._unroute(ids)
             if not await stream.put(message, ids):
                 log.debug("an answer is dropped: the client hung up, and cannot come back for it")
+
+    def _stream_of(self, ids: Iterable[RequestId | None]) -> Stream | None:
+        """Return the stream of the first request that still has one: others of a batch may have been taken back."""
+        return next((self._routes[id_] for id_ in ids if id_ is not None and id_ in self._routes), None)
 
     async def close(self) -> None:
         """End it: the session takes and says no more."""

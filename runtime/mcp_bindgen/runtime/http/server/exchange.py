@@ -130,7 +130,7 @@ class Exchanges:
         elif isinstance(found, Rejected):
             revision = peer.dispatcher.revision
             error = _clearer(revision, call, body, found.error)
-            reply = found.reply if error is found.error else jsonrpc.failure(found.id, error)
+            reply = found.reply if error is found.error else jsonrpc.failure(found.id if found.reply else None, error)
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         else:
             await self._told(call, peer, found)

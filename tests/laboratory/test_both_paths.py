@@ -1,0 +1,62 @@
+"""A peer reads most messages in a single pass and the others the slow way; whatever comes, both mean the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.runtime.core.events import Requested
+from mcp_bindgen.runtime.core.peer import Peer
+from mcp_bindgen.runtime.core.transitions import Role, State
+from tests.support.checked_connections import STATELESS, copied, essence, oracle, ready, request, slow, takes
+from tests.support.effort import examples
+
+from .mutations import mutated
+from .traffic import traffic
+
+MUTATIONS = examples(1_000, 15_000)
+BUSY = "busy"
+"""The id of a request that is in flight all the time."""
+
+
+@pytest.mark.parametrize("role", ["server", "client"])
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25", STATELESS])
+def test_both_ways_mean_the_same(role: Role, revision: str) -> None:
+    dice = random.Random(f"{role} {revision}")
+    recorded = traffic(revision)
+    messages = [*(recorded.client if role == "server" else recorded.server), request(BUSY, "ping")]
+    stands_alone = role == "server" and revision == STATELESS
+    original = Peer(role, {revision: takes(revision, role)}) if stands_alone else ready(revision, role)
+    original.receive(json.dumps(request(BUSY, "ping")).encode())
+    peer, quick = copied(original), 0
+    for turn in range(MUTATIONS):
+        if turn % 50 == 0:
+            peer = copied(original)
+            for name in ("tools/call", "tools/list", "resources/read") if role == "client" else ():
+                peer.request(oracle(revision).methods[name], None)
+        data = mutated(dice, messages)
+        quick += copied(peer)._receive_quickly(data) is not None
+        expected = essence(slow(peer).receive(data))
+        events = peer.receive(data)
+        assert essence(events) == expected, data
+        for event in events:
+            if isinstance(event, Requested):
+                peer.respond(event.id, {})
+        assert peer.state is State.READY
+    assert quick > MUTATIONS // 20
+
+
+@pytest.mark.parametrize("role", ["client", "server"])
+def test_nothing_but_a_handshake_begins_a_connection(role: Any) -> None:
+    dice = random.Random(role)
+    fresh = Peer(role, ready("2025-11-25", role).dispatchers)
+    recorded = traffic("2025-11-25")
+    for _ in range(MUTATIONS):
+        data = mutated(dice, recorded.client + recorded.server)
+        peer = copied(fresh)
+        assert essence(copied(fresh).receive(data)) == essence(slow(fresh).receive(data)), data
+        peer.receive(data)
+        assert peer.state is State.NEW, data

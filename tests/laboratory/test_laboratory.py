@@ -1,0 +1,128 @@
+"""Whatever comes, over every transport, in every era and in both roles: what is owed is said once, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.runtime.core.peer import Peer
+from tests.support.checked_connections import notification, request
+from tests.support.commands import ROOT, execute
+from tests.support.effort import cases, examples
+
+from .checker import Checker
+from .failure import Violation
+from .run import run
+from .traffic import traffic
+from .trial import TRANSPORTS, Trial, trials
+
+QUICK = {("2025-11-25", "memory"), ("2026-07-28", "memory"), ("2025-03-26", "stdio"), ("2026-07-28", "http-httptools")}
+QUICK |= {("2025-11-25", "http-h11"), ("2024-11-05", "sse"), ("2025-11-25", "http")}
+REVISION = "2025-11-25"
+
+
+def every(count: int) -> list[Any]:
+    return cases(
+        trials(count),
+        quick=[trial for trial in trials(count) if (trial.revision, trial.transport) in QUICK],
+    )
+
+
+@pytest.mark.parametrize("trial", every(examples(2_000, 20_000)), ids=str)
+def test_what_is_owed_is_said_once_and_nothing_else(trial: Trial) -> None:
+    run(trial)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", trials(1_000_000, seed=1_000_000), ids=str)
+def test_a_million_messages(trial: Trial) -> None:
+    run(trial)
+
+
+# --- the laboratory itself ------------------------------------------------------------------------------------
+
+
+def judge(*messages: Any) -> Checker:
+    """What knows what is owed for some messages."""
+    found = Checker([REVISION], batches=False)
+    for message in messages:
+        found.sent(message if isinstance(message, bytes) else json.dumps(message).encode())
+    return found
+
+
+def result(id_: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": id_, "result": {}}).encode()
+
+
+def test_answers_that_are_owed() -> None:
+    found = judge(request(1, "ping"), request("1", "ping"), request(2.0, "ping"), request(1, "x"), b'{"id":3,"id":4}')
+    assert found.outstanding == {1: 2, "1": 1, 2: 1, 4: 1}
+    for id_ in (1, "1", 2, 1, 4):
+        found.received(result(id_))
+    assert not found.outstanding
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b"null", b'{"id":"\\ud800"}', b'{"id":NaN}', b'{"id":true}', b"\xff"])
+def test_what_has_no_id_is_owed_nothing_but_may_be_complained_about(data: bytes) -> None:
+    found = judge(data)
+    assert not found.outstanding
+    error = b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"no"}}'
+    found.received(error)
+    with pytest.raises(Violation, match="without an id"):
+        found.received(error)
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        (result(2), "answers nothing"),
+        (b"x", "no JSON"),
+        (b'{"jsonrpc":"2.0","id":1}', "JSONRPCMessage"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"tools":1}}', "tools"),
+        (json.dumps(notification("notifications/progress", {"progressToken": 1, "progress": 1})).encode(), "waits"),
+    ],
+)
+def test_what_must_not_be_said(said: bytes, wrong: str) -> None:
+    found = judge(request(1, "tools/list"))
+    with pytest.raises(Violation, match=wrong):
+        found.received(said)
+
+
+def test_an_answer_may_come_once_and_not_at_all_when_it_is_cancelled() -> None:
+    found = judge(request(1, "ping"), notification("notifications/cancelled", {"requestId": 1}))
+    assert not found.outstanding
+    found.received(result(1))
+    with pytest.raises(Violation, match="answers nothing"):
+        found.received(result(1))
+
+
+def test_a_failure_becomes_one_line_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer that mistakes the id of one answer is found, and few messages are enough to show it."""
+    traffic(REVISION)  # of a peer that mistakes nothing
+    respond = Peer.respond
+
+    def mistaken(peer: Peer, id_: Any, answer: Any) -> bytes:
+        data = respond(peer, id_, answer)
+        return data.replace(b'"id":', b'"id":77,"x":', 1) if b'"prompts":[' in data else data
+
+    monkeypatch.setattr(Peer, "respond", mistaken)
+    with pytest.raises(Violation, match="answers nothing") as caught:
+        run(Trial("server", "memory", REVISION))
+    command = str(caught.value).partition("Try again: ")[2].partition("\n")[0]
+    *_, only = shlex.split(command)
+    assert only.isdecimal()
+    assert "prompts" in str(caught.value)
+    monkeypatch.undo()
+    repeated = execute(sys.executable, *shlex.split(command)[1:], cwd=ROOT)
+    assert repeated.returncode == 0, repeated.stdout
+    assert "server memory 2025-11-25: 200 messages" in repeated.stdout
+    assert not repeated.stderr
+
+
+def test_every_transport_is_tried_in_both_roles() -> None:
+    assert {transport.partition("-")[0] for _, transport in TRANSPORTS} == {"memory", "stdio", "sse", "http"}
+    assert sum(trial.count for trial in trials(20_000)) == pytest.approx(20_000, rel=0.01)
