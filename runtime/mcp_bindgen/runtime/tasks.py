@@ -101,9 +101,9 @@ def leave(status: int = 0) -> None:
     """
     if _at_work:
         log.warning("the process ends although handlers still block: %d", len(_at_work))
-        logging.shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for end in (logging.shutdown, sys.stdout.flush, sys.stderr.flush):
+            with suppress(OSError, ValueError):  # nobody reads it any longer, or it is closed
+                end()
         os._exit(status)
 
 

@@ -69,6 +69,31 @@ class Waiting(Server):
         await self._wait()
 
 
+@pytest.mark.parametrize("turns", range(6))
+@bounded(3)
+async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
+    """A cancellation may arrive at the very moment at which there is room: no turn of the event loop loses it."""
+
+    class Stuck(Waiting):
+        async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
+            if params.name == "stick":
+                await anyio.sleep_forever()
+            return await super().call_tool(params, ctx)
+
+    left, right = pair()
+    raw, server = Raw(left), Stuck(at_work=1)
+    async with running(serve(right, server)):
+        await raw.introduce(LATEST)
+        await raw.send(call(1), call(2, "stick"))
+        await until(lambda: server.waiting == 1)
+        server.go.set()
+        for _ in range(turns):
+            await anyio.sleep(0)
+        await raw.send(notification("notifications/cancelled", {"requestId": 2}), call(3))
+        assert [(await raw.receive())["id"] for _ in range(2)] == [1, 3]
+        await raw.close()
+
+
 # --- answers that are not read --------------------------------------------------------------------------------
 
 
@@ -299,3 +324,35 @@ def test_a_handler_that_blocks_keeps_no_process_alive() -> None:
     assert done.returncode == 0
     assert '"id":0' in done.stdout
     assert "handlers still block: 1" in done.stderr
+
+
+def test_a_handler_that_blocks_keeps_no_process_alive_whose_output_nobody_reads() -> None:
+    """What was printed cannot be written any longer when the process ends."""
+    code = """
+import io, sys, threading
+import anyio
+from mcp_bindgen.runtime.tasks import in_thread, leave
+
+async def main():
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(in_thread(lambda context: threading.Event().wait()), None)
+        await anyio.sleep(0.05)
+        tasks.cancel_scope.cancel()
+
+anyio.run(main)
+sys.stdin.read()
+sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w")))
+print("late")
+leave(7)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.close()
+        try:
+            assert process.wait(10) == 7
+        finally:
+            process.kill()

@@ -71,9 +71,14 @@ class Workload:
         self._held[event.id if isinstance(event, Requested) else object()] = event, size
         self._bytes += size
 
+    @property
+    def may_begin(self) -> int:
+        """How many of those that wait may begin now."""
+        return min(len(self._held), self._limits.at_work - self.at_work) if self.has_room() else 0
+
     def taken(self) -> Work | None:
-        """Take the first event that waits, if there is one and it may begin now."""
-        if not self._held or not self.has_room():
+        """Take the first event that waits, if there still is one."""
+        if not self._held:
             return None
         _, (event, size) = self._held.popitem(last=False)
         self._bytes -= size

@@ -27,7 +27,7 @@ from ..core.transport import Lost, Outgoing, Oversized, Transport
 from ..tasks import begin
 from ._sender import Sender
 from ._timeouts import Timeouts, Waiter, in_handler, resolve
-from ._workload import Work, Workload
+from ._workload import Workload
 from .execution import FindHandler, execute
 
 Params = TypeVar("Params")
@@ -267,23 +267,23 @@ class Session:
             self._reply(self.peer.fail(event.id, ProtocolError(INTERNAL_ERROR, reason)), event.id)
 
     def _unhold(self) -> None:
-        """Begin what waits for its turn, as far as there is room now."""
+        """Begin what waits for its turn, as far as there is room now; until it begins, it can be cancelled."""
         assert self._tasks is not None
-        while (event := self._work.taken()) is not None:
+        for _ in range(self._work.may_begin):
             self._work.at_work += 1
-            self._tasks.start_soon(self._handle_held, event)
+            self._tasks.start_soon(self._handle_held)
 
-    async def _handle_held(self, event: Work) -> None:
+    async def _handle_held(self) -> None:
         with anyio.CancelScope() as scope:
-            rest = None
+            event, rest = self._work.taken(), None
             if isinstance(event, Rejected):
                 self._take(event)
-            else:
+            elif event is not None:
                 rest = self._begin(event)
             if rest is None:
                 self._work.at_work -= 1
             else:
-                assert not isinstance(event, Rejected)
+                assert isinstance(event, Requested | Notified)
                 await self._complete(event, rest, scope)
         await self._go_on()
 
