@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Scope
 
-from mcp_bindgen import v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime.http.server import serve
 from mcp_bindgen.runtime.http.server._asgi_app import AsgiApp
 from mcp_bindgen.runtime.http.server._bodies import has_more_values
 from mcp_bindgen.runtime.http.server.app import HttpApp
@@ -97,9 +98,10 @@ def who(scope: Scope) -> str | None:
 
 
 @asynccontextmanager
-async def listening(app: AsgiApp) -> AsyncGenerator[int]:
+async def listening(app: AsgiApp, protocol: Any = "auto") -> AsyncGenerator[int]:
     """Serves an application here, and gives the port."""
-    config = uvicorn.Config(app, "127.0.0.1", 0, lifespan="on", log_config=None, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, "127.0.0.1", 0, http=protocol, lifespan="on", log_config=None)
+    config.timeout_graceful_shutdown = 1
     server = uvicorn.Server(config)
     vars(server)["capture_signals"] = nullcontext  # signals are for who runs the tests
     serving = asyncio.create_task(server.serve())
@@ -199,9 +201,9 @@ class Wires:
 
 
 @asynccontextmanager
-async def wires(app: AsgiApp) -> AsyncGenerator[Wires]:
+async def wires(app: AsgiApp, protocol: Any = "auto") -> AsyncGenerator[Wires]:
     """Connections to an application while it is served."""
-    async with listening(app) as port, AsyncExitStack() as stack:
+    async with listening(app, protocol) as port, AsyncExitStack() as stack:
         yield Wires(port, stack)
 
 
@@ -252,6 +254,40 @@ async def test_a_broadcast_waits_for_nobody() -> None:
         again = await http.ask("GET", **session)
         await again.until(lambda received: b"\r\n\r\n" in received)
         assert again.received.startswith(b"HTTP/1.1 200")
+
+
+@bounded(20)
+async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a whole response nor a stream keeps its connection when the client has stopped to read."""
+
+    class Large(Now):
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            if params.name == "stream":
+                await ctx.log("info", "x" * 8 * MIB)
+            return self.types.CallToolResult(content=[self.types.TextContent(text="x" * 8 * MIB)])
+
+    monkeypatch.setattr(serve, "_PATIENCE", 0.3)
+    open_: set[Any] = set()
+
+    class Protocol(serve._Impatient):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            open_.add(self)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            open_.discard(self)
+
+    async with wires(HttpApp(Large(), limits=HttpLimits(unread=0.2)), Protocol) as http:
+        for name in ("whole", "stream"):
+            logged = {"io.modelcontextprotocol/logLevel": "info"}
+            wanted = lone(1, "tools/call", name=name)
+            wanted["params"]["_meta"] |= logged
+            wire = await http.ask("POST", wanted, **stateless(wanted))
+            await wire.until(lambda received: b"\r\n\r\n" in received)
+            assert wire.received.startswith(b"HTTP/1.1 200")
+            assert open_
+            await until(lambda: not open_)
 
 
 # --- bodies ---------------------------------------------------------------------------------------------------
@@ -548,3 +584,68 @@ async def test_a_store_that_fails_is_said_clearly(caplog: pytest.LogCaptureFixtu
             assert (await refused.status(), refused.headers["retry-after"]) == (503, "5")
             assert "cannot be stored" in refused.json["error"]["message"]
     assert "the event store failed: OperationalError: database is locked" in caplog.text
+
+
+# --- answers that would never come ----------------------------------------------------------------------------
+
+
+class Batching(Tools, v2025_03_26.Server):
+    types = v2025_03_26.types
+    info = v2025_03_26.types.Implementation(name="tools", version="1")
+
+
+@bounded(10)
+async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelled() -> None:
+    app = HttpApp(Batching())
+    async with wires(app) as http:
+        session = await http.begin("2025-03-26")
+        batch = [request(n, "tools/call", {"name": name}) for n, name in ((1, "x"), (2, "wait"), (3, "wait"))]
+        wire = await http.ask("POST", batch, **session)
+        await wire.until(lambda received: b"\r\n\r\n" in received)
+        for n in (2, 3):
+            cancelled = notification("notifications/cancelled", {"requestId": n})
+            assert await (await http.ask("POST", cancelled, **session)).status() == 202
+        await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
+        assert wire.received.count(b'"result"') == 1
+        assert await (await http.call(session, id_=2)).status() == 200
+
+
+class Breaking(MemoryEventStore):
+    """A store that fails from some moment on."""
+
+    broken = False
+
+    async def write(self, session: str, stream: str, events: Any, pending: bytes | None) -> None:
+        if self.broken:
+            raise OSError("the disk is full")
+        await super().write(session, stream, events, pending)
+
+    async def forget(self, session: str) -> None:
+        if self.broken:
+            raise OSError("the disk is full")
+        await super().forget(session)
+
+
+@bounded(10)
+async def test_a_session_ends_even_if_its_store_fails() -> None:
+    """Streams end, and their places are free again; what is refused for it does not go on."""
+    store, server = Breaking(), Then()
+    app = HttpApp(server, store=store, limits=HttpLimits(streams=2))
+    async with wires(app) as http:
+        session = await http.begin()
+        wire = await http.call(session, "wait")
+        await wire.until(lambda received: b"retry:" in received)
+        store.broken = True
+        assert await (await http.call(session, "wait", 2)).status() == 503
+        await until(lambda: len(server.cancelled) == 1)
+        with anyio.move_on_after(1):  # what the server says is stored, and that fails
+            await server.broadcast(lambda client: client.log("info", "x"))
+        await (await http.ask("DELETE", **session)).status()
+        await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
+        store.broken = False
+        again = await http.begin()
+        for name in ("x", "x"):
+            assert await (await http.call(again, name)).status() == 200
+        assert app._sessions is not None
+        budget = app._sessions._registry._budget
+        await until(lambda: budget.free == 2)

@@ -200,8 +200,10 @@ class SessionRegistry:
             except Exception:
                 log.exception("a session failed")
             if session.ending or not self._stopping:
-                await self.end(session)
-                await session.transport.end("the session is over")
+                try:
+                    await self.end(session)
+                finally:
+                    await session.transport.end("the session is over")
         except Exception:
             log.exception("a session could not be ended")
         finally:

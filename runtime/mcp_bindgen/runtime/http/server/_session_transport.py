@@ -249,8 +249,11 @@ class SessionTransport:
         for stream in list(self.streams.values()):
             ids = set(stream.pending)
             self._unroute(ids)
-            if ids:
-                await stream.put(_failure(ids, reason), ids)
+            try:
+                if ids:
+                    await stream.put(_failure(ids, reason), ids)
+            except HttpError as error:
+                log.warning("the end of a session is not stored: %s", error)
             stream.end()
         self.standing.end()
 

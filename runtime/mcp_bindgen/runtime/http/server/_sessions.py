@@ -130,26 +130,28 @@ class HttpSessions:
         """Respond to a POST that holds requests: at once as JSON if that is possible, else as a stream."""
         stream = session.transport.expect(said.ids)
         headers = [(SESSION, session.id.encode())] if new else []
-        with stream.reading():
-            try:
-                session.transport.arrive(body)
-            except HttpError:
-                await session.transport.settle(said.ids)
-                raise
-            await session.transport.settle(said.cancelled)
-            with anyio.move_on_after(self.quick):
-                await stream.first()
-            answer = stream.sole_answer()
-            if answer is not None:
-                introduced = not new or session.snapshot() is not None
-                with anyio.move_on_after(self.limits.unread):
-                    await call.respond(200, answer, headers=headers if introduced else ())
-            else:
-                await stream.keep()
-                await call.open_stream(headers)
-                await self._pour(call, session, stream, 0)
-        if not stream.is_read and not stream.kept:  # nobody can get the answer any longer
-            await session.transport.abandon(stream, session.revision)
+        try:
+            with stream.reading():
+                try:
+                    session.transport.arrive(body)
+                except HttpError:
+                    await session.transport.settle(said.ids)
+                    raise
+                await session.transport.settle(said.cancelled)
+                with anyio.move_on_after(self.quick):
+                    await stream.first()
+                answer = stream.sole_answer()
+                if answer is not None:
+                    introduced = not new or session.snapshot() is not None
+                    with anyio.move_on_after(self.limits.unread):
+                        await call.respond(200, answer, headers=headers if introduced else ())
+                else:
+                    await stream.keep()
+                    await call.open_stream(headers)
+                    await self._pour(call, session, stream, 0)
+        finally:
+            if not stream.is_read and not stream.kept:  # nobody can get the answer any longer
+                await session.transport.abandon(stream, session.revision)
         if answer is None:
             await finish(call)
 

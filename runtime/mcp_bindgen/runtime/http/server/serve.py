@@ -22,25 +22,28 @@ from .legacy_sse import sse_app
 from .limits import LIMITS, HttpLimits
 
 _GRACE = 5  # seconds for what is still being answered when the process shall stop
-_PATIENCE = 30.0  # seconds for the headers of a request
+_PATIENCE = 30.0  # seconds for the headers of a request, and at least for the rest of a response to be read
 _MOST_HEAD = 256 * 1024  # bytes of them; not all parsers have a limit
 
 _Protocol: Any = AutoHTTPProtocol
 
 
 class _Impatient(_Protocol):  # type: ignore[misc]
-    """Close connections on which no request is completed for long, however slowly they trickle, or however quickly."""
+    """Close connections on which no request is completed for long, however slowly they trickle, or however quickly.
 
-    _alarm: asyncio.TimerHandle | None = None
+    Those whose client does not even read the rest of what it was sent are cut off then, or they would stay for ever.
+    """
+
+    _alarm: asyncio.TimerHandle
     _head = 0
+    _closed = False
 
     def connection_made(self, transport: Any) -> None:
         _Protocol.connection_made(self, transport)
         self._alarm = self.loop.call_later(_PATIENCE, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.cancel()
         _Protocol.connection_lost(self, exc)
 
     def data_received(self, data: bytes) -> None:
@@ -48,20 +51,24 @@ class _Impatient(_Protocol):  # type: ignore[misc]
         if not self._waiting():
             self._head = 0
             return
-        if self._alarm is None:
-            self._alarm = self.loop.call_later(_PATIENCE, self._look)
         if self.cycle is None or not self.cycle.more_body:
+            if not self._head:
+                self._alarm.cancel()
+                self._alarm = self.loop.call_later(_PATIENCE, self._look)
             self._head += len(data)
             if self._head > _MOST_HEAD:
                 self.transport.close()
 
     def _waiting(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
+        return self.cycle is None or self.cycle.response_complete or self.transport.is_closing()
 
     def _look(self) -> None:
-        self._alarm = None
-        if self._waiting():
+        if self._closed:
+            self.transport.abort()
+        elif self._waiting():
+            self._closed = True
             self.transport.close()
+        self._alarm = self.loop.call_later(_PATIENCE, self._look)
 
 
 class _Uvicorn(uvicorn.Server):
