@@ -500,6 +500,26 @@ def test_a_schema_that_multiplies_its_parts_is_refused(keyword: str, below: str)
         _validation.Validator(small, "the schema", most_steps=10).problems({"x": 1}, "params")
 
 
+@pytest.mark.parametrize(
+    ("items", "value"),
+    [
+        ({"allOf": [{"minimum": 0}] * 30_000}, [1] * 100_000),
+        ({"enum": [{"a": number} for number in range(50_000)]}, [{"a": 49_999}] * 20_000),
+    ],
+)
+def test_a_schema_that_is_applied_to_too_many_parts_is_not(items: Any, value: Any) -> None:
+    schema = {"items": items}
+    assert problems(schema, value[:100]) == []
+    (problem,) = problems(schema, value)
+    assert problem["problem"] == "is too large for the schema: validation would take too many steps"
+
+
+def test_a_large_value_is_no_trouble_to_an_ordinary_schema() -> None:
+    fields = {f"f{number}": {"anyOf": [{"type": "integer"}, {"type": "null"}]} for number in range(200)}
+    schema = {"items": {"properties": fields, "additionalProperties": False}}
+    assert problems(schema, [dict.fromkeys(fields, 1)] * 2000) == []
+
+
 @pytest.mark.parametrize("reference", ["#/$defs/Node", "#node", "#dynamic", "https://example.com/node"])
 def test_a_schema_that_contains_itself_twice_does_not_explain_deep_values(reference: str) -> None:
     """A validator knows at once that they do not fit; to say where, it would try 2**40 ways."""

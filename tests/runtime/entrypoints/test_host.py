@@ -284,6 +284,33 @@ async def test_a_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Pat
 
 
 @bounded()
+async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path) -> None:
+    async with Host({"frail": entry("frail", "die,a")}, Client, restarts=1, restart_pause=0) as host:
+        with pytest.raises(ConnectionClosed):
+            await host.call_tool("die")
+        for _ in range(3):
+            with anyio.move_on_after(0.05):
+                await host.call_tool("a")
+        assert text(await host.call_tool("a")) == "frail: a"
+        assert len(processes(tmp_path)) == 4
+
+
+@bounded()
+async def test_nobody_waits_for_a_restart_when_the_host_ends(entry: Entry) -> None:
+    host = Host({"frail": entry("frail", "die,a")}, Client, restart_pause=600)
+    async with anyio.create_task_group() as tasks, host:
+        with pytest.raises(ConnectionClosed):
+            await host.call_tool("die")
+
+        async def call() -> None:
+            with pytest.raises((ConnectionClosed, NotRouted)):
+                await host.call_tool("a")
+
+        tasks.start_soon(call)
+        await anyio.wait_all_tasks_blocked()
+
+
+@bounded()
 async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entry) -> None:
     async with Host({"one": entry("one", "a,b")}, Client, relist_after=0.3) as host:
         client = host.clients["one"]

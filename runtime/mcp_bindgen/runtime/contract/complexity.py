@@ -50,10 +50,14 @@ class Complexity:
 
     def exceeds(self, most: int, value: Any = ANY) -> bool:
         """Return whether validation takes more than `most` steps, for `value` or in general."""
+        return self.steps(most, value) > most
+
+    def steps(self, most: int, value: Any = ANY) -> int:
+        """Return how many steps validation takes, for `value` or in general; of more than `most`, only that."""
         try:
-            return self._count(self._schema, value, {}, most) > most
+            return self._count(self._schema, value, {}, most)
         except RecursionError:
-            return True
+            return most + 1
 
     def _name(self, node: Mapping[str, Any]) -> None:
         for keyword in ("$anchor", "$dynamicAnchor", "$id", "id"):
@@ -69,7 +73,8 @@ class Complexity:
             return 1
         pair = id(schema), id(value)
         if pair not in known:
-            known[pair] = found = 1
+            known[pair] = 1
+            found = 1 + _compared(schema.get("enum"))
             for part, below in self._below(schema, value):
                 found += self._count(part, below, known, most)
                 if found > most:  # the rest would not change the answer
@@ -129,6 +134,24 @@ class Complexity:
         for token in fragment.split("/")[1:]:
             found = [below for node in found for below in _step(node, token.replace("~1", "/").replace("~0", "~"))]
         return found
+
+
+def is_larger(value: Any, most: float) -> bool:
+    """Return whether a JSON value has more than `most` parts: itself, its members and items, and theirs."""
+    parts = [value]  # each is followed by what is in it
+    for part in parts:
+        if isinstance(part, dict):
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+        if len(parts) > most:
+            return True
+    return False
+
+
+def _compared(values: Any) -> int:
+    """Return how many values of an enum are compared one by one: all of them, unless each is a scalar."""
+    return len(_list(values)) if any(is_object(value) or is_array(value) for value in _list(values)) else 0
 
 
 def _list(value: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -19,6 +20,7 @@ from ..core.errors import (
     CapabilityMissing,
     MethodNotFound,
     ProtocolError,
+    RequestTimeout,
     SessionLost,
     UnexpectedAnswer,
 )
@@ -181,11 +183,17 @@ class Client(Caller):
         Raises:
             ProtocolError: The server answered with an error.
             MethodNotFound: It asked something that this client has no handler for.
+            RequestTimeout: It was not done in time; the handlers' time counts for `Options.total_timeout`.
             UnexpectedAnswer: It answered with one of the method's alternatives.
         """
+        total = self.options.total_timeout
+        deadline = math.inf if total is None else anyio.current_time() + total
         answer = await self.request(method, params)
         if isinstance(answer, method.alternatives):
-            answer = await rounds.settle(self, method, params, answer)
+            with anyio.CancelScope(deadline=deadline) as scope:
+                answer = await rounds.settle(self, method, params, answer)
+            if scope.cancelled_caught:
+                raise RequestTimeout(f"{method.name} was not answered in time")
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
         result: Result = answer

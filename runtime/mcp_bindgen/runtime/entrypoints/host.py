@@ -82,7 +82,7 @@ class _Server:
         entry: How to reach it.
         scope: Ends the connection; each has its own.
         settled: Set when the connection is ready, or has failed.
-        starting: Held while it is started again.
+        restarted: Set when it was started again, or could not be; `None` while nobody tries.
         restarts: How often it was, since a call last succeeded.
         died: When its connection ended; `None` before it was ready for the first time.
     """
@@ -90,7 +90,7 @@ class _Server:
     entry: Entry
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     settled: anyio.Event = field(default_factory=anyio.Event)
-    starting: anyio.Lock = field(default_factory=anyio.Lock)
+    restarted: anyio.Event | None = None
     restarts: int = 0
     died: float | None = None
 
@@ -206,8 +206,7 @@ class Host(Generic[C_co]):
                 raised = error
             finally:
                 self._servers = {}
-                for server in servers.values():
-                    server.scope.cancel()
+                self._tasks.cancel_scope.cancel()
         self._clients.clear()
         if raised is not None:
             raise raised
@@ -255,7 +254,22 @@ class Host(Generic[C_co]):
 
     def _may_restart(self, name: str) -> bool:
         server = self._servers.get(name)
-        return server is not None and server.died is not None and server.restarts < self._restarts
+        if server is None:
+            return False
+        return server.restarted is not None or (server.died is not None and server.restarts < self._restarts)
+
+    async def _restart(self, name: str, server: _Server, restarted: anyio.Event) -> None:
+        """Start a server again that has died, in a task of its own: callers may give up, and it starts all the same."""
+        assert server.died is not None
+        try:
+            server.scope.cancel()
+            await anyio.sleep_until(server.died + self._restart_pause * 2**server.restarts)
+            server.restarts += 1
+            self._failures.pop(name, None)
+            await self._start(name)
+        finally:
+            server.restarted = None
+            restarted.set()
 
     async def _client(self, name: str) -> C_co:
         """Return the client of a server; one that has died is started again, after a pause.
@@ -266,13 +280,11 @@ class Host(Generic[C_co]):
         """
         server = self._servers.get(name)
         if server is not None and name not in self._clients and self._may_restart(name):
-            async with server.starting:
-                if server.died is not None and self._may_restart(name):
-                    server.scope.cancel()
-                    await anyio.sleep_until(server.died + self._restart_pause * 2**server.restarts)
-                    server.restarts += 1
-                    self._failures.pop(name, None)
-                    await self._start(name)
+            if server.restarted is None:
+                assert self._tasks is not None
+                server.restarted = anyio.Event()
+                self._tasks.start_soon(self._restart, name, server, server.restarted)
+            await server.restarted.wait()
         client = self._clients.get(name)
         if client is None:
             raise self._absent(name)

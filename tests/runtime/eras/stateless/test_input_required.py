@@ -15,7 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import CapabilityMissing, MethodNotFound, ProtocolError, UnexpectedAnswer, serve
+from mcp_bindgen.runtime import (
+    CapabilityMissing,
+    MethodNotFound,
+    ProtocolError,
+    RequestTimeout,
+    UnexpectedAnswer,
+    serve,
+)
 from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
@@ -276,6 +283,18 @@ async def test_prompts_and_resources_ask_as_well(answers: Any, asks: Any) -> Non
         prompt = await client.get_prompt("p")
         assert prompt.messages[0].content.text == "Ada"
         assert client.asked == ["x:y", "p"]
+
+
+@both_eras
+@bounded()
+async def test_somebody_who_does_not_answer_is_not_waited_for_beyond_the_total(answers: Any, asks: Any) -> None:
+    class Silent(answers):  # type: ignore[misc]
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            await anyio.sleep_forever()
+
+    async with connected(Silent(), asks()) as connection:
+        with pytest.raises(RequestTimeout, match="tools/call was not answered in time"):
+            await connection.client.with_options(total_timeout=0.1).call_tool("one")
 
 
 @both_eras

@@ -23,6 +23,7 @@ from mcp_bindgen.runtime.core.transport import Lost
 from mcp_bindgen.runtime.entrypoints.connect import NoConnection
 from mcp_bindgen.runtime.http.client.legacy_sse import sse
 from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.runtime.http.event_stream import EventDecoder
 from mcp_bindgen.v2025_11_25 import Client
 from tests.runtime.entrypoints.test_connect import discovered
 from tests.support.checked_connections import STATELESS, bounded
@@ -120,6 +121,40 @@ async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
     tracemalloc.stop()
     assert "larger than 1048576 bytes" in str(lost)
     assert most < 16 * 2**20
+
+
+@both
+@bounded()
+async def test_packed_events_leave_the_event_loop_time_for_others(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few bytes unpack to millions of lines, and to decode them takes seconds: what is decoded at once is small."""
+    sizes: list[int] = []
+    feed = EventDecoder.feed
+
+    def measured(self: EventDecoder, chunk: bytes) -> list[Any]:
+        sizes.append(len(chunk))
+        return [*feed(self, chunk)]
+
+    monkeypatch.setattr(EventDecoder, "feed", measured)
+    lines = b"data:\n" * 2**18
+    answer = b'data: {"jsonrpc": "2.0", "id": 1, "result": {}}\n\n'
+
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        head = {"content-type": EVENTS, "content-encoding": "gzip"}
+        return httpx2.Response(200, headers=head, content=gzip.compress(ENDPOINT + lines + b"\n" + answer))
+
+    async with (
+        httpx2.AsyncClient(transport=httpx2.MockTransport(serve)) as client,
+        opened(URL, client=client) as transport,
+    ):
+        if opened is http:
+            await transport.send([request(1)])
+        received: list[Any] = []
+        while not any(isinstance(one, bytes) and b"result" in one for one in received):
+            received += await transport.receive()
+    assert sum(sizes) > len(lines)
+    assert max(sizes) <= 2**16
 
 
 @both

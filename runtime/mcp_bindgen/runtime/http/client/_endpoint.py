@@ -26,6 +26,7 @@ _REDIRECTS = 3
 _HEAD = 256
 _SAID = 200  # characters of what a server says about a refusal
 _UNWANTED = 64 * 1024  # bytes of a body that nobody needs, worth reading to use the connection again
+_PART = 64 * 1024  # bytes of a stream that are decoded at once; packed, as few can be a thousand times as many
 _DRAINING = 1.0  # seconds for that
 _ENCODINGS = ("gzip", "deflate")  # which pack a thousand bytes into one at best
 _PACKED = {"accept-encoding": ", ".join(_ENCODINGS)}
@@ -234,6 +235,15 @@ async def open_endpoint(
 def _certificates() -> ssl.SSLContext:
     """Load whom to trust, once; that takes longer than everything else that a connection needs."""
     return httpx2.create_ssl_context()
+
+
+async def unpacked(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Yield the body of a response as it comes, in parts so small that the event loop can do other work between."""
+    async for chunk in response.aiter_bytes():
+        yield chunk[:_PART]
+        for start in range(_PART, len(chunk), _PART):
+            await anyio.sleep(0)
+            yield chunk[start : start + _PART]
 
 
 async def _read(parts: AsyncIterator[bytes], limit: int) -> bytes | Oversized:

@@ -13,7 +13,7 @@ from ...core.errors import ConnectionClosed, ProtocolError, Refused
 from ...core.jsonrpc import peek_answer
 from ...core.transport import Lost, Oversized
 from ..event_stream import EventDecoder
-from ._endpoint import EVENTS, Endpoint, media_type
+from ._endpoint import EVENTS, Endpoint, media_type, unpacked
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -52,7 +52,7 @@ class StreamReader:
         events.connect()
         with anyio.CancelScope() as scope:
             try:
-                async for chunk in response.aiter_bytes():
+                async for chunk in unpacked(response):
                     messages = [data for type_, data in events.feed(chunk) if type_ == "message" and data]
                     if messages:
                         await self._deliver(messages)

@@ -12,7 +12,7 @@ import httpx2
 from ...core.errors import ConnectionClosed, Refused
 from ...core.transport import MAX_MESSAGE, Oversized
 from ..event_stream import Event, EventDecoder
-from ._endpoint import EVENTS, JSON, Endpoint, media_type, open_endpoint, reason
+from ._endpoint import EVENTS, JSON, Endpoint, media_type, open_endpoint, reason, unpacked
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -106,7 +106,7 @@ async def sse(
 
 
 async def _events(response: httpx2.Response, decoder: EventDecoder) -> AsyncIterator[Event]:
-    async for chunk in response.aiter_bytes():
+    async for chunk in unpacked(response):
         for event in decoder.feed(chunk):
             yield event
 
