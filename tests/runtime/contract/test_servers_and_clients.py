@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -512,6 +513,16 @@ def test_a_schema_that_is_applied_to_too_many_parts_is_not(items: Any, value: An
     assert problems(schema, value[:100]) == []
     (problem,) = problems(schema, value)
     assert problem["problem"] == "is too large for the schema: validation would take too many steps"
+
+
+def test_a_pattern_that_backtracks_without_end_does_not_match() -> None:
+    schema = {"pattern": r"^(a|a)*(b)\2$"}
+    assert problems(schema, "aabb") == []
+    began = time.process_time()
+    assert problems({"items": {"anyOf": [schema, {"minLength": 61}]}}, ["a" * 60] * 1000)
+    assert time.process_time() - began < 10  # 24 s without a limit of ours
+    password = r"^(?=.*[a-z])(?=.*\d)(?=.*[!?]).{8,}$"
+    assert problems({"pattern": password}, "a" * 1000 + "1!") == []
 
 
 def test_a_large_value_is_no_trouble_to_an_ordinary_schema() -> None:

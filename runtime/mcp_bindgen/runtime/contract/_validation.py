@@ -21,6 +21,7 @@ _LONGEST = 200  # characters of a problem
 _LONGEST_STEP = 60  # characters of a member's name in a path
 _MOST_FOLD = 30  # steps for a value, as a multiple of those for a schema: counting them takes up to 1 us for each
 _MOST_PARTS = 3000  # the same where they are not counted; the validator takes about 10 ns for each
+_MOST_BACKTRACKS = 10_000  # of a pattern on a string; a million, the library's limit, take 24 ms
 _MOST_EXPLAINED = 10_000  # steps of validation: an error costs up to 10 us at each of them
 
 
@@ -58,7 +59,11 @@ class Validator:
             raise InvalidResult(f"{self._place} is too complex: a value can take more than {self._most_steps} steps")
         try:
             return jsonschema_rs.validator_for(
-                self._schema, validate_formats=False, mask="the value", retriever=_refuse
+                self._schema,
+                validate_formats=False,
+                mask="the value",
+                retriever=_refuse,
+                pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_MOST_BACKTRACKS),
             )
         except ValueError as error:
             reason = str(error).partition("\n")[0]
