@@ -18,16 +18,17 @@ from mcp_bindgen.scaffold import rendering
 from mcp_bindgen.spec import Store
 from tests.scaffold.generated.test_contract_package import NEWEST
 from tests.support.commands import inside, save
+from tests.support.effort import examples
 
 FOREIGN = "Mallory"
-DECLARATIONS = (
+DECLARATIONS = [
     f"{FOREIGN} 1.0 (encoding: utf-7)",
     f"coding: unicode_escape {FOREIGN}",
     f"# -*- coding: raw_unicode_escape -*- {FOREIGN}",
     f"{FOREIGN}\n# coding: utf-7\n# coding: utf-7",
     f"# coding=utf-7\r# coding: utf-7\f# coding: utf-7 {FOREIGN}",
     f"{FOREIGN} # vim: set fileencoding=unicode_escape :",
-)
+][: examples(2, 6)]
 
 
 def offered(text: str) -> dict[str, Any]:

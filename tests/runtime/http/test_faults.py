@@ -115,7 +115,7 @@ def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: st
     body()
 
 
-@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
 def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str) -> None:
     """A call ends with an error at once; later ones work, and who listens listens again."""
     port = free_port()
@@ -270,7 +270,7 @@ WORK = [_echo, _count, _ask, _list]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
 @pytest.mark.parametrize(
     ("clients", "seconds"), [(50, 5), pytest.param(200, 60, marks=pytest.mark.slow)], ids=["short", "long"]
 )
@@ -466,7 +466,7 @@ def test_headers_without_end(tmp_path: Path, lines: bool, absent: str) -> None:
         assert sent < 20_000_000
 
 
-@pytest.fixture(scope="module", params=PARSERS)
+@pytest.fixture(scope="module", params=cases(PARSERS, quick=PARSERS[:1]))
 def smuggling(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The port of a server."""
     port = free_port()

@@ -31,6 +31,7 @@ from mcp_bindgen.runtime.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.http.server.serve import serve_sse
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
+from tests.support.effort import cases
 from tests.support.processes import PARSERS
 
 PATIENCE = 10.0
@@ -171,7 +172,7 @@ def tools() -> Tools:
     return Tools()
 
 
-@pytest.fixture(scope="module", params=PARSERS)
+@pytest.fixture(scope="module", params=cases(PARSERS, quick=PARSERS[:1]))
 def url(request: pytest.FixtureRequest, tools: Tools) -> Iterator[str]:
     """Where `tools` is served, whatever reads HTTP."""
     with running(sse_app(tools, limits=HttpLimits(message=100_000)), request.param) as url:

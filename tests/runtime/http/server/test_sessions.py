@@ -1362,7 +1362,7 @@ class Reader:
                     most = float("inf")
 
 
-@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
 @pytest.mark.parametrize("count", cases([1, 7, 60], quick=[7]))
 def test_a_server_that_is_killed(tmp_path: Path, count: int, parser: str) -> None:
     """What was sent before the kill is there after it: once, in order, and followed by one clear error."""
@@ -1410,7 +1410,7 @@ def test_a_server_that_is_killed(tmp_path: Path, count: int, parser: str) -> Non
     run(body)
 
 
-@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
 def test_real_connections_that_break(tmp_path: Path, parser: str) -> None:
     """Connections that are reset in the middle of a stream are noticed, and what they missed is replayed."""
 
