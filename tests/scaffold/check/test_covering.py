@@ -123,7 +123,7 @@ def union(members: tuple[Any, ...]) -> Any:
     return functools.reduce(lambda one, other: Union[one, other], members)  # noqa: UP007 - `None | None` is no type
 
 
-SCALARS: list[Any] = [str, int, bool, float, None, Literal["a", "b"], Literal["a"], Literal[1], Literal[1, 2]]
+SCALARS: list[Any] = [str, int, bool, float, None, Literal["a", "b"], Literal["a"], Literal[2], Literal[2, 3]]
 ANNOTATIONS: st.SearchStrategy[Any] = st.recursive(
     st.sampled_from(SCALARS),
     lambda inner: st.one_of(
