@@ -323,7 +323,8 @@ def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
         words = {"title": text, "description": text}
         member = {"type": "string", "enum": [f"{text}!", "other"], "default": f"{text}!", **words}
         schema = {**words, "type": "object", "properties": {f"{text}!": member, "plain": member}, "required": ["plain"]}
-        contract = contract_of(tool({**schema, "properties": {"p": schema}}, outputSchema=schema, **words))
+        tree = {"anyOf": [{"const": text}, {"type": "array", "items": {"$ref": "#/properties/tree"}}]}
+        contract = contract_of(tool({**schema, "properties": {"p": schema, "tree": tree}}, outputSchema=schema, **words))
         imported(contract)
         return types.emit(contract.types, "# for a test", types.CONTRACT)
 

@@ -30,6 +30,7 @@ def payloads(marker: Path) -> list[str]:
         f"\n    {code}\n",
         f'"), {code}, ("',
         f"'), {code}, ('",
+        f"+str({code})+",
         f"{{{{ {code} }}}}{{% for x in [1] %}}{{% endfor %}}{{# #}}",
         f"{{{code}}} %s %(x)s {{0}} {{x!r}}",
         f"$(touch {marker}) `touch {marker}` ; touch {marker}",
@@ -145,6 +146,7 @@ def _tool_of(text: str) -> Document:
         choice={"enum": [text, "other"], "title": text},
         fixed={"const": text},
         inner={"type": "object", "description": text, "properties": {text: TEXT}},
+        tree={"anyOf": [{"const": text}, {"type": "array", "items": {"$ref": "#/properties/tree"}}]},
     )
     schema["properties"][text] = {"type": "string", "description": text, "default": text, "examples": [text]}
     schema |= {"title": text, "description": text}

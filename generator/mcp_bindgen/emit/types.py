@@ -32,7 +32,7 @@ from mcp_bindgen.runtime.core.model import wire_name
 from mcp_bindgen.spec import BadInput
 
 from .annotations import CHECKED
-from .environment import TEMPLATES, docstring, render
+from .environment import TEMPLATES, docstring, quoted, render
 from .recursion import recursive_aliases
 
 _EXTRA = "extra__"
@@ -223,7 +223,8 @@ def _value(name: str) -> dict[str, Any]:
 
 def _template_data(protocol: Protocol, form: Form) -> defaultdict[str, dict[str, Any]]:
     annotated = "typing.Annotated" if _shadows(protocol) else "Annotated"
-    recursive = recursive_aliases(protocol)
+    # Constants in it have quotes of their own: a quote around it alone would let the words of others out as code.
+    recursive = {name: quoted(expression) for name, expression in recursive_aliases(protocol).items()}
     data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, definition in protocol.definitions.items():
         data[name] = {"doc": docstring(_doc(definition)), "annotated": annotated}
