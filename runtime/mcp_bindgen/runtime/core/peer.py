@@ -133,7 +133,7 @@ class Peer:
         if route is None or not era.is_open(self, route.method):
             return None
         try:
-            message = route.message.validate_json(data)
+            message = route.message.validator.validate_json(data)
             params = message["params"] if "params" in message else route.read(None)
         except (ValidationError, InvalidParams):
             return None

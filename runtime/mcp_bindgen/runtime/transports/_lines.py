@@ -23,6 +23,9 @@ class Lines:
     def feed(self, chunk: bytes) -> list[bytes | Oversized]:
         """Return the lines that `chunk` completes, without their line ends; blank ones are left out."""
         *complete, rest = chunk.split(b"\n")
+        if complete and not self._size and len(chunk) <= self.limit:  # nothing to join, nothing too large
+            self._add(rest)
+            return [line for line in complete if line and not line.isspace()]
         found: list[bytes | Oversized] = []
         for line in complete:
             self._add(line)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import anyio
@@ -156,13 +157,9 @@ class _Watched:
 
     async def read(self) -> bytes:
         while not self._closed:
-            try:
-                chunk = os.read(self._descriptor, CHUNK)
-            except BlockingIOError:
-                await self._wait()
-            else:
-                await asyncio.sleep(0)  # who sends without a pause must not keep others from their turn
-                return chunk
+            await self._wait()  # also when there is more to read: who sends without a pause must not starve others
+            with suppress(BlockingIOError):
+                return os.read(self._descriptor, CHUNK)
         return b""
 
     async def _wait(self) -> None:
