@@ -158,8 +158,9 @@ class _Watched:
     async def read(self) -> bytes:
         while not self._closed:
             await self._wait()  # also when there is more to read: who sends without a pause must not starve others
-            with suppress(BlockingIOError):
-                return os.read(self._descriptor, CHUNK)
+            if not self._closed:  # what is closed may block again
+                with suppress(BlockingIOError):
+                    return os.read(self._descriptor, CHUNK)
         return b""
 
     async def _wait(self) -> None:
