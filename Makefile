@@ -17,7 +17,7 @@ test: $(READY) ## a quick test of every feature and every transport, to run all 
 	$(PYTEST)
 
 test-all: $(READY) ## the whole suite, with more examples
-	$(PYTEST) -m 'not slow' --hypothesis-profile=full
+	$(PYTEST) -m 'not slow' --hypothesis-profile=full $(EXAMPLES)
 
 conformance: $(READY) $(SUITE) ## the official conformance suite, on the server and the client in examples/
 	$(BIN)/python -m tests.conformance.run

@@ -324,7 +324,8 @@ def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
         member = {"type": "string", "enum": [f"{text}!", "other"], "default": f"{text}!", **words}
         schema = {**words, "type": "object", "properties": {f"{text}!": member, "plain": member}, "required": ["plain"]}
         tree = {"anyOf": [{"const": text}, {"type": "array", "items": {"$ref": "#/properties/tree"}}]}
-        contract = contract_of(tool({**schema, "properties": {"p": schema, "tree": tree}}, outputSchema=schema, **words))
+        root = {**schema, "properties": {"p": schema, "tree": tree}}
+        contract = contract_of(tool(root, outputSchema=schema, **words))
         imported(contract)
         return types.emit(contract.types, "# for a test", types.CONTRACT)
 
@@ -450,7 +451,7 @@ def test_yaml_is_read_as_json(tmp_path: Path) -> None:
         ("c.yaml", "instructions: !!set {a, b}", "set"),
         ("c.yaml", "1: 2", "no text as its name"),
         ("c.yaml", "a: &a [*a]", "deeply"),
-        ("c.yaml", BOMB, "too many values"),
+        pytest.param("c.yaml", BOMB, "too many values", marks=pytest.mark.full),
         ("c.json", '{"tools": [], "tools": []}', "twice"),
         ("c.json", '{"tools": [', "line 1"),
         ("c.json", "[" * 100_000, "deeply"),

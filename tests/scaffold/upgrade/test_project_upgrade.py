@@ -20,6 +20,7 @@ from mcp_bindgen.scaffold.upgrade.rewrite_imports import rewrite_imports
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change, put
 from tests.support.commands import execute, inside, python, snapshot
+from tests.support.effort import examples
 
 OLD, NEW = "v2025_11_25", "v2026_07_28"
 OWN = frozenset({"weather"})
@@ -73,7 +74,7 @@ def test_the_name_of_the_package_moves_and_nothing_else(template: str) -> None:
     assert list(moved.lines) == changed
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 @given(st.data())
 def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(SNIPPETS), max_size=8))
@@ -357,6 +358,7 @@ def test_the_same_revision_is_nothing_to_do(tmp_path: Path) -> None:
     assert upgraded(folder, to="2025-11-25") == "weather speaks MCP 2025-11-25 already\n"
 
 
+@pytest.mark.full
 def test_one_of_several_revisions_is_replaced(tmp_path: Path) -> None:
     modules = {f"src__weather__server_{name[1:]}": SERVER.replace(OLD, name) for name in ("v2025_03_26", "v2025_06_18")}
     folder = project(tmp_path / "weather", '"2025-06-18", "2025-03-26"', **modules)
@@ -367,6 +369,7 @@ def test_one_of_several_revisions_is_replaced(tmp_path: Path) -> None:
     assert (said.returncode, "speaks both" in said.stderr) == (2, True)
 
 
+@pytest.mark.full
 def test_what_could_not_be_imported_any_more_keeps_the_old_bindings(tmp_path: Path) -> None:
     logs = "from mcp_bindgen.v2025_11_25 import types\n\n\nclass Level(types.SetLevelRequestParams):\n    pass\n"
     again = "from .logs import Level\nfrom mcp_bindgen.v2025_11_25 import types\nx = Level, types.Tool\n"

@@ -28,6 +28,7 @@ from mcp_bindgen.runtime.http.server.event_store.base import (
 from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
 from tests.support.commands import execute
+from tests.support.effort import examples
 
 Make = Callable[[StoreLimits], EventStore]
 AMPLE = StoreLimits()
@@ -277,7 +278,7 @@ class Model:
 
 
 @given(STEPS, st.builds(StoreLimits, st.integers(1, 6), st.integers(1, 30), st.integers(1, 9), st.integers(1, 40)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 100), deadline=None)
 def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits) -> None:
     async def body() -> None:
         model = Model(limits)
