@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -81,6 +82,7 @@ class _Uvicorn(uvicorn.Server):
         await super().startup(sockets)
         host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
+        gc.freeze()  # what is loaded stays, so no collection need look at it again: it would be a pause for all clients
         print(f"listening on http://{shown}:{port}{self.path}", file=sys.stderr, flush=True)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
