@@ -27,7 +27,8 @@ ERROR_CODES = {error.name: {error.code} for protocol in PROTOCOLS for error in p
 def told(subject: str, *options: str) -> dict[str, Any]:
     """The history as JSON."""
     done = inside("history", subject, "--json", *options)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert all(line.startswith("corrected: ") for line in done.stderr.splitlines())
     record: dict[str, Any] = json.loads(done.stdout)
     return record
 

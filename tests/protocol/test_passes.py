@@ -1036,7 +1036,7 @@ def test_collect_errors() -> None:
     }
     found = collect_errors(read({**schemas, "AliasError": STRING}, errors=stated)).errors
     assert found == (
-        ErrorCode("Last", -9, None, "To the end."),
+        ErrorCode("Last", -9, None, "To the end.", "2026-01-01"),
         ErrorCode("Luck", -3, "LuckError", "No luck."),
         ErrorCode("Known", -2, "WordsError", "In words."),
     )

@@ -391,7 +391,7 @@ def test_an_unknown_revision_suggests_the_nearest(wrong: str, near: str) -> None
 
 
 def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_path: Path) -> None:
-    table, ledger = store.root / "revisions.toml", store.root / "2030-01-31" / "patches.toml"
+    table, ledger = store.root / "revisions.toml", store.root / "patches.toml"
     before = "# Reviewed by hand.\n" + table.read_text("utf-8").replace('"abc"', '"abc"  # the fix of May')
     table.write_text(before, "utf-8")
     ledger.write_text("# None yet.\n", "utf-8")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 import shutil
-import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
+from mcp_bindgen.protocol.status import reports_of
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.patches import Patch, apply, load
-from tests.support.commands import ROOT, save
+from tests.support.commands import ROOT, inside, save
 from tests.support.small_schemas import draft
 
 REVISIONS = list(Store().pins)
@@ -56,54 +57,91 @@ def patch(pointer: str, **what: Any) -> Patch:
 )
 def test_apply(change: Patch, after: Any) -> None:
     before = copy.deepcopy(BASIS)
-    assert apply(before, (change,)) == after
+    assert apply(before, (change,)) == (after, (change,))
     assert before == BASIS
 
 
 def test_patches_apply_one_after_the_other() -> None:
     first, second = patch("/$defs/C", new={"type": "null"}), patch("/$defs/C/type", old="null", new="string")
-    assert apply(BASIS, (first, second))["$defs"]["C"] == {"type": "string"}
+    patched, applied = apply(BASIS, (first, second))
+    assert patched["$defs"]["C"] == {"type": "string"}
+    assert applied == (first, second)
 
 
 @pytest.mark.parametrize(
     "change",
     [
         pytest.param(patch("/$defs/B/enum", old=[1], new=[1, 3]), id="old-is-different"),
+        pytest.param(patch("/$defs/B/enum/0", old=1 == 1, new=3), id="old-is-true-and-not-1"),
         pytest.param(patch("/$defs/B/type", old="string", new="null"), id="old-is-gone"),
         pytest.param(patch("/$defs/B/enum", new=[1]), id="already-there"),
         pytest.param(patch("/$defs/Gone/title", new="T"), id="no-such-parent"),
         pytest.param(patch("/$defs/B/enum/0/title", new="T"), id="parent-is-a-number"),
         pytest.param(patch("/$defs/B/enum/2", new=3), id="past-the-end"),
         pytest.param(patch("/$defs/B/enum/last", new=3), id="no-index"),
-        pytest.param(patch("/$defs/Gone"), id="nothing-to-do"),
-        pytest.param(patch("", old=BASIS, new={}), id="whole-document"),
     ],
 )
-def test_a_patch_that_does_not_fit_changes_nothing(change: Patch) -> None:
+def test_a_mistake_that_is_gone_is_an_error_only_where_it_is_expected(change: Patch) -> None:
     before = copy.deepcopy(BASIS)
-    with pytest.raises(BadInput) as caught:
-        apply(before, (change,))
+    expected = replace(change, revisions=("2030-01-31",))
+    for revision in (None, "2031-01-31"):
+        assert apply(before, (expected,), revision) == (BASIS, ())
+    with pytest.raises(BadInput, match="in 2030-01-31; review") as caught:
+        apply(before, (expected,), "2030-01-31")
     assert caught.value.pointer == change.pointer
     assert before == BASIS
 
 
-def test_a_pointer_begins_with_a_slash() -> None:
-    with pytest.raises(BadInput, match="is not a JSON Pointer"):
-        apply(BASIS, (patch("$defs/B", new=1),))
+def test_prose_and_order_hide_no_mistake_and_prose_stays() -> None:
+    told = {"description": "A book.", "required": ["y", "x"], "title": "Book", "type": "object"}
+    change = patch("/$defs/a~1b", old=BASIS["$defs"]["a/b"], new={"type": "string"})
+    patched, applied = apply({"$defs": {"a/b": told}}, (change,))
+    assert applied == (change,)
+    assert patched["$defs"]["a/b"] == {"description": "A book.", "title": "Book", "type": "string"}
+    items = patch("/$defs/a~1b/required", old=["x", "y"], new=["x"])
+    assert apply({"$defs": {"a/b": told}}, (items,))[0]["$defs"]["a/b"]["required"] == ["x"]
 
 
-def test_a_patch_that_no_longer_fits_names_ledger_and_pointer(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A folder with one revision that has no mistake."""
+    made = Store(tmp_path)
     for name in ("semantics.toml", "docs.toml"):
         shutil.copy(ROOT / "schema" / name, tmp_path)
-    store.add("2030-01-31", save(tmp_path / "upstream.json", draft()), commit="abc", status="draft")
-    ledger = tmp_path / "2030-01-31" / "patches.toml"
-    ledger.write_text('[[patch]]\npointer = "/$defs/Book/type"\nold = "array"\nnew = "null"\nreason = "R"\n', "utf-8")
+    made.add("2030-01-31", save(tmp_path / "upstream.json", draft()), commit="abc", status="draft")
+    return made
+
+
+def ledger(store: Store, old: str, revisions: str = "[]") -> Path:
+    """Expect some type of the minutes of a film."""
+    path, place = store.root / "patches.toml", "/$defs/Film/properties/minutes/type"
+    entry = f'pointer = "{place}"\nold = "{old}"\nnew = "integer"\nreason = "R"\nrevisions = {revisions}\n'
+    path.write_text(f"[[patch]]\n{entry}", "utf-8")
+    return path
+
+
+def test_an_expected_mistake_that_is_gone_names_ledger_pointer_and_revision(store: Store) -> None:
+    path = ledger(store, "string", '["2030-01-31"]')
     with pytest.raises(BadInput) as caught:
         store.effective("2030-01-31")
-    assert str(caught.value).startswith(f"{ledger}#/$defs/Book/type: ")
-    assert "'array'" in str(caught.value)
-    assert "'object'" in str(caught.value)
+    assert str(caught.value).startswith(f"{path}#/$defs/Film/properties/minutes/type: ")
+    assert "expects 'string' but finds 'number' in 2030-01-31" in str(caught.value)
+
+
+def test_a_mistake_that_the_ledger_does_not_expect_is_corrected_and_has_to_be_listed(store: Store) -> None:
+    ledger(store, "number")
+    assert store.effective("2030-01-31").definitions["Film"]["properties"]["minutes"]["type"] == "integer"
+    (report,) = reports_of(store)
+    assert (report.patches, report.unlisted, report.sound) == (1, ("/$defs/Film/properties/minutes/type",), False)
+    done = inside("schema", "status", "--folder", store.root)
+    assert done.returncode == 1
+    assert (
+        done.stderr
+        == "2030-01-31: list it in patches.toml among the revisions of /$defs/Film/properties/minutes/type\n"
+    )
+    ledger(store, "number", '["2030-01-31"]')
+    (report,) = reports_of(Store(store.root))
+    assert (report.patches, report.unlisted) == (1, ())
 
 
 # --- the file -------------------------------------------------------------------------------------------------
@@ -119,7 +157,7 @@ def test_a_ledger(tmp_path: Path) -> None:
     (tmp_path / "patches.toml").write_text(f"# Words.\n[[patch]]\n{ENTRY}", "utf-8")
     (only,) = load(tmp_path / "patches.toml")
     assert (only.pointer, only.reason) == ("/$defs/B/title", "R")
-    assert apply(BASIS, (only,))["$defs"]["B"]["title"] == "T"
+    assert apply(BASIS, (only,))[0]["$defs"]["B"]["title"] == "T"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +171,10 @@ def test_a_ledger(tmp_path: Path) -> None:
         pytest.param(f"[[patch]]\n{ENTRY}".replace("reason", "# reason"), id="no-reason"),
         pytest.param(f"[[patch]]\n{ENTRY}".replace("pointer", "# pointer"), id="no-pointer"),
         pytest.param(f"[[patch]]\n{ENTRY}".replace('"/$defs/B/title"', "3"), id="pointer-is-a-number"),
+        pytest.param(f"[[patch]]\n{ENTRY}".replace("/$defs", "$defs"), id="pointer-without-a-slash"),
+        pytest.param(f"[[patch]]\n{ENTRY}".replace("/$defs/B/title", ""), id="whole-document"),
+        pytest.param(f"[[patch]]\n{ENTRY}".replace("new", "# new"), id="nothing-to-do"),
+        pytest.param(f'[[patch]]\n{ENTRY}revisions = "2025-11-25"\n', id="one-revision"),
     ],
 )
 def test_a_bad_ledger(tmp_path: Path, text: str) -> None:
@@ -147,17 +189,17 @@ def test_a_ledger_is_utf_8(tmp_path: Path) -> None:
         load(tmp_path / "patches.toml")
 
 
-# --- our ledgers ----------------------------------------------------------------------------------------------
+# --- our ledger -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_the_committed_ledgers_apply(revision: str) -> None:
+def test_the_ledger_knows_exactly_what_is_corrected_where() -> None:
     store = Store()
-    text = (ROOT / "schema" / revision / "patches.toml").read_text("utf-8")
-    patches = store.ledger(revision)
-    assert len(patches) == len(tomllib.loads(text).get("patch", []))
-    assert all(len(patch.reason) > 40 for patch in patches)
-    assert (store.effective(revision).definitions == store.structure(revision)["$defs"]) == (not patches)
+    applied = {revision: store.effective(revision).applied for revision in REVISIONS}
+    for entry in store.ledger:
+        assert entry.revisions == tuple(revision for revision in REVISIONS if entry in applied[revision])
+        assert entry.revisions
+        assert len(entry.reason) > 40
+    assert len({(entry.pointer, str(entry.old)) for entry in store.ledger}) == len(store.ledger)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import typer
 from mcp_bindgen.emit import drift, targets
 
 from .options import Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, names
-from .output import console
+from .output import console, say_corrections
 
 
 def check(
@@ -38,6 +38,7 @@ def check(
         semantics=semantics,
         only=names(only),
     )
+    say_corrections(*(target.source for target in wanted))
     progress = console(stderr=True)
     drifted: list[str] = []
     for target in wanted:

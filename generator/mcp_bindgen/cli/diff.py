@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import date
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.transaction import save
 
 from .options import names
-from .output import PAGE, page, print_json
+from .output import PAGE, page, print_json, say_corrections
 
 
 class Role(StrEnum):
@@ -110,7 +111,9 @@ def diff(
     )
     acceptances = read_acceptances(accepted) if accepted is not None else ()
     evidence = witness or format in (Format.JSON, Format.HTML)
-    whole = [compare(old, new, evidence=evidence) for old, new in load(revisions or [], store, facts)]
+    pairs = load(revisions or [], store, facts)
+    say_corrections(*chain.from_iterable(pairs))
+    whole = [compare(old, new, evidence=evidence) for old, new in pairs]
     selection.check(whole)
     report = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     text = render(report, format, _style(output, witness))

@@ -13,7 +13,7 @@ from mcp_bindgen.emit import targets, try_import, write
 from mcp_bindgen.spec.errors import locating
 
 from .options import Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, names
-from .output import console
+from .output import console, say_corrections
 
 
 def generate(
@@ -45,6 +45,7 @@ def generate(
         semantics=semantics,
         only=names(only),
     )
+    say_corrections(*(target.source for target in wanted))
     progress = console(stderr=True)
     for target in wanted:
         start = time.perf_counter()

@@ -15,7 +15,7 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
 from .options import Semantics
-from .output import page, print_json
+from .output import page, print_json, say_corrections
 
 
 def history(
@@ -43,7 +43,9 @@ def history(
     """
     store = Store()
     facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
-    found = trace(subject, timeline(store, schema or [], facts))
+    protocols = timeline(store, schema or [], facts)
+    say_corrections(*protocols)
+    found = trace(subject, protocols)
     if as_json:
         print_json(record(found))
         return

@@ -16,7 +16,7 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
 from .options import Semantics
-from .output import page, print_json
+from .output import page, print_json, say_corrections
 
 
 def migrate(
@@ -45,6 +45,7 @@ def migrate(
     store = Store()
     facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
     ((before, after),) = load([old, new], store, facts)
+    say_corrections(before, after)
     found = read_project(compare(before, after), path, package=package)
     match format:
         case Format.TEXT:

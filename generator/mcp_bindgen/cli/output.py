@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
+
+from mcp_bindgen.spec import Correction
+from mcp_bindgen.spec.errors import printable
 
 PAGE = 80
 """The columns of text that is not for a terminal."""
@@ -18,6 +22,15 @@ _WIDE = 10_000
 
 MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
 """How `--help` is laid out: boxes and colour only where a person looks."""
+
+
+class HasCorrections(Protocol):
+    """An effective schema, or the protocol model of one."""
+
+    @property
+    def corrections(self) -> tuple[Correction, ...]:
+        """The known mistakes that were corrected in it."""
+        ...
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -53,6 +66,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     widths = [max(len(line[index]) for line in [columns, *rows]) for index in range(len(columns))]
     for line in [columns, *rows]:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def say_corrections(*sources: HasCorrections) -> None:
+    """Say on stderr which known mistakes were corrected in files from outside; each of them once."""
+    for correction in dict.fromkeys(correction for source in sources for correction in source.corrections):
+        typer.echo(f"corrected: {printable(str(correction))}", err=True)
 
 
 def print_json(value: Any) -> None:

@@ -126,6 +126,9 @@ def status(
             for report in reports
         ],
     )
+    for report in reports:
+        for pointer in report.unlisted:
+            typer.echo(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
     if not all(report.sound for report in reports):
         raise typer.Exit(1)
 
@@ -138,6 +141,6 @@ def _against(store: Store, file: Path, revision: str | None) -> None:
     else:
         print(f"{release.revision}: {file} changes nothing")
     for pointer in release.unfit:
-        typer.echo(f"warning: the patch of {pointer} does not fit {file} any more", err=True)
+        typer.echo(f"warning: the mistake of {pointer} is gone from {file}", err=True)
     if not release.same:
         raise typer.Exit(1)

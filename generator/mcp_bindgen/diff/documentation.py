@@ -18,7 +18,13 @@ DocumentationChange = tuple[str, str, str, str, str, str]
 def documentation_changes(
     old: Protocol, new: Protocol, matches: Matches, labels: Labels
 ) -> Iterator[DocumentationChange]:
-    """Find changed descriptions of definitions, and of members, that both revisions have."""
+    """Find changed words about definitions, and about members, that both revisions have.
+
+    Words of ours and of others always differ, and only our revisions have the dates of our deprecations: nothing is
+    found where one side is ours and the other a file from outside.
+    """
+    if old.origin != new.origin:
+        return
     olds, news = Normalizer(old), Normalizer(new)
     for a, b in sorted(matches.new.items(), key=lambda pair: pair[1]):
         was, now = old.definitions[a], new.definitions[b]

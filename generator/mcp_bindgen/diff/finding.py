@@ -181,3 +181,8 @@ class Comparison:
     old_client: Verdict
     new_client: Verdict
     findings: tuple[Finding, ...]
+
+    @property
+    def compares_words(self) -> bool:
+        """Whether descriptions and deprecations were compared: those of ours and those of others are not."""
+        return self.old.origin == self.new.origin

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import Correction, Store
 
 from .engine import compare
 from .finding import Finding
@@ -20,7 +20,7 @@ from .location import NEW, OLD, is_inside, only, suffix
 from .match import match
 from .reach import answers, sent
 from .selectors import Selector, find, locate, unknown
-from .source import load
+from .source import read_protocol
 
 EventKind = Literal["since", "changed", "renamed", "gone"]
 Selectors = tuple[Selector | None, Selector | None]
@@ -61,6 +61,7 @@ class History:
         revisions: The revisions that were looked at, oldest first.
         names: Revision -> what it is called there; only the revisions that have it.
         events: What happened, oldest first.
+        corrections: The known mistakes that were corrected in files from outside.
     """
 
     name: str
@@ -68,6 +69,7 @@ class History:
     revisions: tuple[str, ...]
     names: dict[str, str]
     events: tuple[Event, ...]
+    corrections: tuple[Correction, ...] = ()
 
 
 def timeline(store: Store, files: Iterable[Path], semantics: Mapping[str, Any]) -> list[Protocol]:
@@ -77,8 +79,7 @@ def timeline(store: Store, files: Iterable[Path], semantics: Mapping[str, Any]) 
         BadInput: A file is not a usable schema.
     """
     ours = [build(store.effective(revision)) for revision in store.pins]
-    newest = list(store.pins)[-1]
-    return [*ours, *(load([newest, str(file)], store, semantics)[0][1] for file in files)]
+    return [*ours, *(read_protocol(str(file), store, semantics) for file in files)]
 
 
 def history(words: str, protocols: Sequence[Protocol]) -> History:
@@ -110,6 +111,7 @@ def history(words: str, protocols: Sequence[Protocol]) -> History:
         revisions=tuple(protocol.revision for protocol in protocols),
         names={protocol.revision: str(one) for protocol, one in zip(protocols, line, strict=True) if one is not None},
         events=tuple(_events(line, protocols, steps)),
+        corrections=tuple(correction for protocol in protocols for correction in protocol.corrections),
     )
 
 
@@ -136,7 +138,7 @@ class Step:
         self.protocols = old, new
         self.matches = match(old, new)
         self.labels = Labels(old, new, self.matches)
-        self.findings = [finding for finding in compare(old, new).findings if finding.rule != _WORDS]
+        self.findings = [finding for finding in compare(old, new, evidence=False).findings if finding.rule != _WORDS]
         self._names = self.matches.new, self.matches.old
 
     def other(self, selector: Selector | None, side: int) -> Selector | None:

@@ -81,7 +81,11 @@ def _gate(method: Method, sender: Sender, other: Protocol) -> str:
 
 
 def _error_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
-    before, after = ({error.name: error for error in protocol.errors} for protocol in (old, new))
+    """Find changed error codes; those that only the dates of our revisions tell count between such only."""
+    dated = old.origin == new.origin
+    before, after = (
+        {error.name: error for error in protocol.errors if dated or not error.until} for protocol in (old, new)
+    )
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
         if was and now and was.code != now.code:

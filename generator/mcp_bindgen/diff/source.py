@@ -33,7 +33,7 @@ def load(names: Sequence[str], store: Store, semantics: Mapping[str, Any]) -> li
         raise BadInput(
             "two revisions are compared", fix="name an old and a new one, or a chain such as 2024-11-05..2026-07-28"
         )
-    old, new = (_protocol(name, store, semantics) for name in names)
+    old, new = (read_protocol(name, store, semantics) for name in names)
     return [(old, new)]
 
 
@@ -50,10 +50,11 @@ def _chain(name: str, store: Store) -> list[str]:
     return steps if steps[0] == first else steps[::-1]
 
 
-def _protocol(name: str, store: Store, semantics: Mapping[str, Any]) -> Protocol:
+def read_protocol(name: str, store: Store, semantics: Mapping[str, Any]) -> Protocol:
+    """Return a revision of ours, or a schema file; `semantics` are the facts about files."""
     path = Path(name)
     if name not in store.pins and (path.suffix == ".json" or path.exists() or "/" in name):
-        return build(external(path, _revision(path), semantics))
+        return build(external(path, _revision(path), semantics, store.ledger))
     return build(store.effective(name))  # says which revisions there are
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcp_bindgen.protocol import build
-from mcp_bindgen.spec import BadInput, EffectiveSchema, Schema, Store, canonical, document, patches
+from mcp_bindgen.spec import EffectiveSchema, Schema, Store, canonical, document, patches
 from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.patches import Patch
 
 from .engine import compare
 from .finding import Comparison, Plane
@@ -20,7 +22,7 @@ class Release:
     Attributes:
         revision: The revision.
         comparison: What the file changes, with our corrections applied to both.
-        unfit: The pointers of the corrections that do not fit the file any more.
+        unfit: The pointers of the mistakes that are gone from the file.
     """
 
     revision: str
@@ -39,22 +41,16 @@ def against(store: Store, file: Path, revision: str | None = None) -> Release:
     Raises:
         BadInput: The file is not a usable schema, or the revision is unknown.
     """
-    upstream = canonical.canonical(document.read(file)[0])
+    patched, applied = patches.apply(canonical.canonical(document.read(file)[0]), store.ledger)
+    with locating(file):
+        patched = document.normalise(patched)
     known = [revision] if revision is not None else list(store.pins)
-    releases = [_release(store, name, upstream, file) for name in known]
+    releases = [_release(store, name, patched, applied, file) for name in known]
     return min(releases, key=lambda release: len(release.comparison.findings))
 
 
-def _release(store: Store, revision: str, upstream: Schema, file: Path) -> Release:
+def _release(store: Store, revision: str, patched: Schema, applied: Collection[Patch], file: Path) -> Release:
     ours = store.effective(revision)
-    unfit: list[str] = []
-    for patch in store.ledger(revision):
-        try:
-            upstream = patches.apply(upstream, (patch,))
-        except BadInput:
-            unfit.append(patch.pointer)
-    with locating(file):
-        patched = document.normalise(upstream)
     theirs = EffectiveSchema(
         revision=revision,
         definitions=patched["$defs"],
@@ -64,4 +60,5 @@ def _release(store: Store, revision: str, upstream: Schema, file: Path) -> Relea
         file=file,
     )
     new = replace(build(theirs), revision=f"{revision} as in {file.name}")
-    return Release(revision, compare(build(ours), new), tuple(unfit))
+    gone = (patch.pointer for patch in ours.applied if patch not in applied)
+    return Release(revision, compare(build(ours), new), tuple(gone))

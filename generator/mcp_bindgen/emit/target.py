@@ -104,7 +104,7 @@ def targets(
         source, words = store.effective(revisions[0]), [revisions[0]]
     else:
         facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
-        source, words = external(schema, name, facts), ["--schema", str(schema), "--revision", name]
+        source, words = external(schema, name, facts, store.ledger), ["--schema", str(schema), "--revision", name]
         words += ["--semantics", str(semantics)] if semantics else []
     words += ["--out", str(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
     command = shlex.join(["mcp-bindgen", "generate", *words])

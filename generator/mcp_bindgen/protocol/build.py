@@ -29,4 +29,6 @@ def build(source: EffectiveSchema) -> Protocol:
         errors=draft.errors,
         capabilities=draft.capabilities,
         facts=draft.facts,
+        origin=source.origin,
+        corrections=source.corrections,
     )

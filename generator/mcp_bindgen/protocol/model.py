@@ -6,6 +6,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from mcp_bindgen.spec import Correction, Origin
+
 Sender = Literal["client", "server"]
 Kind = Literal["request", "notification"]
 Carrier = Literal["message", "embedded"]
@@ -251,12 +253,21 @@ class Method:
 
 @dataclass(frozen=True)
 class ErrorCode:
-    """An error code of the protocol; `definition` is the schema's type for it, where there is one."""
+    """An error code of the protocol.
+
+    Attributes:
+        name: Its name.
+        code: The code.
+        definition: The schema's type for it, where there is one.
+        doc: What it means.
+        until: The last revision that has it, where `semantics.toml` states one.
+    """
 
     name: str
     code: int
     definition: str | None = None
     doc: str = ""
+    until: str = ""
 
 
 @dataclass(frozen=True)
@@ -308,6 +319,8 @@ class Protocol:
         errors: Error codes, in ascending order.
         capabilities: Everything that either side may declare.
         facts: What a connection must know beside that.
+        origin: Where its words come from: `docs.toml`, or the file itself.
+        corrections: The known mistakes that were corrected in a file of others.
     """
 
     revision: str
@@ -318,6 +331,8 @@ class Protocol:
     errors: tuple[ErrorCode, ...] = ()
     capabilities: tuple[Capability, ...] = ()
     facts: Facts = field(default_factory=Facts)
+    origin: Origin = "file"
+    corrections: tuple[Correction, ...] = ()
 
     def resolve(self, type: Type) -> Type:
         """Return `type` with references to other definitions followed, until it is something else."""

@@ -1,8 +1,9 @@
-"""Read, pins, patches and normalises schema files: a file goes in, an effective schema comes out."""
+"""Read, pin, patch and normalise schema files: a file goes in, an effective schema comes out."""
 
 from .errors import BadInput
 from .keywords import Schema
+from .patches import Correction
 from .revisions import Pin
-from .store import EffectiveSchema, Store, external
+from .store import EffectiveSchema, Origin, Store, external
 
-__all__ = ["BadInput", "EffectiveSchema", "Pin", "Schema", "Store", "external"]
+__all__ = ["BadInput", "Correction", "EffectiveSchema", "Origin", "Pin", "Schema", "Store", "external"]

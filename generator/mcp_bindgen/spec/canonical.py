@@ -54,6 +54,12 @@ def _rank(value: Any) -> tuple[str, Any]:
     return type(value).__name__, value if isinstance(value, str | int | float) else json.dumps(value)
 
 
+def same(one: Any, other: Any, keyword: str) -> bool:
+    """Return whether two values of a keyword, or two schemas, differ at most in prose and in order."""
+    first, second = ({keyword: value} if not is_object(value) else value for value in (one, other))
+    return json.dumps(_canonical(first)) == json.dumps(_canonical(second))
+
+
 def dumps(document: Any) -> str:
     """Return the text of a canonical document, as it is committed."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import canonical, document, patches, revisions
 from . import pointer as json_pointer
 from .errors import BadInput, locating
 from .json import is_object
 from .keywords import Schema, walk
-from .patches import Patch
+from .patches import Correction, Patch
 from .revisions import Pin
 from .semantics import read_semantics
 from .toml import read_toml
 from .transaction import Change, put, read
 
+Origin = Literal["ours", "file"]
+
 
 @dataclass(frozen=True)
 class EffectiveSchema:
-    """The meaning of a revision: upstream structure with its patches applied, in one dialect.
+    """The meaning of a revision: upstream structure with known mistakes corrected, in one dialect.
 
     Attributes:
         revision: Its name.
@@ -34,6 +36,7 @@ class EffectiveSchema:
         semantics: The facts of `semantics.toml`.
         docs: The words of `docs.toml`, or nothing for a file that brings its own prose.
         file: Where it was read from, for errors that are found later.
+        applied: The patches that found what they expect.
     """
 
     revision: str
@@ -42,6 +45,18 @@ class EffectiveSchema:
     semantics: Mapping[str, Any] = field(default_factory=dict[str, Any])
     docs: Mapping[str, Any] | None = None
     file: Path | None = None
+    applied: tuple[Patch, ...] = ()
+
+    @property
+    def origin(self) -> Origin:
+        """Where its words come from: `docs.toml`, or the file itself."""
+        return "file" if self.docs is None else "ours"
+
+    @property
+    def corrections(self) -> tuple[Correction, ...]:
+        """What was corrected in a file of others; our own revisions are known to need it."""
+        applied = self.applied if self.origin == "file" else ()
+        return tuple(Correction(str(self.file), patch.pointer, patch.reason) for patch in applied)
 
 
 def find() -> Path:
@@ -78,6 +93,11 @@ class Store:
         """The words of `docs.toml`."""
         return read_toml(self.root / "docs.toml")
 
+    @cached_property
+    def ledger(self) -> tuple[Patch, ...]:
+        """The known mistakes of upstream, in `patches.toml`."""
+        return patches.load(self.root / "patches.toml")
+
     def pin(self, revision: str) -> Pin:
         """Return the pin of `revision`; raise `BadInput` with the nearest name when there is none."""
         pins = self.pins
@@ -94,11 +114,12 @@ class Store:
         """Return the effective schema of `revision`.
 
         Raises:
-            BadInput: The revision is unknown, its files are damaged, or a patch no longer fits.
+            BadInput: The revision is unknown, its files are damaged, or a mistake that it is known to have is gone.
         """
         structure = self.structure(revision)
-        with locating(self.root / revision / "patches.toml"):
-            patched = document.normalise(patches.apply(structure, self.ledger(revision)))
+        with locating(self.root / "patches.toml"):
+            patched, applied = patches.apply(structure, self.ledger, revision)
+            patched = document.normalise(patched)
         return EffectiveSchema(
             revision=revision,
             definitions=patched["$defs"],
@@ -106,11 +127,8 @@ class Store:
             semantics=self.semantics,
             docs=self.docs,
             file=self.root / revision / "schema.json",
+            applied=applied,
         )
-
-    def ledger(self, revision: str) -> tuple[Patch, ...]:
-        """Return the reviewed corrections of `revision`."""
-        return patches.load(self.root / revision / "patches.toml")
 
     def is_pinned(self, revision: str) -> bool:
         """Return whether the committed structure is the one that was imported."""
@@ -151,10 +169,23 @@ class Store:
         return sha == self.pin(revision).sha256, differences(ours, canonical.canonical(upstream))
 
 
-def external(file: Path, revision: str, semantics: Mapping[str, Any]) -> EffectiveSchema:
-    """Return the effective schema of any file: a draft, a fork, a revision to come. Its own prose documents it."""
-    loaded, _ = document.read(file)
-    return EffectiveSchema(revision, loaded["$defs"], canonical.digest(loaded), semantics, file=file)
+def external(file: Path, revision: str, semantics: Mapping[str, Any], ledger: Sequence[Patch] = ()) -> EffectiveSchema:
+    """Return the effective schema of any file: a draft, a fork, a revision to come. Its own prose documents it.
+
+    Args:
+        file: The file.
+        revision: What to call it.
+        semantics: The facts about it.
+        ledger: The known mistakes; those that are found are corrected.
+
+    Raises:
+        BadInput: The file is not a usable schema.
+    """
+    loaded, applied = patches.apply(document.read(file)[0], ledger)
+    if applied:
+        with locating(file):
+            loaded = document.normalise(loaded)
+    return EffectiveSchema(revision, loaded["$defs"], canonical.digest(loaded), semantics, file=file, applied=applied)
 
 
 def era(definitions: Mapping[str, Schema]) -> str:

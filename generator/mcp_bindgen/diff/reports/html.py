@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from ..finding import Comparison, Impact, Message, Plane, Severity
 from .page import Step
-from .words import OUTCOMES
+from .words import OUTCOMES, about_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -57,6 +57,7 @@ def html(compared: Comparison | Sequence[Comparison]) -> str:
         "impacts": IMPACTS,
         "severities": SEVERITIES,
         "planes": PLANES,
+        "about_words": about_words,
         "json": _json,
         "prose": _prose,
     }

@@ -6,6 +6,7 @@ import json as encoder
 from typing import Any
 
 from mcp_bindgen.protocol.model import Protocol
+from mcp_bindgen.spec import Correction
 
 from ..accept import Acceptance, Accepted
 from ..finding import Comparison, Finding, Message, Severity, Verdict, Witness
@@ -33,6 +34,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "old": _revision(comparison.old),
         "new": _revision(comparison.new),
         "verdict": {"oldClient": as_json(comparison.old_client), "newClient": as_json(comparison.new_client)},
+        "wordsCompared": comparison.compares_words,
         "counts": {
             _name(severity): sum(finding.severity is severity for finding in comparison.findings)
             for severity in reversed(Severity)
@@ -41,8 +43,9 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _revision(protocol: Protocol) -> dict[str, str]:
-    return {"revision": protocol.revision, "era": protocol.era, "digest": protocol.digest}
+def _revision(protocol: Protocol) -> dict[str, Any]:
+    known = {"revision": protocol.revision, "era": protocol.era, "digest": protocol.digest}
+    return {**known, "corrections": as_json(protocol.corrections)}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -80,12 +83,20 @@ def json_schema() -> dict[str, Any]:
                 old=ref("Revision"),
                 new=ref("Revision"),
                 verdict=closed(oldClient=ref("Verdict"), newClient=ref("Verdict")),
+                wordsCompared={"type": "boolean", "description": "Those of ours and those of a file are not."},
                 counts=closed(**{_name(severity): count for severity in reversed(Severity)}),
                 findings=_list("Finding", "In groups: the worst group first, the worst first in each."),
             ),
-            "Revision": closed(revision=text, era={"enum": ["stateful", "stateless"]}, digest=text),
+            "Revision": closed(
+                revision=text,
+                era={"enum": ["stateful", "stateless"]},
+                digest=text,
+                corrections=_list("Correction", "The known mistakes that were corrected in a file from outside."),
+            ),
             "Finding": schema_of(Finding, _OR_NULL, {**finding, "rule": {"enum": sorted(RULES)}}),
-            **{kind.__name__: schema_of(kind, _OR_NULL) for kind in (Acceptance, Message, Verdict, Witness)},
+            **{
+                kind.__name__: schema_of(kind, _OR_NULL) for kind in (Acceptance, Correction, Message, Verdict, Witness)
+            },
         },
     }
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..finding import Comparison, Finding, Impact, Plane, Severity
-from .words import IMPACTS, by_rule, grouped, on, plural, reached, said, sentence, severities, verdict_of
+from .words import IMPACTS, about_words, by_rule, grouped, on, plural, reached, said, sentence, severities, verdict_of
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
 _CODE = re.compile(r"(`[^`]*`)")
@@ -40,7 +40,7 @@ def _section(comparison: Comparison, witness: bool) -> Iterator[str]:
     for pairing, outcome, reasons in verdict_of(comparison):
         yield f"- **{pairing.capitalize()}: {outcome}.** {' '.join(_prose(reason) for reason in reasons)}".rstrip()
     yield ""
-    yield _counts(comparison)
+    yield " ".join(filter(None, (_counts(comparison), _plain(about_words(comparison)))))
     wire = on(comparison, Plane.WIRE)
     for severity in reversed(Severity):
         found = [finding for finding in wire if finding.severity is severity]

@@ -7,7 +7,20 @@ from collections.abc import Iterator, Sequence
 
 from ..finding import Comparison, Finding, Impact, Plane
 from .terminal import BOLD, DIM, GREEN, RED, YELLOW, Terminal, plain
-from .words import IMPACTS, OUTCOMES, PLANES, by_rule, grouped, on, plural, reached, sentence, severities, verdict_of
+from .words import (
+    IMPACTS,
+    OUTCOMES,
+    PLANES,
+    about_words,
+    by_rule,
+    grouped,
+    on,
+    plural,
+    reached,
+    sentence,
+    severities,
+    verdict_of,
+)
 
 _INDENT = 20
 _COLUMN = 9
@@ -62,6 +75,7 @@ class _Printer(Terminal):
             if found:
                 detail = f" ({severities(found)})" if plane is Plane.WIRE else ""
                 yield from self.folded(f"{title}: {len(found)}{detail}", 0)
+        yield from self.folded(about_words(comparison), 0)
 
     # --- details ------------------------------------------------------------------------------------------------
 

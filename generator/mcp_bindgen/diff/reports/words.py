@@ -49,6 +49,13 @@ def by_rule(findings: Iterable[Finding]) -> list[tuple[str, list[Finding]]]:
     return [(rule, list(members)) for rule, members in groupby(ordered, key=lambda finding: finding.rule)]
 
 
+def about_words(comparison: Comparison) -> str:
+    """Say that descriptions and deprecations were not compared, and why; empty where they were."""
+    if comparison.compares_words:
+        return ""
+    return "Descriptions and deprecations are not compared: one side has our words, the other those of its file."
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """Return `1 change`, `2 changes`."""
     return f"{count} {one if count == 1 else many or one + 's'}"

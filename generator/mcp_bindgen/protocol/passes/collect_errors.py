@@ -13,7 +13,7 @@ def collect_errors(draft: Draft) -> Draft:
     errors: dict[int, ErrorCode] = {}
     for name, entry in draft.semantics["errors"].items():
         if draft.source.revision <= entry.get("until", draft.source.revision):
-            errors[entry["code"]] = ErrorCode(name, entry["code"], doc=entry["doc"])
+            errors[entry["code"]] = ErrorCode(name, entry["code"], doc=entry["doc"], until=entry.get("until", ""))
     for definition in draft.definitions.values():
         code = _code(definition.type, draft)
         if code is None or definition.hoisted:

@@ -1,0 +1,139 @@
+"""Published files, held against our revisions: known mistakes are corrected, and words are not compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.keywords import Schema, rebuild
+from tests.support.commands import Done, inside, python, save, shuffled
+from tests.support.effort import cases
+
+STORE = Store()
+REVISIONS = list(STORE.pins)
+PUBLISHED = cases(REVISIONS, quick=("2025-06-18", REVISIONS[-1]))
+
+
+def told(schema: Schema, words: str) -> Schema:
+    """A schema with prose everywhere."""
+    return {"description": f"What {words} says.", **rebuild(schema, lambda child: told(child, words))}
+
+
+def published(path: Path, revision: str, words: str = "upstream", **changes: Any) -> Path:
+    """The file of a revision as upstream publishes it: prose, no order of ours, an old dialect until 2025-06-18."""
+    definitions = {**STORE.structure(revision)["$defs"], **changes}
+    told_ones = shuffled({name: told(schema, words) for name, schema in definitions.items()}, 0)
+    text = json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": told_ones})
+    if revision <= "2025-06-18":
+        text = text.replace('"$defs"', '"definitions"').replace("#/$defs/", "#/definitions/")
+    return save(path, json.loads(text))
+
+
+def corrected(done: Done) -> list[str]:
+    """The pointers of what a command says that it corrected; it must say nothing else."""
+    lines = done.stderr.splitlines()
+    assert all(line.startswith("corrected: ") for line in lines)
+    return [line.partition("#")[2].partition(": ")[0] for line in lines]
+
+
+def known_mistakes(revision: str) -> list[str]:
+    return [patch.pointer for patch in STORE.ledger if revision in patch.revisions]
+
+
+@pytest.mark.parametrize("revision", PUBLISHED)
+def test_a_revision_and_its_own_published_file_do_not_differ(revision: str, tmp_path: Path) -> None:
+    file = published(tmp_path / "draft.json", revision)
+    for pair in ((revision, file), (file, revision)):
+        done = inside("diff", *pair, "--fail-on", "any")
+        assert done.returncode == 0, done.stdout
+        assert "0 changes" in done.stdout
+        assert "are not compared" in done.stdout
+        assert corrected(done) == known_mistakes(revision)
+
+
+@pytest.mark.parametrize("revision", PUBLISHED)
+def test_a_change_of_a_draft_is_all_that_is_found(revision: str, tmp_path: Path) -> None:
+    tool = STORE.structure(revision)["$defs"]["Tool"]
+    tool["properties"]["colour"] = {"type": "string"}
+    done = inside("diff", revision, published(tmp_path / "draft.json", revision, Tool=tool), "--format", "json")
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    assert [(one["rule"], one["subject"]) for one in comparison["findings"]] == [
+        ("field-added-optional", "Tool.colour")
+    ]
+
+
+def test_a_mistake_that_upstream_corrected_is_not_worth_a_word(tmp_path: Path) -> None:
+    effective = STORE.effective("2026-07-28").definitions
+    file = published(tmp_path / "draft.json", "2026-07-28", ElicitResult=effective["ElicitResult"])
+    done = inside("diff", "2026-07-28", file, "--fail-on", "any")
+    assert done.returncode == 0
+    assert corrected(done) == ["/$defs/JSONValue/anyOf/2/type"]
+
+
+@pytest.mark.parametrize("subject", cases(("ElicitResult.content", "Root", "tools/call", "-32002"), quick=["Root"]))
+def test_a_published_file_adds_nothing_to_a_history(subject: str, tmp_path: Path) -> None:
+    file = published(tmp_path / "draft.json", REVISIONS[-1])
+    ours, more = inside("history", subject), inside("history", subject, "--schema", file)
+    assert more.stdout == ours.stdout
+    assert ours.stderr == ""
+    assert corrected(more) == known_mistakes(REVISIONS[-1])
+
+
+def test_the_json_of_a_history_says_what_was_corrected(tmp_path: Path) -> None:
+    file = published(tmp_path / "draft.json", REVISIONS[-1])
+    record = json.loads(inside("history", "Root", "--schema", file, "--json").stdout)
+    assert [one["pointer"] for one in record["corrections"]] == known_mistakes(REVISIONS[-1])
+    assert {one["file"] for one in record["corrections"]} == {str(file)}
+
+
+def test_bindings_of_a_published_file_accept_what_ours_accept(tmp_path: Path) -> None:
+    file = published(tmp_path / "draft.json", "2026-07-28")
+    package = (
+        "--schema",
+        file,
+        "--revision",
+        "draft",
+        "--out",
+        tmp_path,
+        "--package",
+        "acme_draft",
+        "--only",
+        "elicitation",
+    )
+    done = inside("generate", *package)
+    assert done.returncode == 0
+    assert corrected(done) == known_mistakes("2026-07-28")
+    code = "from acme_draft.types import ElicitResult as R; print(R(action='accept', content={'a': 1.5}).content)"
+    assert python(code, tmp_path) == "{'a': 1.5}\n"
+
+
+def test_words_of_two_files_are_compared(tmp_path: Path) -> None:
+    files = [published(tmp_path / f"{words}.json", "2026-07-28", words) for words in ("old", "new")]
+    (comparison,) = json.loads(inside("diff", *files, "--format", "json").stdout)["comparisons"]
+    assert comparison["wordsCompared"]
+    assert {one["rule"] for one in comparison["findings"]} == {"description-changed"}
+    assert len(comparison["findings"]) > 400
+    assert "not compared" not in inside("diff", *files).stdout
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_a_report_says_once_that_words_are_not_compared(form: str, tmp_path: Path) -> None:
+    file = published(tmp_path / "draft.json", "2025-11-25")
+    report = inside("diff", "2025-06-18", file, "--format", form).stdout
+    assert " ".join(report.split()).count("Descriptions and deprecations are not compared") == 1
+    assert "not compared" not in inside("diff", "2025-06-18", "2025-11-25", "--format", form).stdout
+
+
+def test_json_says_what_was_corrected_and_fits_its_schema(tmp_path: Path) -> None:
+    file = published(tmp_path / "draft.json", "2025-11-25")
+    report = json.loads(inside("diff", "2025-06-18", file, "--format", "json").stdout)
+    jsonschema_rs.validator_for(json.loads(inside("diff", "--json-schema").stdout)).validate(report)
+    (comparison,) = report["comparisons"]
+    assert not comparison["wordsCompared"]
+    assert comparison["old"]["corrections"] == []
+    assert [one["pointer"] for one in comparison["new"]["corrections"]] == known_mistakes("2025-11-25")
