@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from enum import StrEnum
-from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.accept import Accepted, accept, read_acceptances
-from mcp_bindgen.diff.finding import Plane, Severity
+from mcp_bindgen.diff.commits import Walk, Walked
+from mcp_bindgen.diff.finding import Comparison, Plane, Severity
 from mcp_bindgen.diff.reports import Format, Style, render
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.source import load
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
+from mcp_bindgen.spec.sources import git_place, is_range
 from mcp_bindgen.spec.transaction import save
 
-from .options import names
-from .output import PAGE, page, print_json, say_corrections
+from .options import SOURCES, names
+from .output import PAGE, console, page, print_json, say_corrections
 
 
 class Role(StrEnum):
@@ -55,7 +58,10 @@ _LEAST = {FailOn.ANY: Severity.INFO, FailOn.RISKY: Severity.RISKY, FailOn.BREAKI
 def diff(
     revisions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="OLD NEW", help="Revisions, schema files, or one chain: 2024-11-05..2026-07-28"),
+        typer.Argument(
+            metavar="OLD NEW",
+            help=f"Revisions, schema files ({SOURCES}), one chain (2024-11-05..2026-07-28) or one range of commits.",
+        ),
     ] = None,
     format: Annotated[Format, typer.Option("--format", help="What the report looks like.")] = Format.TEXT,
     output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it there.")] = None,
@@ -79,6 +85,9 @@ def diff(
         Path | None,
         typer.Option("--semantics", metavar="FILE", help="Facts that schema files cannot state, added to ours."),
     ] = None,
+    every_commit: Annotated[
+        bool, typer.Option("--every-commit", help="In a range, look into merged branches instead of at their merges.")
+    ] = False,
     json_schema: Annotated[bool, typer.Option("--json-schema", help="Print the JSON Schema of --format json.")] = False,
 ) -> None:
     """Say what changed between two revisions: what breaks, for whom, and what to do.
@@ -92,6 +101,10 @@ def diff(
     `mcp-bindgen diff 2024-11-05..2026-07-28 --format markdown --output changes.md` writes about each step.
 
     `mcp-bindgen diff 2025-11-25 draft.json --capability tools --fail-on breaking` checks what a draft does to tools.
+
+    `mcp-bindgen diff 2026-07-28 https://example.org/schema.json` takes a schema file from anywhere.
+
+    `mcp-bindgen diff git:../specification@v1..main:schema/draft/schema.json` says which commit changed what.
 
     `mcp-bindgen diff 2025-11-25 draft.json --accept accepted.toml --format github` annotates a workflow.
     """
@@ -111,11 +124,18 @@ def diff(
     )
     acceptances = read_acceptances(accepted) if accepted is not None else ()
     evidence = witness or format in (Format.JSON, Format.HTML)
-    pairs = load(revisions or [], store, facts)
-    say_corrections(*chain.from_iterable(pairs))
-    whole = [compare(old, new, evidence=evidence) for old, new in pairs]
+    wanted = revisions or []
+    walked: Walked | None = None
+    if len(wanted) == 1 and is_range(wanted[0]):
+        whole, walked = _walk(wanted[0], store, facts, evidence, every_commit)
+    elif every_commit:
+        raise BadInput("--every-commit is for a range of commits", fix="give git:REPO@A..B:PATH, or leave it out")
+    else:
+        whole = [compare(old, new, evidence=evidence) for old, new in load(wanted, store, facts)]
+    say_corrections(*(side for comparison in whole for side in (comparison.old, comparison.new)))
     selection.check(whole)
     report = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
+    report = replace(report, walked=walked)
     text = render(report, format, _style(output, witness))
     if output is not None:
         save(output, text, "give another --output")
@@ -124,6 +144,18 @@ def diff(
     _warn(report)
     if fail_on is not FailOn.NEVER and any(finding.severity >= _LEAST[fail_on] for finding in report.findings):
         raise typer.Exit(1)
+
+
+def _walk(
+    name: str, store: Store, facts: Mapping[str, Any], evidence: bool, every_commit: bool
+) -> tuple[list[Comparison], Walked]:
+    walk = Walk(git_place(name), store, facts, merged=every_commit)
+    with console(stderr=True).status("comparing commits") as status:
+        count = iter(range(1, len(walk.commits) + 1))
+        return walk.compare(
+            evidence=evidence,
+            tell=lambda commit: status.update(f"commit {next(count)} of {len(walk.commits)}, {commit.date}"),
+        )
 
 
 def _style(output: Path | None, witness: bool) -> Style:

@@ -35,6 +35,8 @@ def generate(
     `mcp-bindgen generate 2025-11-25 --out src --package acme.mcp` writes bindings of your own to src/acme/mcp/.
 
     `mcp-bindgen generate --schema draft.json --revision draft --out src --package acme_draft` takes any schema file.
+
+    `mcp-bindgen generate --schema git:../spec@main:schema/draft/schema.json --revision draft --out src --package acme`
     """
     wanted = targets(
         list(revisions or ()),
@@ -52,7 +54,7 @@ def generate(
         with progress.status(f"generating {target.source.revision}"):
             protocol, files = target.render()
             if schema is not None:
-                with locating(schema):
+                with locating(target.source.file):
                     try_import(files)
             changed = write(target.folder, files, force=force)
         seconds = time.perf_counter() - start

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +13,7 @@ from mcp_bindgen.diff.reports.history import record, text
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
-from .options import Semantics
+from .options import SOURCES, Semantics
 from .output import page, print_json, say_corrections
 
 
@@ -23,8 +22,8 @@ def history(
         str, typer.Argument(help="A method, a definition, a member of one, or an error code: Tool.annotations")
     ],
     schema: Annotated[
-        list[Path] | None,
-        typer.Option("--schema", metavar="FILE", help="A schema file that comes after all revisions."),
+        list[str] | None,
+        typer.Option("--schema", metavar="SOURCE", help=f"A schema file that comes after all revisions: {SOURCES}."),
     ] = None,
     semantics: Semantics = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -9,13 +9,14 @@ import typer
 from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import Store, named
 
-from .output import print_json, print_table
+from .options import SOURCES
+from .output import print_json, print_table, say_corrections
 
 
 def methods(
-    revision: Annotated[str, typer.Argument(help="A revision such as 2025-11-25.")],
+    revision: Annotated[str, typer.Argument(help=f"A revision such as 2025-11-25, or a schema file: {SOURCES}.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the methods of a revision: who sends them, what they take and what answers them.
@@ -25,8 +26,11 @@ def methods(
     `mcp-bindgen methods 2025-11-25`
 
     `mcp-bindgen methods 2026-07-28 --json`
+
+    `mcp-bindgen methods git:../specification@main:schema/draft/schema.json`
     """
-    protocol = build(Store().effective(revision))
+    protocol = build(named(revision, Store()))
+    say_corrections(protocol)
     if as_json:
         print_json([_record(method) for method in protocol.methods])
         return

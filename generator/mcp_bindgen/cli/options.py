@@ -9,11 +9,14 @@ import typer
 
 from mcp_bindgen.spec import BadInput
 
+SOURCES = "a path, an https address, git:REPO@REV:PATH or - for standard input"
+
 Revisions = Annotated[list[str] | None, typer.Argument(help="Revisions such as 2025-11-25; all when none is given.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for a package of your own.")]
 Package = Annotated[str | None, typer.Option("--package", metavar="NAME", help="Import name of that package.")]
 SchemaFile = Annotated[
-    Path | None, typer.Option("--schema", metavar="FILE", help="Generate from any schema file: a draft, a fork.")
+    str | None,
+    typer.Option("--schema", metavar="SOURCE", help=f"Generate from any schema file, a draft or a fork: {SOURCES}."),
 ]
 RevisionName = Annotated[
     str | None, typer.Option("--revision", metavar="NAME", help="What to call the revision of --schema.")

@@ -13,8 +13,9 @@ import typer
 from mcp_bindgen.diff.reports.text import text
 from mcp_bindgen.diff.upstream import against
 from mcp_bindgen.protocol.status import reports_of
-from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec import BadInput, Store, sources
 
+from .options import SOURCES
 from .output import MARKUP, page, print_table
 
 schema = typer.Typer(
@@ -25,7 +26,7 @@ schema = typer.Typer(
 
 Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help="Another schema/ folder than ours.")]
 Revision = Annotated[str, typer.Argument(help="A revision such as 2025-11-25.")]
-File = Annotated[Path, typer.Argument(help="The schema.json that upstream publishes.")]
+File = Annotated[str, typer.Argument(metavar="SOURCE", help=f"The schema.json that upstream publishes: {SOURCES}.")]
 
 
 class Status(StrEnum):
@@ -51,7 +52,9 @@ def list_(folder: Folder = None) -> None:
 def import_(
     revision: Revision,
     file: File,
-    commit: Annotated[str, typer.Option(help="The upstream commit of the file.")],
+    commit: Annotated[
+        str | None, typer.Option(help="The upstream commit of the file; one from git: knows its own.")
+    ] = None,
     status: Annotated[Status, typer.Option(help="Whether the revision is final.")] = Status.RELEASED,
     changed: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When upstream last changed it, if not on its date.")
@@ -60,10 +63,18 @@ def import_(
 ) -> None:
     """Import an upstream file: write its structure without prose, and pin it.
 
-    Example: `mcp-bindgen schema import 2025-11-25 schema.json --commit c4c367f9`
+    Examples:
+
+    `mcp-bindgen schema import 2025-11-25 schema.json --commit c4c367f9`
+
+    `mcp-bindgen schema import 2025-11-25 git:../specification@main:schema/2025-11-25/schema.json`
     """
+    source = sources.read(file)
+    origin = commit or (source.commit.short if source.commit is not None else None)
+    if origin is None:
+        raise BadInput("the upstream commit is not known", file=source.label, fix="give --commit")
     pin = Store(folder).add(
-        revision, file, commit=commit, status=status.value, changed=changed.date() if changed is not None else None
+        revision, source, commit=origin, status=status.value, changed=changed.date() if changed is not None else None
     )
     print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
 
@@ -89,7 +100,8 @@ def verify(revision: Revision, file: File, folder: Folder = None) -> None:
 def status(
     folder: Folder = None,
     file: Annotated[
-        Path | None, typer.Option("--against", metavar="FILE", help="Say what a file that upstream released changes.")
+        str | None,
+        typer.Option("--against", metavar="SOURCE", help=f"Say what a file that upstream released changes: {SOURCES}."),
     ] = None,
     revision: Annotated[
         str | None, typer.Option("--revision", metavar="NAME", help="The revision of that file; else the nearest.")
@@ -133,14 +145,15 @@ def status(
         raise typer.Exit(1)
 
 
-def _against(store: Store, file: Path, revision: str | None) -> None:
-    release = against(store, file, revision)
+def _against(store: Store, file: str, revision: str | None) -> None:
+    source = sources.read(file)
+    release = against(store, source, revision)
     if release.comparison.findings:
         width, colour = page()
         sys.stdout.write(text([release.comparison], width=width, colour=colour))
     else:
-        print(f"{release.revision}: {file} changes nothing")
+        print(f"{release.revision}: {source.label} changes nothing")
     for pointer in release.unfit:
-        typer.echo(f"warning: the mistake of {pointer} is gone from {file}", err=True)
+        typer.echo(f"warning: the mistake of {pointer} is gone from {source.label}", err=True)
     if not release.same:
         raise typer.Exit(1)

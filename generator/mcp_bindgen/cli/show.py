@@ -9,14 +9,15 @@ import typer
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Definition, Object, references
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec import BadInput, Store, named
 from mcp_bindgen.spec.errors import suggestion
 
-from .output import print_json, print_table
+from .options import SOURCES
+from .output import print_json, print_table, say_corrections
 
 
 def show(
-    revision: Annotated[str, typer.Argument(help="A revision such as 2025-11-25.")],
+    revision: Annotated[str, typer.Argument(help=f"A revision such as 2025-11-25, or a schema file: {SOURCES}.")],
     name: Annotated[str, typer.Argument(help="A definition such as Tool, or a method such as tools/call.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -27,8 +28,11 @@ def show(
     `mcp-bindgen show 2025-11-25 Tool`
 
     `mcp-bindgen show 2026-07-28 tools/call --json`
+
+    `mcp-bindgen show git:../specification@main:schema/draft/schema.json Tool`
     """
-    protocol = build(Store().effective(revision))
+    protocol = build(named(revision, Store()))
+    say_corrections(protocol)
     definition = _find(protocol, name)
     if as_json:
         print_json(_record(protocol, definition))

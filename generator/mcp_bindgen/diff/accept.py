@@ -17,6 +17,7 @@ from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.toml import read_toml
 
+from .commits import Walked
 from .finding import Comparison, Finding
 
 
@@ -44,12 +45,14 @@ class Accepted:
         count: How many those are.
         expired: Acceptances that no longer hold; their findings are back.
         unused: Acceptances of what no revision says, or not any more.
+        walked: The range of commits that the comparisons are from, if they are.
     """
 
     comparisons: tuple[Comparison, ...]
     count: int = 0
     expired: tuple[Acceptance, ...] = ()
     unused: tuple[Acceptance, ...] = ()
+    walked: Walked | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:

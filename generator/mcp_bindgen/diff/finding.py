@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from mcp_bindgen.protocol.model import Kind, Method, Protocol, Sender
+from mcp_bindgen.spec.git import Commit
 
 
 class Impact(IntEnum):
@@ -174,6 +175,7 @@ class Comparison:
         old_client: How an old client gets on with a new server.
         new_client: How a new client gets on with an old server.
         findings: What changed: the worst first within each group, groups in the order of their worst.
+        commits: The commits that made the new one of the old one, oldest first, where they are known.
     """
 
     old: Protocol
@@ -181,6 +183,7 @@ class Comparison:
     old_client: Verdict
     new_client: Verdict
     findings: tuple[Finding, ...]
+    commits: tuple[Commit, ...] = ()
 
     @property
     def compares_words(self) -> bool:

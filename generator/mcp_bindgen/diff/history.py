@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Literal
 
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import Correction, Store
+from mcp_bindgen.spec import Correction, Store, named
+from mcp_bindgen.spec.sources import Readable, read
 
 from .engine import compare
 from .finding import Finding
@@ -20,7 +20,6 @@ from .location import NEW, OLD, is_inside, only, suffix
 from .match import match
 from .reach import answers, sent
 from .selectors import Selector, find, locate, unknown
-from .source import read_protocol
 
 EventKind = Literal["since", "changed", "renamed", "gone"]
 Selectors = tuple[Selector | None, Selector | None]
@@ -72,14 +71,14 @@ class History:
     corrections: tuple[Correction, ...] = ()
 
 
-def timeline(store: Store, files: Iterable[Path], semantics: Mapping[str, Any]) -> list[Protocol]:
+def timeline(store: Store, files: Iterable[Readable], semantics: Mapping[str, Any]) -> list[Protocol]:
     """Return all revisions of ours, oldest first, then those of schema files; `semantics` are the facts about these.
 
     Raises:
         BadInput: A file is not a usable schema.
     """
     ours = [build(store.effective(revision)) for revision in store.pins]
-    return [*ours, *(read_protocol(str(file), store, semantics) for file in files)]
+    return [*ours, *(build(named(read(file), store, semantics)) for file in files)]
 
 
 def history(words: str, protocols: Sequence[Protocol]) -> History:

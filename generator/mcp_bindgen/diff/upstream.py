@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from mcp_bindgen.protocol import build
-from mcp_bindgen.spec import EffectiveSchema, Schema, Store, canonical, document, patches
+from mcp_bindgen.spec import EffectiveSchema, Schema, Store, canonical, document, patches, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.patches import Patch
+from mcp_bindgen.spec.sources import Readable, Source
 
 from .engine import compare
 from .finding import Comparison, Plane
@@ -35,21 +35,22 @@ class Release:
         return all(finding.plane is Plane.DOC for finding in self.comparison.findings)
 
 
-def against(store: Store, file: Path, revision: str | None = None) -> Release:
+def against(store: Store, file: Readable, revision: str | None = None) -> Release:
     """Compare a file that upstream published with a revision of ours: the one that is named, else the nearest.
 
     Raises:
         BadInput: The file is not a usable schema, or the revision is unknown.
     """
-    patched, applied = patches.apply(canonical.canonical(document.read(file)[0]), store.ledger)
-    with locating(file):
+    source = sources.read(file)
+    patched, applied = patches.apply(canonical.canonical(document.read(source)[0]), store.ledger)
+    with locating(source.label):
         patched = document.normalise(patched)
     known = [revision] if revision is not None else list(store.pins)
-    releases = [_release(store, name, patched, applied, file) for name in known]
+    releases = [_release(store, name, patched, applied, source) for name in known]
     return min(releases, key=lambda release: len(release.comparison.findings))
 
 
-def _release(store: Store, revision: str, patched: Schema, applied: Collection[Patch], file: Path) -> Release:
+def _release(store: Store, revision: str, patched: Schema, applied: Collection[Patch], source: Source) -> Release:
     ours = store.effective(revision)
     theirs = EffectiveSchema(
         revision=revision,
@@ -57,8 +58,8 @@ def _release(store: Store, revision: str, patched: Schema, applied: Collection[P
         digest=canonical.digest(patched),
         semantics=store.semantics,
         docs=store.docs,
-        file=file,
+        file=source.label,
     )
-    new = replace(build(theirs), revision=f"{revision} as in {file.name}")
+    new = replace(build(theirs), revision=f"{revision} as in {source.name}")
     gone = (patch.pointer for patch in ours.applied if patch not in applied)
     return Release(revision, compare(build(ours), new), tuple(gone))

@@ -9,9 +9,10 @@ from keyword import iskeyword
 from pathlib import Path
 
 from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
-from mcp_bindgen.spec import BadInput, EffectiveSchema, Store, external
+from mcp_bindgen.spec import BadInput, EffectiveSchema, Store, external, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
+from mcp_bindgen.spec.sources import Readable
 
 from .bindings import emit
 
@@ -62,7 +63,7 @@ def targets(
     *,
     out: Path | None = None,
     package: str | None = None,
-    schema: Path | None = None,
+    schema: Readable | None = None,
     name: str | None = None,
     semantics: Path | None = None,
     only: tuple[str, ...] = (),
@@ -74,7 +75,7 @@ def targets(
         revisions: The revisions to generate; none means all.
         out: The folder to put a package of the user's own into.
         package: That package's import name.
-        schema: A schema file to generate from, instead of a revision of ours.
+        schema: The source of a schema file to generate from, instead of a revision of ours.
         name: What to call the revision of `schema`.
         semantics: A file of the form of `semantics.toml` whose entries are added to ours.
         only: The capabilities to restrict the bindings to.
@@ -104,10 +105,13 @@ def targets(
         source, words = store.effective(revisions[0]), [revisions[0]]
     else:
         facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
-        source, words = external(schema, name, facts, store.ledger), ["--schema", str(schema), "--revision", name]
+        file = sources.read(schema)
+        source, words = external(file, name, facts, store.ledger), ["--schema", file.argument, "--revision", name]
         words += ["--semantics", str(semantics)] if semantics else []
     words += ["--out", str(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
     command = shlex.join(["mcp-bindgen", "generate", *words])
+    if schema == sources.STDIN:
+        command += "  # with the schema file as standard input"
     return [Target(source, out.joinpath(*package.split(".")), package, only, command)]
 
 

@@ -4,6 +4,6 @@ from .errors import BadInput
 from .keywords import Schema
 from .patches import Correction
 from .revisions import Pin
-from .store import EffectiveSchema, Origin, Store, external
+from .store import EffectiveSchema, Origin, Store, external, named
 
-__all__ = ["BadInput", "Correction", "EffectiveSchema", "Origin", "Pin", "Schema", "Store", "external"]
+__all__ = ["BadInput", "Correction", "EffectiveSchema", "Origin", "Pin", "Schema", "Store", "external", "named"]

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from . import pointer as json_pointer
+from . import sources
 from .check import DEEPEST, check_definition, check_depth
 from .errors import BadInput, locating
 from .json import is_object, parse
 from .keywords import Schema, rebuild, walk
+from .sources import Readable
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _LEGACY = "#/definitions/"
 _PREFIX = "#/$defs/"
 
 
-def read(path: Path) -> tuple[Schema, str]:
-    """Read a schema file and normalises its dialect.
+def read(file: Readable) -> tuple[Schema, str]:
+    """Read a schema file and normalise its dialect.
 
     Returns:
         The document as `{"$schema": ..., "$defs": {...}}` with its prose, and the sha256 of the file's bytes.
@@ -29,16 +30,13 @@ def read(path: Path) -> tuple[Schema, str]:
         BadInput: The file cannot be read, is not JSON, is not a schema, uses a keyword whose meaning would be
             lost, or refers to a definition that is missing or that leads only back to itself.
     """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", file=path, fix="give the path of a schema file") from None
-    with locating(path):
+    source = sources.read(file)
+    with locating(source.label):
         try:
-            text = raw.decode("utf-8-sig")
+            text = source.content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise BadInput(f"is not UTF-8 (byte {error.start})", fix="save it as UTF-8 JSON") from None
-        return normalise(parse(text, "schema", "give a JSON Schema file")), sha256(raw).hexdigest()
+        return normalise(parse(text, "schema", "give a JSON Schema file")), sha256(source.content).hexdigest()
 
 
 def normalise(document: Any) -> Schema:

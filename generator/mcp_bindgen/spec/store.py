@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from . import canonical, document, patches, revisions
+from . import canonical, document, patches, revisions, sources
 from . import pointer as json_pointer
 from .errors import BadInput, locating
 from .json import is_object
@@ -19,6 +19,7 @@ from .keywords import Schema, walk
 from .patches import Correction, Patch
 from .revisions import Pin
 from .semantics import read_semantics
+from .sources import Readable, Source
 from .toml import read_toml
 from .transaction import Change, put, read
 
@@ -44,7 +45,7 @@ class EffectiveSchema:
     digest: str
     semantics: Mapping[str, Any] = field(default_factory=dict[str, Any])
     docs: Mapping[str, Any] | None = None
-    file: Path | None = None
+    file: Path | str | None = None
     applied: tuple[Patch, ...] = ()
 
     @property
@@ -134,7 +135,7 @@ class Store:
         """Return whether the committed structure is the one that was imported."""
         return canonical.digest(self.structure(revision)) == self.pin(revision).structure
 
-    def add(self, revision: str, file: Path, *, commit: str, status: str, changed: date | None = None) -> Pin:
+    def add(self, revision: str, file: Readable, *, commit: str, status: str, changed: date | None = None) -> Pin:
         """Import an upstream file: writes its structure and pins it. Patches and other revisions are not touched.
 
         Raises:
@@ -158,7 +159,7 @@ class Store:
         put(self.root, {name: Change(read(self.root / name), text.encode()) for name, text in texts.items()})
         return pin
 
-    def verify(self, revision: str, file: Path) -> tuple[bool, list[str]]:
+    def verify(self, revision: str, file: Readable) -> tuple[bool, list[str]]:
         """Compare an upstream file with what is committed.
 
         Returns:
@@ -169,23 +170,44 @@ class Store:
         return sha == self.pin(revision).sha256, differences(ours, canonical.canonical(upstream))
 
 
-def external(file: Path, revision: str, semantics: Mapping[str, Any], ledger: Sequence[Patch] = ()) -> EffectiveSchema:
+def external(
+    file: Readable, revision: str | None, semantics: Mapping[str, Any], ledger: Sequence[Patch] = ()
+) -> EffectiveSchema:
     """Return the effective schema of any file: a draft, a fork, a revision to come. Its own prose documents it.
 
     Args:
         file: The file.
-        revision: What to call it.
+        revision: What to call its revision; by default what the source is called.
         semantics: The facts about it.
         ledger: The known mistakes; those that are found are corrected.
 
     Raises:
         BadInput: The file is not a usable schema.
     """
-    loaded, applied = patches.apply(document.read(file)[0], ledger)
+    source = sources.read(file)
+    loaded, applied = patches.apply(document.read(source)[0], ledger)
     if applied:
-        with locating(file):
+        with locating(source.label):
             loaded = document.normalise(loaded)
-    return EffectiveSchema(revision, loaded["$defs"], canonical.digest(loaded), semantics, file=file, applied=applied)
+    name = revision if revision is not None else source.revision
+    digest = canonical.digest(loaded)
+    return EffectiveSchema(name, loaded["$defs"], digest, semantics, file=source.label, applied=applied)
+
+
+def named(name: str | Source, store: Store, semantics: Mapping[str, Any] | None = None) -> EffectiveSchema:
+    """Return the effective schema of what a command line names: a revision of ours, or a schema file from anywhere.
+
+    Args:
+        name: The name of a revision, or of a source.
+        store: The `schema/` folder.
+        semantics: The facts about schema files; by default those of the folder.
+
+    Raises:
+        BadInput: It is neither a revision nor a source that can be read.
+    """
+    if isinstance(name, Source) or sources.is_source(name, store.pins):
+        return external(name, None, store.semantics if semantics is None else semantics, store.ledger)
+    return store.effective(name)  # says which revisions there are
 
 
 def era(definitions: Mapping[str, Schema]) -> str:

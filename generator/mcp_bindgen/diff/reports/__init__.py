@@ -42,14 +42,16 @@ def render(report: Accepted, format: Format, style: Style | None = None) -> str:
     style = style or Style()
     match format:
         case Format.TEXT:
-            return text(report.comparisons, width=style.width, colour=style.colour, witness=style.witness)
+            return text(
+                report.comparisons, width=style.width, colour=style.colour, witness=style.witness, walked=report.walked
+            )
         case Format.MARKDOWN:
-            return markdown(report.comparisons, witness=style.witness)
+            return markdown(report.comparisons, witness=style.witness, walked=report.walked)
         case Format.JSON:
             return json(report)
         case Format.GITHUB:
-            return github(report.comparisons)
+            return github(report.comparisons, report.walked)
         case Format.HTML:
             from .html import html  # its templates take time to load
 
-            return html(report.comparisons)
+            return html(report.comparisons, report.walked)

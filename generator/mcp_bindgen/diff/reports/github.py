@@ -4,24 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.git import Commit
+
+from ..commits import Walked
 from ..finding import Comparison, Finding, Severity
-from .words import IMPACTS, sentence, verdict_of
+from .words import IMPACTS, sentence, telling, verdict_of, walked_in_words
 
 _COMMANDS = {Severity.BREAKING: "error", Severity.RISKY: "warning"}
 
 
-def github(comparisons: Sequence[Comparison]) -> str:
+def github(comparisons: Sequence[Comparison], walked: Walked | None = None) -> str:
     """Return the report as workflow commands: a notice for each verdict, then what breaks or is risky, the worst first.
 
     Harmless findings are left out: a workflow shows only the first few annotations of each kind.
     """
-    return "".join(f"{line}\n" for comparison in comparisons for line in _lines(comparison))
+    lines = [line for comparison in telling(comparisons, walked) for line in _lines(comparison)]
+    if walked is not None:
+        lines.insert(0, command("notice", f"{walked_in_words(walked).capitalize()}.", title=walked.source))
+        lines += [
+            command("warning", f"Commit {_commit(one.commit)}: skipped: {printable(one.reason)}", title=walked.source)
+            for one in walked.skipped
+        ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _commit(commit: Commit) -> str:
+    return f"{commit.short} of {commit.date} ({printable(commit.subject)})"
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:
     revisions = f"MCP {comparison.old.revision} -> {comparison.new.revision}"
+    made = [f"Commit {_commit(commit)}." for commit in comparison.commits]
     for pairing, outcome, reasons in verdict_of(comparison):
-        yield command("notice", " ".join([f"{pairing.capitalize()}: {outcome}.", *reasons]), title=revisions)
+        yield command("notice", " ".join([*made, f"{pairing.capitalize()}: {outcome}.", *reasons]), title=revisions)
     for finding in sorted(comparison.findings, key=lambda finding: -finding.severity):
         if finding.severity in _COMMANDS:
             title = f"{revisions}: {finding.rule}"

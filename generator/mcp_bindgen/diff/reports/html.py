@@ -16,9 +16,11 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ..commits import Walked
 from ..finding import Comparison, Impact, Message, Plane, Severity
 from .page import Step
-from .words import OUTCOMES, about_words
+from .terminal import plain
+from .words import OUTCOMES, about_words, telling, walked_in_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -33,9 +35,14 @@ SEVERITIES = {severity: severity.name.lower() for severity in reversed(Severity)
 PLANES = {Plane.WIRE: "on the wire", Plane.SOURCE: "in generated code", Plane.DOC: "in documentation"}
 
 
-def html(compared: Comparison | Sequence[Comparison]) -> str:
-    """Return the page about one comparison, or about the steps of a chain of revisions in their order."""
-    comparisons = [compared] if isinstance(compared, Comparison) else list(compared)
+def html(compared: Comparison | Sequence[Comparison], walked: Walked | None = None) -> str:
+    """Return the page about one comparison, or about the steps of a chain of revisions in their order.
+
+    Args:
+        compared: What to report.
+        walked: The range of commits that they are from, if they are.
+    """
+    comparisons = telling([compared] if isinstance(compared, Comparison) else list(compared), walked)
     taken: set[str] = set()
     steps = [
         Step(comparison, f"{number}." if len(comparisons) > 1 else "", taken)
@@ -50,6 +57,9 @@ def html(compared: Comparison | Sequence[Comparison]) -> str:
         "steps": steps,
         "methods": methods,
         "tokens": partial(_tokens, methods=methods),
+        "walked": walked,
+        "walked_in_words": walked_in_words,
+        "plain": plain,
         "script": script,
         "style": style,
         "policy": _policy(script, style),

@@ -7,8 +7,10 @@ from typing import Any
 
 from mcp_bindgen.protocol.model import Protocol
 from mcp_bindgen.spec import Correction
+from mcp_bindgen.spec.git import Commit
 
 from ..accept import Acceptance, Accepted
+from ..commits import Skipped, Walked
 from ..finding import Comparison, Finding, Message, Severity, Verdict, Witness
 from ..rules import RULES
 from .record import as_json, closed, ref, schema_of
@@ -25,6 +27,7 @@ def document(report: Accepted) -> dict[str, Any]:
     """Return the report as a JSON document."""
     return {
         "comparisons": [_comparison(comparison) for comparison in report.comparisons],
+        "walked": as_json(report.walked),
         "accepted": {"count": report.count, "expired": as_json(report.expired), "unused": as_json(report.unused)},
     }
 
@@ -35,6 +38,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "new": _revision(comparison.new),
         "verdict": {"oldClient": as_json(comparison.old_client), "newClient": as_json(comparison.new_client)},
         "wordsCompared": comparison.compares_words,
+        "commits": as_json(comparison.commits),
         "counts": {
             _name(severity): sum(finding.severity is severity for finding in comparison.findings)
             for severity in reversed(Severity)
@@ -72,6 +76,7 @@ def json_schema() -> dict[str, Any]:
         "title": "What differs between revisions of the Model Context Protocol",
         **closed(
             comparisons=_list("Comparison", "One for two revisions, one for each step of a chain."),
+            walked={"anyOf": [ref("Walked"), {"type": "null"}], "description": "The range of commits, if it was one."},
             accepted=closed(
                 count={**count, "description": "How many findings the file of accepted changes took out."},
                 expired=_list("Acceptance", "Entries that no longer hold."),
@@ -84,6 +89,7 @@ def json_schema() -> dict[str, Any]:
                 new=ref("Revision"),
                 verdict=closed(oldClient=ref("Verdict"), newClient=ref("Verdict")),
                 wordsCompared={"type": "boolean", "description": "Those of ours and those of a file are not."},
+                commits=_list("Commit", "Those that made the new one of the old one, where they are known."),
                 counts=closed(**{_name(severity): count for severity in reversed(Severity)}),
                 findings=_list("Finding", "In groups: the worst group first, the worst first in each."),
             ),
@@ -97,6 +103,7 @@ def json_schema() -> dict[str, Any]:
             **{
                 kind.__name__: schema_of(kind, _OR_NULL) for kind in (Acceptance, Correction, Message, Verdict, Witness)
             },
+            **{kind.__name__: schema_of(kind) for kind in (Commit, Skipped, Walked)},
         },
     }
 

@@ -6,8 +6,23 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from ..commits import Walked
 from ..finding import Comparison, Finding, Impact, Plane, Severity
-from .words import IMPACTS, about_words, by_rule, grouped, on, plural, reached, said, sentence, severities, verdict_of
+from .words import (
+    IMPACTS,
+    about_words,
+    by_rule,
+    grouped,
+    on,
+    plural,
+    reached,
+    said,
+    sentence,
+    severities,
+    telling,
+    verdict_of,
+    walked_in_words,
+)
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
 _CODE = re.compile(r"(`[^`]*`)")
@@ -24,14 +39,35 @@ _LEVELS = {
 }
 
 
-def markdown(comparisons: Sequence[Comparison], *, witness: bool = False) -> str:
+def markdown(comparisons: Sequence[Comparison], *, witness: bool = False, walked: Walked | None = None) -> str:
     """Return the report as Markdown: a section for each comparison.
 
     Args:
         comparisons: What to report.
         witness: Whether to show the witnesses.
+        walked: The range of commits that they are from, if they are.
     """
-    return "\n\n".join("\n".join(_section(comparison, witness)).rstrip() for comparison in comparisons) + "\n"
+    sections = [_section(comparison, witness) for comparison in telling(comparisons, walked)]
+    if walked is not None:
+        sections.insert(0, _walk(comparisons, walked))
+    return "\n\n".join("\n".join(section).rstrip() for section in sections) + "\n"
+
+
+def _walk(comparisons: Sequence[Comparison], walked: Walked) -> Iterator[str]:
+    yield f"# Changes of {_code(walked.source)}"
+    yield ""
+    yield f"{walked_in_words(walked).capitalize()}."
+    rows = [(comparison.commits, severities(comparison.findings) or "-") for comparison in comparisons]
+    rows += [((one.commit,), f"skipped: {_code(one.reason)}") for one in walked.skipped]
+    yield from ("", "| commit | day | subject | changes |", "| --- | --- | --- | --- |")
+    for commits, words in rows:
+        for commit in commits:
+            yield f"| {commit.short} | {commit.date} | {_cell(commit.subject)} | {words.replace('|', '&#124;')} |"
+
+
+def _cell(text: str) -> str:
+    """Return words of others for a cell of a table: as code, so that they mention nobody and link to nothing."""
+    return _code(text.replace("|", "\u00a6"))
 
 
 def _section(comparison: Comparison, witness: bool) -> Iterator[str]:
@@ -41,6 +77,8 @@ def _section(comparison: Comparison, witness: bool) -> Iterator[str]:
         yield f"- **{pairing.capitalize()}: {outcome}.** {' '.join(_prose(reason) for reason in reasons)}".rstrip()
     yield ""
     yield " ".join(filter(None, (_counts(comparison), _plain(about_words(comparison)))))
+    for commit in comparison.commits:
+        yield from ("", f"Commit {commit.short} of {commit.date}: {_code(commit.subject)}")
     wire = on(comparison, Plane.WIRE)
     for severity in reversed(Severity):
         found = [finding for finding in wire if finding.severity is severity]

@@ -16,6 +16,7 @@ JsonSchema = dict[str, Any]
 _PLAIN: dict[Any, JsonSchema] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
+    int: {"type": "integer"},
     date: {"type": "string", "format": "date"},
     NoneType: {"type": "null"},
     Any: {},

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from ..finding import Comparison, Finding, Impact, Plane
+from mcp_bindgen.spec.git import Commit
+
+from ..commits import Walked
+from ..finding import Comparison, Finding, Impact, Plane, Severity
 from .terminal import BOLD, DIM, GREEN, RED, YELLOW, Terminal, plain
 from .words import (
     IMPACTS,
@@ -19,17 +22,27 @@ from .words import (
     reached,
     sentence,
     severities,
+    telling,
     verdict_of,
+    walked_in_words,
 )
 
 _INDENT = 20
 _COLUMN = 9
-_BUSIEST = 8
+_COMMIT = 24
 _COLOURS = {Impact.BREAKS: RED, Impact.RISKY: YELLOW, Impact.IGNORED: DIM, Impact.SAFE: GREEN, Impact.NONE: DIM}
+_SEVERITIES = {Severity.BREAKING: RED, Severity.RISKY: YELLOW, Severity.INFO: DIM}
 _OUTCOMES = {"works": GREEN, "works with limits": YELLOW, "cannot talk": RED}
 
 
-def text(comparisons: Sequence[Comparison], *, width: int = 80, colour: bool = False, witness: bool = False) -> str:
+def text(
+    comparisons: Sequence[Comparison],
+    *,
+    width: int = 80,
+    colour: bool = False,
+    witness: bool = False,
+    walked: Walked | None = None,
+) -> str:
     """Return the report as plain text.
 
     Args:
@@ -37,12 +50,15 @@ def text(comparisons: Sequence[Comparison], *, width: int = 80, colour: bool = F
         width: Where lines are folded.
         colour: Whether it is for a terminal that shows colours.
         witness: Whether to show the witnesses.
+        walked: The range of commits that they are from, if they are.
     """
     printer = _Printer(width, colour, witness)
     lines: list[str] = []
-    if len(comparisons) > 1:
+    if walked is not None:
+        lines += [*printer.walk(comparisons, walked), ""]
+    elif len(comparisons) > 1:
         lines += [*printer.steps(comparisons), ""]
-    for comparison in comparisons:
+    for comparison in telling(comparisons, walked):
         lines += [*printer.summary(comparison), *printer.details(comparison), ""]
     return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
 
@@ -61,9 +77,34 @@ class _Printer(Terminal):
             words = outcomes[0] if outcomes[0] == outcomes[1] else " / ".join(outcomes)
             yield f"{_title(comparison)}  {plural(len(comparison.findings), 'change'):>11}  {words}"
 
+    def walk(self, comparisons: Sequence[Comparison], walked: Walked) -> Iterator[str]:
+        """Return what each commit of a range changed, and those that were skipped."""
+        for line in self.folded(f"{walked.source}: {walked_in_words(walked)}.", 0):
+            yield self.style(line, BOLD)
+        for comparison in comparisons:
+            worst = max((finding.severity for finding in comparison.findings), default=Severity.INFO)
+            changes = severities(comparison.findings) or "nothing that is asked for"
+            for commit in comparison.commits:
+                yield ""
+                yield from self.commit(commit)
+            if comparison.commits:
+                yield from (self.style(line, _SEVERITIES[worst]) for line in self.folded(changes, _COMMIT))
+        for skipped in walked.skipped:
+            yield ""
+            yield from self.commit(skipped.commit)
+            yield from self.folded(f"skipped: {skipped.reason}", _COMMIT)
+
+    def commit(self, commit: Commit) -> Iterator[str]:
+        """Return a commit: its hash, its day and its subject."""
+        first, *rest = self.folded(commit.subject or "(no subject)", _COMMIT)
+        yield f"{self.style(commit.short, BOLD)}  {commit.date}  {first.strip()}"
+        yield from rest
+
     def summary(self, comparison: Comparison) -> Iterator[str]:
         """Return the verdicts, how much there is, and where most of it is."""
         yield self.style(f"MCP {_title(comparison)}: {plural(len(comparison.findings), 'change')}", BOLD)
+        for commit in comparison.commits:
+            yield from self.commit(commit)
         yield ""
         for pairing, outcome, reasons in verdict_of(comparison):
             yield f"{pairing.capitalize()}: {self.style(outcome, BOLD, _OUTCOMES[outcome])}"

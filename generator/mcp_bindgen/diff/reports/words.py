@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
+from ..commits import Walked
 from ..finding import Comparison, Finding, Impact, Outcome, Plane, Severity
 from ..rules import RULES
 
@@ -88,3 +89,17 @@ def verdict_of(comparison: Comparison) -> list[tuple[str, str, tuple[str, ...]]]
         (pairing, OUTCOMES[verdict.outcome], verdict.reasons)
         for pairing, verdict in zip(PAIRINGS, verdicts, strict=True)
     ]
+
+
+def walked_in_words(walked: Walked) -> str:
+    """Say how many commits there were, and what is not in the report."""
+    parts = [f"{plural(walked.commits, 'commit')} touched it"]
+    parts += [f"{walked.same} of them changed only words or layout"] if walked.same else []
+    parts += [f"{len(walked.skipped)} of them cannot be read and were skipped"] if walked.skipped else []
+    return ", ".join(parts)
+
+
+def telling(comparisons: Sequence[Comparison], walked: Walked | None) -> list[Comparison]:
+    """Return the comparisons that a report goes into: of commits, only those with something to tell."""
+    told = [comparison for comparison in comparisons if comparison.findings or walked is None]
+    return told or list(comparisons[:1])

@@ -1,0 +1,170 @@
+"""Fetch a file from the web: https, within limits of size and time, and without a word about credentials."""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64encode
+from http import HTTPStatus
+from http.client import HTTPException, HTTPMessage
+from ipaddress import ip_address
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import IO
+from urllib import request
+from urllib.error import HTTPError, URLError
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+
+from .errors import BadInput
+
+TIMEOUT = 30.0
+"""The seconds that a file may take, redirects included."""
+
+_REDIRECTS = 5
+_RESERVED = "/%:@!$&'()*+,;=~"
+
+
+def fetch(url: str, most: int) -> bytes:
+    """Return what is at an address.
+
+    Plain http is for this machine only. The proxies of the environment are used, but not for this machine.
+
+    Args:
+        url: The address; user and password in it are sent to its own host only.
+        most: The bytes that it may have.
+
+    Raises:
+        BadInput: It is not a secure address, cannot be reached, takes too long, or is no file of that size.
+    """
+    split = _checked(url)
+    answers: SimpleQueue[bytes | BadInput] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put(_fetch(split, most))
+        except BadInput as error:
+            answers.put(error)
+        except Exception as error:  # what a malformed answer may raise; the caller waits for some answer
+            answers.put(BadInput(f"cannot be fetched ({type(error).__name__})", fix="look at the address"))
+
+    # the timeouts of sockets bound each single wait, not their sum, nor the resolution of a name
+    Thread(target=work, name="fetch", daemon=True).start()
+    try:
+        answer = answers.get(timeout=TIMEOUT)
+    except Empty:
+        raise BadInput(f"takes longer than {TIMEOUT:g} s", fix="try again later, or fetch the file yourself") from None
+    if isinstance(answer, BadInput):
+        raise answer
+    return answer
+
+
+def shown(url: str) -> str:
+    """Return an address as it may be shown: without user, password and query, which may hold a token."""
+    split = _split(url)
+    host = split.netloc.rpartition("@")
+    return f"{split.scheme}://{'...@' if host[1] else ''}{host[2]}{split.path}{'?...' if split.query else ''}"
+
+
+def path_of(url: str) -> str:
+    """Return the path of an address, as one reads it."""
+    return unquote(_split(url).path)
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        split = urlsplit(url)
+        _ = split.port
+    except ValueError:
+        raise BadInput("is not an address", fix="write https://HOST/PATH") from None
+    return split
+
+
+def _checked(url: str) -> SplitResult:
+    split = _split(url)
+    if split.scheme not in ("http", "https") or not split.hostname:
+        raise BadInput("is not an https address", fix="write https://HOST/PATH, or give the path of a file")
+    if split.scheme == "http" and not _is_local(split):
+        raise BadInput("http can be read and changed on its way", fix="use https")
+    return split
+
+
+def _is_local(split: SplitResult) -> bool:
+    host = split.hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _Redirects(request.HTTPRedirectHandler):
+    """Follow redirects to https; those of this machine may also stay on it."""
+
+    max_redirections = max_repeats = _REDIRECTS
+
+    def http_error_302(self, req: request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage) -> object:
+        """Follow one redirect, if it may be followed."""
+        old, new = urlsplit(req.full_url), _split(urljoin(req.full_url, headers.get("Location", "")))
+        if new.scheme != "https" and not (new.scheme == "http" and _is_local(old) and _is_local(new)):
+            raise BadInput(f"redirects to {new.scheme or 'nowhere'}, which is not https", fix="give the final address")
+        seen: dict[str, int] = getattr(req, "redirect_dict", {})
+        if sum(seen.values()) >= _REDIRECTS:
+            raise BadInput(f"redirects more than {_REDIRECTS} times", fix="give the final address")
+        return super().http_error_302(req, fp, code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302  # pyright: ignore
+
+
+def _fetch(split: SplitResult, most: int) -> bytes:
+    address = split._replace(
+        netloc=split.netloc.rpartition("@")[2],
+        path=quote(split.path or "/", safe=_RESERVED),
+        query=quote(split.query, safe=f"{_RESERVED}?"),
+        fragment="",
+    ).geturl()
+    asked = request.Request(address, headers={"User-Agent": "mcp-bindgen", "Accept": "application/json, */*;q=0.5"})  # noqa: S310
+    if split.username is not None:
+        credentials = f"{unquote(split.username)}:{unquote(split.password or '')}".encode()
+        asked.add_unredirected_header("Authorization", f"Basic {b64encode(credentials).decode()}")
+    opener = request.OpenerDirector()
+    for handler in (
+        request.ProxyHandler({} if _is_local(split) else None),
+        request.HTTPHandler(),
+        request.HTTPSHandler(context=ssl.create_default_context()),
+        request.HTTPDefaultErrorHandler(),
+        request.HTTPErrorProcessor(),
+        _Redirects(),
+    ):
+        opener.add_handler(handler)
+    try:
+        with opener.open(asked, timeout=TIMEOUT) as response:
+            encoding = response.headers.get("Content-Encoding", "identity")
+            if encoding != "identity":
+                raise BadInput(f"is compressed ({encoding})", fix="fetch and unpack it yourself")
+            content: bytes = response.read(most + 1)
+            promised = response.headers.get("Content-Length", "")
+    except HTTPError as error:
+        error.close()
+        raise _refused(error.code) from None
+    except URLError as error:
+        reason = error.reason.strerror or error.reason if isinstance(error.reason, OSError) else error.reason
+        raise BadInput(f"cannot be reached ({reason})", fix="check the address and the network") from None
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror or error})", fix="try again") from None
+    except (HTTPException, ValueError) as error:
+        raise BadInput(f"is not answered in HTTP ({type(error).__name__})", fix="check the address") from None
+    if promised.isdigit() and len(content) < min(int(promised), most):
+        raise BadInput("ends before it is complete", fix="try again")
+    if content.lstrip()[:1] == b"<":
+        raw = shown(split.geturl()).replace("/blob/", "/raw/", 1)
+        known = "/blob/" in split.path
+        raise BadInput("is a web page, not JSON", fix=f"use the raw address{f': {raw}' if known else ' of the file'}")
+    return content
+
+
+def _refused(code: int) -> BadInput:
+    """Return the error for a status; its words are the standard's, not the server's."""
+    try:
+        words = f"{code} {HTTPStatus(code).phrase}"
+    except ValueError:
+        words = str(code)
+    fix = "it needs other credentials" if code in (401, 403, 407) else "check the address"
+    return BadInput(f"is answered by {words}", fix=fix)
