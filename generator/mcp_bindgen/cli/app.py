@@ -24,6 +24,7 @@ from .scaffold import scaffold
 from .schema import schema
 from .show import show
 from .upgrade import upgrade
+from .watch import watch
 
 app = typer.Typer(
     name="mcp-bindgen",
@@ -36,6 +37,7 @@ app.command()(generate)
 app.command()(check)
 app.command()(diff)
 app.command(context_settings={"ignore_unknown_options": True})(history)  # error codes look like options
+app.command()(watch)
 app.command()(migrate)
 app.command()(upgrade)
 app.command()(methods)

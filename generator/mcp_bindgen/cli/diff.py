@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from enum import StrEnum
@@ -15,7 +15,7 @@ import typer
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.accept import Accepted, accept, read_acceptances
 from mcp_bindgen.diff.commits import Walk, Walked
-from mcp_bindgen.diff.finding import Comparison, Plane, Severity
+from mcp_bindgen.diff.finding import Comparison, Finding, Plane, Severity
 from mcp_bindgen.diff.reports import Format, Style, render
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.source import load
@@ -136,14 +136,19 @@ def diff(
     selection.check(whole)
     report = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     report = replace(report, walked=walked)
-    text = render(report, format, _style(output, witness))
+    text = render(report, format, style(output, witness))
     if output is not None:
         save(output, text, "give another --output")
     else:
         sys.stdout.write(text)
     _warn(report)
-    if fail_on is not FailOn.NEVER and any(finding.severity >= _LEAST[fail_on] for finding in report.findings):
+    if fails(fail_on, report.findings):
         raise typer.Exit(1)
+
+
+def fails(fail_on: FailOn, findings: Sequence[Finding]) -> bool:
+    """Return whether one of the findings is as severe as the command is to fail on."""
+    return fail_on is not FailOn.NEVER and any(finding.severity >= _LEAST[fail_on] for finding in findings)
 
 
 def _walk(
@@ -158,7 +163,8 @@ def _walk(
         )
 
 
-def _style(output: Path | None, witness: bool) -> Style:
+def style(output: Path | None, witness: bool) -> Style:
+    """Return how a report is laid out: for the terminal, or for a file."""
     width, colour = page() if output is None else (PAGE, False)
     return Style(width, colour=colour, witness=witness)
 

@@ -15,6 +15,9 @@ from pathlib import Path
 from .errors import BadInput
 
 _TIMEOUT = 120.0
+_SUBJECT = 200
+"""The characters of a subject that are kept: some commits have a whole text in the first paragraph."""
+
 _HERE = frozenset(
     {
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -43,7 +46,7 @@ class Commit:
     Attributes:
         id: Its full hash.
         date: The day on which it was committed.
-        subject: The first line of its message, as its author wrote it: not made printable.
+        subject: The beginning of its message, as its author wrote it: not made printable.
     """
 
     id: str
@@ -117,7 +120,7 @@ class Repository:
         """Return the bytes of a file as they were committed."""
         return self._run("cat-file", "blob", blob.id)
 
-    def touching(self, path: str, last: Commit, after: Commit | None, *, merged: bool) -> list[Commit]:
+    def touching(self, path: str, last: Commit, after: Commit | None, *, merged: bool = False) -> list[Commit]:
         """Return the commits that changed a file, oldest first.
 
         Args:
@@ -144,7 +147,8 @@ class Repository:
     def _commits(self, *arguments: str) -> list[Commit]:
         printed = self._run("rev-list", "--encoding=UTF-8", "--format=%H%x00%cs%x00%s", *arguments)
         lines = printed.decode("utf-8", "replace").split("\n")[1::2]  # a line `commit HASH` before each
-        return [Commit(*line.split("\0", 2)) for line in lines]
+        parts = [line.split("\0", 2) for line in lines]
+        return [Commit(id, date, subject[:_SUBJECT]) for id, date, subject in parts]
 
     def _run(self, *arguments: str) -> bytes:
         return self._checked(self._start(*arguments))

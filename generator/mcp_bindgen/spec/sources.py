@@ -83,9 +83,7 @@ class GitPlace:
         with locating(self.argument):
             blob = self.repository.find(commit.id, self.path)
             if blob is None:
-                raise BadInput(
-                    f"commit {commit.short} has no {self.path!r}", fix="give a path from the top of the clone"
-                )
+                raise BadInput(f"there is no {self.path!r} in that commit", fix="give its path from the top")
             if blob.size > LARGEST:
                 raise _too_large()
             content = self.repository.content(blob)

@@ -54,20 +54,20 @@ def markdown(comparisons: Sequence[Comparison], *, witness: bool = False, walked
 
 
 def _walk(comparisons: Sequence[Comparison], walked: Walked) -> Iterator[str]:
-    yield f"# Changes of {_code(walked.source)}"
+    yield f"# Changes of {code(walked.source)}"
     yield ""
     yield f"{walked_in_words(walked).capitalize()}."
     rows = [(comparison.commits, severities(comparison.findings) or "-") for comparison in comparisons]
-    rows += [((one.commit,), f"skipped: {_code(one.reason)}") for one in walked.skipped]
+    rows += [((one.commit,), f"skipped: {_cell(one.reason)}") for one in walked.skipped]
     yield from ("", "| commit | day | subject | changes |", "| --- | --- | --- | --- |")
     for commits, words in rows:
         for commit in commits:
-            yield f"| {commit.short} | {commit.date} | {_cell(commit.subject)} | {words.replace('|', '&#124;')} |"
+            yield f"| {commit.short} | {commit.date} | {_cell(commit.subject)} | {words} |"
 
 
 def _cell(text: str) -> str:
     """Return words of others for a cell of a table: as code, so that they mention nobody and link to nothing."""
-    return _code(text.replace("|", "\u00a6"))
+    return code(text.replace("|", "\u00a6"))
 
 
 def _section(comparison: Comparison, witness: bool) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _section(comparison: Comparison, witness: bool) -> Iterator[str]:
     yield ""
     yield " ".join(filter(None, (_counts(comparison), _plain(about_words(comparison)))))
     for commit in comparison.commits:
-        yield from ("", f"Commit {commit.short} of {commit.date}: {_code(commit.subject)}")
+        yield from ("", f"Commit {commit.short} of {commit.date}: {code(commit.subject)}")
     wire = on(comparison, Plane.WIRE)
     for severity in reversed(Severity):
         found = [finding for finding in wire if finding.severity is severity]
@@ -103,12 +103,12 @@ def _counts(comparison: Comparison) -> str:
 
 
 def _group(name: str) -> str:
-    return "Errors" if name == "errors" else _code(name)
+    return "Errors" if name == "errors" else code(name)
 
 
 def _finding(finding: Finding, witness: bool) -> Iterator[str]:
-    yield f"- {sentence(finding, _code)}.{_impact(finding)}"
-    names = reached(finding, _code)
+    yield f"- {sentence(finding, code)}.{_impact(finding)}"
+    names = reached(finding, code)
     yield f"  {f'In {names}. ' if names else ''}{_prose(finding.hint)}"
     if witness:
         yield from _witness(finding)
@@ -137,11 +137,11 @@ def _others(comparison: Comparison, plane: Plane, title: str) -> Iterator[str]:
     for rule, findings in by_rule(found):
         yield from ("", f"**{rule}** ({len(findings)}):")
         if rule in _BARE:
-            yield ", ".join(_code(finding.subject) for finding in findings) + "."
+            yield ", ".join(code(finding.subject) for finding in findings) + "."
         else:
             yield ""
-            quoted = _prose if rule in _WORDY else _code
-            yield from (f"- {_code(finding.subject)} {said(finding, quoted)}." for finding in findings)
+            quoted = _prose if rule in _WORDY else code
+            yield from (f"- {code(finding.subject)} {said(finding, quoted)}." for finding in findings)
 
 
 def _witness(finding: Finding) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _witness(finding: Finding) -> Iterator[str]:
     yield ""
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """Return `text` as code, whatever it holds."""
     flat = _line(text)
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from mcp_bindgen.spec.git import Commit
 
@@ -83,16 +84,17 @@ class _Printer(Terminal):
             yield self.style(line, BOLD)
         for comparison in comparisons:
             worst = max((finding.severity for finding in comparison.findings), default=Severity.INFO)
-            changes = severities(comparison.findings) or "nothing that is asked for"
+            changes = severities(comparison.findings) or "nothing to report"
             for commit in comparison.commits:
                 yield ""
                 yield from self.commit(commit)
             if comparison.commits:
                 yield from (self.style(line, _SEVERITIES[worst]) for line in self.folded(changes, _COMMIT))
-        for skipped in walked.skipped:
+        for reason, skipped in groupby(walked.skipped, key=lambda one: one.reason):
             yield ""
-            yield from self.commit(skipped.commit)
-            yield from self.folded(f"skipped: {skipped.reason}", _COMMIT)
+            yield from self.folded(f"Skipped, because it cannot be read: {reason}", 0)
+            for one in skipped:
+                yield from self.commit(one.commit)
 
     def commit(self, commit: Commit) -> Iterator[str]:
         """Return a commit: its hash, its day and its subject."""
