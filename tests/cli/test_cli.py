@@ -94,7 +94,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("nope",), ("methods",), ("methods", REVISION, "--nope"), ("schema", "import", REVISION, "x.json")]
+    "arguments", [("nope",), ("methods",), ("methods", REVISION, "--nope"), ("schema", "import", REVISION)]
 )
 def test_wrong_usage(arguments: tuple[str, ...]) -> None:
     done = bindgen(*arguments)

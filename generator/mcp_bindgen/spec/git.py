@@ -106,13 +106,15 @@ class Repository:
         Raises:
             BadInput: It is no file: symbolic links and submodules are not followed.
         """
-        listed = self._run("ls-tree", "-z", "-l", "--full-tree", commit, "--", path)
+        listed = self._run("--literal-pathspecs", "ls-tree", "-z", "-l", "--full-tree", commit, "--", path)
         for entry in listed.decode("utf-8", "surrogateescape").split("\0"):
             head, _, name = entry.partition("\t")
             if name == path:
                 mode, _, blob, size = head.split()
                 if mode in _KINDS:
                     raise BadInput(f"{path!r} is {_KINDS[mode]} there", fix="give the path of the file itself")
+                if not size.isdigit():
+                    raise BadInput(f"the content of {path!r} is not in this clone, a partial one", fix="fetch it")
                 return Blob(blob, int(size))
         return None
 

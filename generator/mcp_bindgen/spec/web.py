@@ -102,13 +102,17 @@ class _Redirects(request.HTTPRedirectHandler):
 
     def http_error_302(self, req: request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage) -> object:
         """Follow one redirect, if it may be followed."""
-        old, new = urlsplit(req.full_url), _split(urljoin(req.full_url, headers.get("Location", "")))
-        if new.scheme != "https" and not (new.scheme == "http" and _is_local(old) and _is_local(new)):
-            raise BadInput(f"redirects to {new.scheme or 'nowhere'}, which is not https", fix="give the final address")
         seen: dict[str, int] = getattr(req, "redirect_dict", {})
-        if sum(seen.values()) >= _REDIRECTS:
-            raise BadInput(f"redirects more than {_REDIRECTS} times", fix="give the final address")
-        return super().http_error_302(req, fp, code, msg, headers)
+        try:
+            new = urlsplit(urljoin(req.full_url, headers.get("Location", "")))
+        except ValueError:
+            new = urlsplit("")
+        stays = new.scheme == "http" and _is_local(urlsplit(req.full_url)) and _is_local(new)
+        if new.scheme == "https" or (stays and sum(seen.values()) < _REDIRECTS):
+            return super().http_error_302(req, fp, code, msg, headers)
+        fp.close()
+        where = f"more than {_REDIRECTS} times" if stays else f"to {new.scheme or 'nowhere'}, which is not https"
+        raise BadInput(f"redirects {where}", fix="give the final address")
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302  # pyright: ignore
 

@@ -1,0 +1,205 @@
+"""A range of commits: which commit changed what, in every format."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+
+from mcp_bindgen.diff.reports.json import json_schema
+from tests.support.commands import bindgen, inside
+from tests.support.repositories import PATH, Repo
+from tests.support.small_schemas import record, small
+
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+SAID = {"description": "How many."}
+HOSTILE = "\x1b[2J@everyone | `#12` ::error::x \u202e"
+
+
+def result(**members: Any) -> Any:
+    """A schema whose only result has these members, all required."""
+    return small(FindBookResult=record(" ".join(members), **members))
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory: pytest.TempPathFactory) -> Repo:
+    """Five commits of a draft and one beside it; one state in the middle cannot be read."""
+    repo = Repo(tmp_path_factory.mktemp("range") / "repo")
+    repo.commit("the first state", result(pages=INTEGER))
+    repo.git("tag", "start")
+    repo.commit("only words", result(pages=INTEGER | SAID))
+    repo.commit("make pages a string", result(pages=STRING | SAID))
+    repo.commit("something else", "{}", "README.json")
+    repo.commit("half finished", "{")
+    repo.commit(HOSTILE, result(pages=STRING | SAID, title=STRING))
+    repo.git("tag", "end")
+    return repo
+
+
+def told(repo: Repo, span: str, *options: str) -> dict[str, Any]:
+    """The report as JSON."""
+    done = inside("diff", repo.at(span), "--format", "json", *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def subjects(report: dict[str, Any]) -> list[list[str]]:
+    return [[commit["subject"] for commit in step["commits"]] for step in report["comparisons"]]
+
+
+def rules(report: dict[str, Any]) -> list[list[str]]:
+    return [[finding["rule"] for finding in step["findings"]] for step in report["comparisons"]]
+
+
+def test_each_commit_answers_for_its_own_change(repo: Repo) -> None:
+    report = told(repo, "start..end")
+    assert subjects(report) == [["make pages a string"], ["half finished", HOSTILE]]
+    assert rules(report) == [["type-changed"], ["field-added-required"]]
+    assert report["walked"]["commits"] == 4
+    assert report["walked"]["same"] == 1
+    (skipped,) = report["walked"]["skipped"]
+    assert skipped["commit"]["subject"] == "half finished"
+    assert skipped["commit"]["date"] == "2026-01-05"
+    assert skipped["reason"].startswith("is not JSON")
+
+
+def test_a_step_says_what_diff_says_of_its_ends(repo: Repo) -> None:
+    report = told(repo, "start..end")
+    for step in report["comparisons"]:
+        ends = (repo.at(step[side]["revision"].partition("@")[2]) for side in ("old", "new"))
+        (alone,) = json.loads(inside("diff", *ends, "--format", "json").stdout)["comparisons"]
+        assert {**alone, "commits": None} == {**step, "commits": None}
+
+
+def test_the_steps_follow_each_other(repo: Repo) -> None:
+    steps = told(repo, "..end")["comparisons"]
+    assert all(one["new"]["digest"] == next["old"]["digest"] for one, next in pairwise(steps))
+
+
+@pytest.mark.parametrize("span", ["..end", "start..", "start..HEAD", "start~0..main"])
+def test_either_end_may_be_left_out(repo: Repo, span: str) -> None:
+    assert rules(told(repo, span)) == [["type-changed"], ["field-added-required"]]
+
+
+def test_a_range_without_a_change_is_no_error(repo: Repo) -> None:
+    for span in ("start..start", "start..start~0"):
+        report = told(repo, span, "--fail-on", "any")
+        assert rules(report) == [[]]
+        assert report["walked"]["commits"] == 0
+    assert "nothing" in inside("diff", repo.at("start..start"), "--format", "markdown").stdout.lower()
+
+
+def test_a_range_without_a_state_that_can_be_read(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "repo")
+    repo.commit("broken", "{")
+    done = inside("diff", repo.at("..main"))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {repo.at('..main')}: is not JSON")
+
+
+@pytest.mark.parametrize(
+    ("span", "says"),
+    [
+        ("start...end", "is no range; write A..B"),
+        ("start..nope", "there is no commit 'nope'"),
+        ("nope..end", "there is no commit 'nope'"),
+    ],
+)
+def test_ranges_that_are_none(repo: Repo, span: str, says: str) -> None:
+    done = inside("diff", repo.at(span))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+
+
+def test_selections_and_codes(repo: Repo) -> None:
+    assert inside("diff", repo.at("start..end"), "--fail-on", "breaking").returncode == 1
+    report = told(repo, "start..end", "--method", "books/find", "--min-severity", "breaking")
+    assert rules(report) == [["type-changed"], ["field-added-required"]]
+    witnessed = told(repo, "start..end")["comparisons"][0]["findings"][0]
+    assert witnessed["witness"] is not None
+
+
+def test_a_state_that_is_gone_is_named(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "repo")
+    repo.commit("one", result(pages=INTEGER))
+    repo.commit("away", None)
+    repo.commit("back", result(pages=STRING))
+    report = told(repo, "..main")
+    assert subjects(report) == [["away", "back"]]
+    assert [one["reason"] for one in report["walked"]["skipped"]] == [f"there is no '{PATH}' in that commit"]
+
+
+def test_a_revert_is_a_change_too(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "repo")
+    for number, kind in enumerate((INTEGER, STRING, INTEGER)):
+        repo.commit(f"state {number}", result(pages=kind))
+    report = told(repo, "..main")
+    assert subjects(report) == [["state 1"], ["state 2"]]
+    assert report["comparisons"][1]["new"]["revision"] == f"draft@{repo.head()}"
+
+
+def test_merges_stand_for_their_branches_unless_one_looks_into_them(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "repo")
+    repo.commit("start", result(pages=INTEGER))
+    repo.git("checkout", "--quiet", "-b", "topic")
+    repo.commit("break it", result(pages=STRING))
+    repo.commit("mend it", result(pages=INTEGER))
+    repo.commit("add a title", result(pages=INTEGER, title=STRING))
+    repo.git("checkout", "--quiet", "main")
+    repo.commit("beside", "{}", "README.json")
+    repo.git("merge", "--quiet", "--no-ff", "-m", "merge the topic", "topic")
+    assert subjects(told(repo, "..main")) == [["merge the topic"]]
+    assert rules(told(repo, "..main")) == [["field-added-required"]]
+    assert subjects(told(repo, "..main", "--every-commit")) == [["break it"], ["mend it"], ["add a title"]]
+
+
+def test_json_is_as_its_schema_says(repo: Repo) -> None:
+    validator = Draft202012Validator(json_schema())
+    report = told(repo, "start..end")
+    assert validator.is_valid(report)
+    report["walked"]["skipped"][0]["commit"]["id"] = 1
+    assert not validator.is_valid(report)
+
+
+def test_text_says_which_commit_broke_what(repo: Repo) -> None:
+    text = inside("diff", repo.at("start..end")).stdout
+    assert "4 commits touched it, 1 of them changed only words or layout, 1 of them cannot be read" in " ".join(
+        text.split()
+    )
+    commit = repo.git("rev-list", "-1", "--grep=make pages a string", "HEAD")[:10]
+    assert f"{commit}  2026-01-03  make pages a string\n{' ' * 24}1 breaks\n" in text
+    assert "Skipped, because it cannot be read: is not JSON" in text
+    assert "type-changed" in text
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "html", "github"])
+def test_subjects_of_others_are_only_text(repo: Repo, format: str) -> None:
+    text = inside("diff", repo.at("start..end"), "--format", format).stdout
+    assert "make pages a string" in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "everyone" in text
+    match format:
+        case "markdown":
+            lines = [line for line in text.splitlines() if "@everyone" in line]
+            assert len(lines) == 2
+            for line in lines:
+                assert line.partition("@everyone")[0].count("``") == 1, "inside of code, where nobody is mentioned"
+            (row,) = [line for line in lines if line.startswith("|")]
+            assert row.replace("\\|", "").count("|") == 5
+        case "github":
+            assert not [line for line in text.splitlines() if not line.startswith("::")]
+        case "html":
+            assert "<script>x" not in text
+        case _:
+            pass
+
+
+def test_in_a_pipe_it_is_quiet(repo: Repo) -> None:
+    done = bindgen("diff", repo.at("start..end"))
+    assert (done.returncode, done.stderr) == (0, "")

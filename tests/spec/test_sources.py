@@ -1,0 +1,565 @@
+"""Schema files from a path, an address, a commit and standard input, in every command that takes one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.spec import BadInput, Store, sources, web
+from mcp_bindgen.spec.sources import is_range, is_source
+from tests.support.commands import COMMAND, Done, bindgen, execute, inside, save
+from tests.support.file_server import FileServer, serving
+from tests.support.repositories import PATH, Repo
+from tests.support.small_schemas import record, small
+
+TEXT = json.dumps(small())
+BYTES = TEXT.encode()
+SECRETS = ("ada", "hunter2", "t0ken")
+
+
+def refused(done: Done) -> str:
+    """The one line that a command printed before it ended with 2."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    return done.stderr.strip()
+
+
+def refusal(name: str) -> str:
+    """Why a source cannot be read."""
+    with pytest.raises(BadInput) as caught:
+        sources.read(name)
+    return str(caught.value)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    with serving() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory: pytest.TempPathFactory) -> Repo:
+    """Two states of a draft on `main`, the first one is tagged `v1`."""
+    repo = Repo(tmp_path_factory.mktemp("git") / "ada@example" / "specification")
+    repo.commit("first", small())
+    repo.git("tag", "v1")
+    repo.commit("second", small(Extra=record(x={"type": "string"})))
+    return repo
+
+
+def pipe(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+# --- what is a source -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("2025-11-25", False),
+        ("2025-11-52", False),
+        ("-", True),
+        ("draft.json", True),
+        ("folder/draft", True),
+        ("https://example.org/schema", True),
+        ("git:.@main:schema.json", True),
+        ("here", True),
+    ],
+)
+def test_revisions_and_sources_are_told_apart(
+    name: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").touch()
+    (tmp_path / "2025-11-25").mkdir()
+    assert is_source(name, Store().pins) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("2030-01-31/schema.json", "2030-01-31"), ("draft/schema.json", "draft"), ("acme.json", "acme")],
+)
+def test_the_place_names_the_revision(path: str, name: str, tmp_path: Path, server: FileServer) -> None:
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_bytes(BYTES)
+    assert sources.read(str(tmp_path / path)).revision == name
+    assert sources.read(server.file(f"/{path}", BYTES)).revision == name
+
+
+# --- every command, from everywhere ---------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["path", "address", "commit", "stdin"])
+def named(
+    request: pytest.FixtureRequest, tmp_path: Path, server: FileServer, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The same schema file, from each kind of place."""
+    match request.param:
+        case "path":
+            return str(save(tmp_path / "draft.json", small()))
+        case "address":
+            return server.file("/draft.json", BYTES)
+        case "commit":
+            return repo.at("v1")
+        case _:
+            pipe(monkeypatch, BYTES)
+            return "-"
+
+
+def test_show(named: str) -> None:
+    done = inside("show", named, "books/find")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("FindBookRequest (MCP ")
+
+
+def test_methods(named: str) -> None:
+    done = inside("methods", named, "--json")
+    assert [method["name"] for method in json.loads(done.stdout)] == ["books/find"]
+
+
+def test_diff(named: str, tmp_path: Path) -> None:
+    other = save(tmp_path / "other.json", small(FindBookResult=record("pages", pages={"type": "string"})))
+    done = inside("diff", named, other, "--fail-on", "breaking")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "On the wire: 1 (1 breaks)" in done.stdout
+
+
+def test_history(named: str) -> None:
+    done = inside("history", "books/find", "--schema", named)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("books/find (method): since ")
+
+
+def test_import_verify_and_status(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ("--folder", tmp_path / "schema")
+    (tmp_path / "schema").mkdir()
+    commit = () if named.startswith("git:") else ("--commit", "abc")
+    done = inside("schema", "import", "2030-01-31", named, *commit, *folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    if named == "-":
+        pipe(monkeypatch, BYTES)
+    done = inside("schema", "verify", "2030-01-31", named, *folder)
+    assert (done.returncode, done.stdout.partition(",")[0]) == (0, "2030-01-31: same structure")
+    for name in ("semantics.toml", "docs.toml"):
+        (tmp_path / "schema" / name).write_bytes((Store().root / name).read_bytes())
+    if named == "-":
+        pipe(monkeypatch, BYTES)
+    done = inside("schema", "status", "--against", named, *folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("2030-01-31: ")
+
+
+def test_an_import_without_a_commit(tmp_path: Path) -> None:
+    line = refused(inside("schema", "import", "2030-01-31", save(tmp_path / "x.json", small()), "--folder", tmp_path))
+    assert line.endswith("x.json: the upstream commit is not known; give --commit")
+
+
+def test_an_import_from_a_clone_knows_its_commit(tmp_path: Path, repo: Repo) -> None:
+    assert inside("schema", "import", "2030-01-31", repo.at("v1"), "--folder", tmp_path).returncode == 0
+    assert f'commit = "{repo.git("rev-parse", "v1")[:10]}"' in (tmp_path / "revisions.toml").read_text("utf-8")
+
+
+OWN = ("--revision", "draft", "--out", "out", "--package", "acme")
+
+
+def test_generate_and_check(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = inside("generate", "--schema", named, *OWN)
+    assert (done.returncode, done.stderr) == (0, "")
+    header = (tmp_path / "out" / "acme" / "types.py").read_text("utf-8").split('"""')[0]
+    said = f"mcp-bindgen generate --schema {named} --revision draft --out out --package acme"
+    assert f"# Regenerate with: {said}" in header
+    assert ("# with the schema file as standard input" in header) == (named == "-")
+    if named == "-":
+        pipe(monkeypatch, BYTES)
+    assert inside("check", "--schema", named, *OWN).stdout == "draft  in sync\n"
+
+
+def test_the_real_standard_input() -> None:
+    done = execute(COMMAND, "methods", "-", stdin=TEXT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "books/find" in done.stdout
+
+
+def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe(monkeypatch, BYTES)
+    assert refused(inside("diff", "-", "-")).endswith("pipe one schema file into it, and name - only once")
+
+
+def test_errors_name_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe(monkeypatch, b"{")
+    assert "error: standard input: is not JSON" in refused(inside("show", "-", "Tool"))
+
+
+def test_a_source_is_not_endless() -> None:
+    if Path("/dev/zero").exists():
+        assert (
+            refused(inside("show", "/dev/zero", "Tool")) == "error: /dev/zero: has more than 16 MiB; give a schema file"
+        )
+
+
+# --- git ------------------------------------------------------------------------------------------------------
+
+
+def test_states_of_a_clone_are_compared(repo: Repo) -> None:
+    done = inside("diff", repo.at("v1"), repo.at("main"))
+    first, second = repo.git("rev-parse", "v1")[:10], repo.head()
+    assert done.stdout.startswith(f"MCP draft@{first} -> draft@{second}: 1 change\n")
+
+
+@pytest.mark.parametrize("revision", ["main", "v1", "HEAD~1", "main@{0}", "HEAD^{/first}", "@"])
+def test_any_revision_of_git(repo: Repo, revision: str) -> None:
+    source = sources.read(repo.at(revision))
+    assert source.commit is not None
+    assert source.commit.id == repo.git("rev-parse", revision)
+
+
+def test_bare_repositories_worktrees_and_folders_below(repo: Repo, tmp_path: Path) -> None:
+    repo.git("clone", "--quiet", "--bare", ".", str(tmp_path / "bare.git"))
+    repo.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "tree"), "v1")
+    try:
+        for folder in (tmp_path / "bare.git", tmp_path / "tree", repo.folder / "schema"):
+            assert sources.read(f"git:{folder}@v1:{PATH}").content == json.dumps(small(), indent=2).encode()
+    finally:
+        repo.git("worktree", "remove", str(tmp_path / "tree"))
+
+
+def test_a_hook_of_another_repository_changes_nothing(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Repo(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other.folder))
+    assert sources.read(repo.at("v1")).commit is not None
+
+
+def test_what_git_cannot_find(repo: Repo, tmp_path: Path) -> None:
+    assert "there is no commit 'mian' in this clone; name one" in refusal(repo.at("mian"))
+    assert "there is no 'schema.json' in that commit; give its path" in refusal(repo.at("main", "schema.json"))
+    assert "'schema/draft' is a folder there" in refusal(repo.at("main", "schema/draft"))
+    assert "there is no folder" in refusal(f"git:{tmp_path}/gone@main:{PATH}")
+    assert "is not a git repository" in refusal(f"git:{tmp_path}@main:{PATH}")
+    assert "names a range of commits; name one commit" in refusal(repo.at("v1..main"))
+
+
+@pytest.mark.parametrize("name", ["git:", "git:.", "git:.@main", "git:.@:x", "git:@main:x", "git:.@main:"])
+def test_half_a_place_shows_the_form(name: str) -> None:
+    assert "write git:REPO@REV:PATH" in refusal(name)
+
+
+def test_a_repository_of_another_user(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    line = refusal(repo.at("v1"))
+    assert "belongs to another user" in line
+    assert line.endswith(f"git config --global --add safe.directory {repo.folder}")
+
+
+def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert refusal(repo.at("v1")).endswith("git is not installed; install it, or give the path of a file")
+
+
+@pytest.mark.parametrize("revision", ["--output=x", "-h", "--all"])
+def test_a_revision_is_never_an_option(
+    revision: str, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"{revision!r} is an option, not a revision" in refused(inside("show", repo.at(revision), "Tool"))
+    for span in (f"{revision}..main", f"main..{revision}"):
+        assert "is an option, not a revision" in refused(inside("diff", repo.at(span)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_repository_is_never_an_option(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    repo.git("clone", "--quiet", ".", str(tmp_path / "--paginate"))
+    assert "a repository cannot be called '--paginate'; write ./" in refusal(f"git:--paginate@v1:{PATH}")
+    assert sources.read(f"git:./--paginate@v1:{PATH}").commit is not None
+
+
+@pytest.mark.parametrize("path", ["--output=x", ":(exclude)x", ":/schema", "*", "../schema.json"])
+def test_a_path_is_only_a_path(path: str, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"{path!r}" in refusal(repo.at("main", path))
+    assert inside("diff", repo.at("v1..main", path)).returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_and_submodules_are_not_followed(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "repo")
+    secret = tmp_path / "secret.json"
+    secret.write_text(TEXT)
+    (repo.folder / "link.json").symlink_to(secret)
+    (repo.folder / "folder").symlink_to(tmp_path)
+    head = repo.commit("links", small())
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{repo.git('rev-parse', head)},sub")
+    repo.git("commit", "--quiet", "-m", "submodule")
+    assert "'link.json' is a symbolic link there" in refusal(repo.at("main", "link.json"))
+    assert "'sub' is a submodule there" in refusal(repo.at("main", "sub"))
+    for path in ("folder/secret.json", "sub/schema.json"):
+        assert "in that commit" in refusal(repo.at("main", path))
+
+
+def test_a_large_blob_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "LARGEST", 100)
+    assert "has more than" in refusal(repo.at("v1"))
+
+
+def test_nothing_of_a_repository_runs(tmp_path: Path) -> None:
+    """Configuration and attributes of the repository name programs; `git log` runs one, we run none."""
+    marker, trap = tmp_path / "marker", tmp_path / "trap"
+    signature = "-----BEGIN PGP SIGNATURE-----\n\nx\n-----END PGP SIGNATURE-----"
+    trap.write_text(
+        f'#!/bin/sh\ntouch "{marker}"\ncat >/dev/null\necho "[GNUPG:] SIG_CREATED " >&2\necho "{signature}"\n'
+    )
+    trap.chmod(0o755)
+    repo = Repo(tmp_path / "repo")
+    repo.commit("first", small())
+    for name in ("gpg.program", "core.fsmonitor", "core.pager", "core.sshCommand", "diff.x.textconv", "diff.external"):
+        repo.git("config", name, str(trap))
+    for name in ("filter.x.smudge", "filter.x.clean", "core.askPass", "pager.rev-list", "pager.ls-tree"):
+        repo.git("config", name, str(trap))
+    hooks = repo.folder / ".git" / "hooks"
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        hooks.mkdir(exist_ok=True)
+        (hooks / name).write_bytes(trap.read_bytes())
+        (hooks / name).chmod(0o755)
+    repo.git("config", "log.showSignature", "true")
+    (repo.folder / ".gitattributes").write_text("*.json diff=x filter=x\n")
+    (repo.folder / PATH).write_text(json.dumps(small(Extra=record())))
+    repo.git("-c", "core.fsmonitor=false", "-c", "filter.x.clean=cat", "add", "--all")
+    repo.git("-c", "core.fsmonitor=false", "commit", "-S", "--quiet", "-m", "signed")
+    marker.unlink()
+    repo.git("log", "-1")
+    assert marker.exists(), "the trap does not work"
+    marker.unlink()
+    first = repo.git("rev-list", "--max-parents=0", "HEAD")
+    assert inside("diff", repo.at(f"{first}..main")).returncode == 0
+    assert inside("watch", repo.at("main"), "--state", tmp_path / "state.json").returncode == 0
+    assert not marker.exists()
+
+
+def test_what_a_partial_clone_lacks_is_not_fetched(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    repo = Repo(tmp_path / "repo")
+    repo.commit("first", small())
+    blob = repo.git("rev-parse", f"HEAD:{PATH}")
+    (repo.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    for name, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "evil",
+        "remote.evil.url": f"ext::touch {marker}",
+        "remote.evil.promisor": "true",
+        "protocol.ext.allow": "always",
+    }.items():
+        repo.git("config", name, value)
+    assert "is not in this clone, a partial one; fetch it" in refusal(repo.at("main"))
+    assert not marker.exists()
+    with pytest.raises(AssertionError):
+        repo.git("cat-file", "blob", blob)
+    assert marker.exists(), "the trap does not work"
+
+
+# --- addresses ------------------------------------------------------------------------------------------------
+
+
+def test_redirects_are_followed(server: FileServer) -> None:
+    server.file("/draft/schema.json", BYTES)
+    for status in (301, 302, 303, 307, 308):
+        found = sources.read(server.redirect("/here", "/draft/schema.json", status))
+        assert found.content == BYTES
+
+
+@pytest.mark.parametrize(
+    ("location", "says"),
+    [
+        ("http://example.org/x.json", "redirects to http, which is not https"),
+        ("file:///etc/passwd", "redirects to file, which is not https"),
+        ("ftp://example.org/x.json", "redirects to ftp, which is not https"),
+        ("/again", "redirects more than 5 times"),
+        ("http://[/", "redirects to nowhere, which is not https"),
+    ],
+)
+def test_redirects_that_are_not_followed(location: str, says: str, server: FileServer) -> None:
+    server.redirect("/again", "/again?again")
+    assert says in refusal(server.redirect("/here", location))
+    assert len(server.asked) <= 6
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://example.org/schema.json", "http can be read and changed on its way; use https"),
+        ("http://127.0.0.1.example.org/schema.json", "use https"),
+        ("http://localhost@example.org/schema.json", "use https"),
+        ("ftp://example.org/schema.json", "is not an https address"),
+        ("https:///schema.json", "is not an https address"),
+        ("https://[::1/schema.json", "is not an address"),
+        ("https://localhost:x/schema.json", "is not an address"),
+    ],
+)
+def test_addresses_that_are_not_asked(url: str, says: str) -> None:
+    line = refused(inside("show", url, "Tool"))
+    assert says in line
+    assert "https:/e" not in line
+
+
+def test_an_answer_that_does_not_end(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "TIMEOUT", 0.4)
+
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        for _ in range(20):
+            handler.wfile.write(b" ")
+            time.sleep(0.1)
+
+    server.answers["/slow.json"] = drip
+    start = time.monotonic()
+    assert "takes longer than 0.4 s" in refusal(server.url("/slow.json"))
+    assert time.monotonic() - start < 1.5
+
+
+@pytest.mark.parametrize("promised", ["100000", "10"])
+def test_an_answer_that_is_too_large(promised: str, server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "LARGEST", 1000)
+
+    def flood(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        if promised != "10":
+            handler.send_header("Content-Length", promised)
+        handler.end_headers()
+        handler.wfile.write(b" " * 100_000)
+
+    server.answers["/large.json"] = flood
+    assert "has more than" in refusal(server.url("/large.json"))
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "headers", "says"),
+    [
+        (404, b"", {}, "is answered by 404 Not Found; check the address"),
+        (401, b"", {}, "is answered by 401 Unauthorized; it needs other credentials"),
+        (599, b"", {}, "is answered by 599"),
+        (200, b"<!doctype html>", {}, "is a web page, not JSON; use the raw address of the file"),
+        (200, gzip.compress(BYTES), {"Content_Encoding": "gzip"}, "is compressed (gzip)"),
+        (200, BYTES, {"Content_Length": str(len(BYTES) + 1)}, "ends before it is complete"),
+    ],
+)
+def test_answers_that_are_no_schema(
+    status: int, content: bytes, headers: dict[str, str], says: str, server: FileServer
+) -> None:
+    url = server.file("/x.json", content, status, **headers)
+    assert refused(inside("show", url, "Tool")).startswith(f"error: {url}: {says}")
+
+
+def test_what_is_not_json_names_the_address(server: FileServer) -> None:
+    url = server.file("/x.json", b"{")
+    assert refused(inside("show", url, "Tool")).startswith(f"error: {url}: is not JSON: ")
+
+
+def test_the_page_of_a_file_leads_to_the_file(server: FileServer) -> None:
+    page = server.file("/org/repo/blob/main/schema.json", b"\n<html>")
+    assert refusal(page).endswith(f"use the raw address: {server.url('/org/repo/raw/main/schema.json')}")
+
+
+def test_a_server_that_is_not_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert "cannot be reached (Connection refused)" in refusal(f"http://127.0.0.1:{port}/x.json")
+
+
+def test_a_server_that_does_not_speak_http(server: FileServer) -> None:
+    def greet(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"hello\r\n\r\n")
+
+    server.answers["/x"] = greet
+    assert "is not answered in HTTP" in refusal(server.url("/x"))
+
+
+def test_certificates_are_checked(server: FileServer) -> None:
+    assert "cannot be reached" in refusal(server.file("/x.json", BYTES).replace("http:", "https:"))
+
+
+def test_credentials_go_to_their_host_only_and_are_never_shown(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    secret = f"{server.url('/draft.json', 'ada:hunter2')}?token=t0ken"
+    shown = f"{server.url('/draft.json', '...')}?..."
+    server.file("/draft.json", BYTES)
+    done = inside("generate", "--schema", secret, *OWN)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert server.asked[-1][1] == "/draft.json?token=t0ken"
+    assert server.asked[-1][2]["Authorization"] == "Basic YWRhOmh1bnRlcjI="
+    written = "".join(path.read_text("utf-8") for path in tmp_path.rglob("*.py"))
+    assert f"--schema '{shown}'" in written
+    watched = inside("watch", secret, "--state", "state.json")
+    server.file("/draft.json", b"{")
+    broken = refused(inside("show", secret, "Tool"))
+    assert broken.startswith(f"error: {shown}: is not JSON")
+    server.file("/other.json", b"", 403)
+    server.redirect("/draft.json", "/other.json")
+    lost = refused(inside("show", secret, "Tool"))
+    assert "Authorization" not in server.asked[-1][2]
+    state = (tmp_path / "state.json").read_text("utf-8")
+    for text in (written, broken, lost, state, done.stdout, watched.stdout):
+        assert not [word for word in SECRETS if word in text]
+
+
+def test_the_proxy_of_the_environment_is_used_but_not_for_this_machine(
+    server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", server.url(""))
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert sources.read(server.file("/x.json", BYTES)).content == BYTES
+    assert "cannot be reached" in refusal("https://schemas.example/x.json")
+    assert server.asked[-1][:2] == ("CONNECT", "schemas.example:443")
+
+
+def test_names_that_a_terminal_would_obey() -> None:
+    for name in ("git:.@\x1b[2J:x", "https://\x1b[2J/x", "\x1b[2J.json", "git:\x1b]0;x@a:b"):
+        assert "\x1b" not in bindgen_line(name)
+
+
+def bindgen_line(name: str) -> str:
+    return refused(inside("show", name, "Tool"))
+
+
+def test_only_diff_takes_ranges(repo: Repo) -> None:
+    assert is_range(repo.at("v1..main"))
+    assert not is_range(repo.at("main"))
+    assert not is_range("2024-11-05..2026-07-28")
+    line = refused(inside("diff", repo.at("v1"), repo.at("main"), "--every-commit"))
+    assert "--every-commit is for a range of commits" in line
+
+
+def test_the_extra_generate_is_enough(server: FileServer) -> None:
+    """Fetching needs nothing but the standard library."""
+    url = server.file("/x.json", BYTES)
+    code = "import sys; from mcp_bindgen.spec import sources; sources.read(sys.argv[1]); print(*sys.modules)"
+    done: Any = execute(sys.executable, "-c", code, url)
+    assert done.returncode == 0, done.stderr
+    assert not {"httpx2", "anyio", "starlette", "requests"} & set(done.stdout.split())
+
+
+def test_help_names_the_four_places() -> None:
+    for words in (("show",), ("methods",), ("diff",), ("watch",), ("generate",), ("schema", "verify")):
+        text = " ".join(bindgen(*words, "--help").stdout.split()) if words == ("show",) else ""
+        text = text or " ".join(inside(*words, "--help").stdout.split())
+        assert "a path, an https address, git:REPO@REV:PATH or - for standard input" in text
