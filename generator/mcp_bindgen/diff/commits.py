@@ -74,7 +74,6 @@ class Walk:
             self.commits = repository.touching(place.path, self._last, self._first, merged=merged)
         self._models: dict[str, Protocol | BadInput] = {}
         self._standing: dict[str, tuple[Protocol, tuple[Commit, ...]] | None] = {}
-        self._blobs: dict[str, str] = {}
         self._same = 0
         self._skipped: list[Skipped] = []
 
@@ -103,8 +102,8 @@ class Walk:
     def _comparisons(self, evidence: bool, tell: Callable[[Commit], object]) -> Iterator[Comparison]:
         for commit in self.commits:
             tell(commit)
-            blob, parent = self._blob(commit), self._place.repository.parent(commit)
-            before = self._before(parent)
+            blob = self._blob(commit.id)
+            before = self._before(commit)
             old, between = before if before is not None else (None, ())
             try:
                 new = self._read(commit)
@@ -121,31 +120,28 @@ class Walk:
             else:
                 yield replace(compare(old, new, evidence=evidence), commits=(*between, commit))
 
-    def _before(self, parent: Commit | None) -> tuple[Protocol, tuple[Commit, ...]] | None:
-        """Return the last state that can be read, and the commits since then whose states cannot be."""
-        if parent is None:
-            return None
-        blob = self._blob(parent)
+    def _before(self, commit: Commit) -> tuple[Protocol, tuple[Commit, ...]] | None:
+        """Return the last state before a commit that can be read, and the commits since then whose states cannot be."""
+        blob = self._blob(f"{commit.id}^")
         if blob not in self._standing:
             try:
+                parent = self._place.repository.resolve(f"{commit.id}^")
                 self._standing[blob] = self._read(parent), ()
-            except BadInput:
+            except BadInput:  # it cannot be read, or there is no commit before
                 self._standing[blob] = None
         return self._standing[blob]
 
-    def _blob(self, commit: Commit) -> str:
+    def _blob(self, commit: str) -> str:
         """Return the hash of the file in a commit; empty where there is no such file."""
-        if commit.id not in self._blobs:
-            try:
-                found = self._place.repository.find(commit.id, self._place.path)
-                self._blobs[commit.id] = found.id if found is not None else ""
-            except BadInput:
-                self._blobs[commit.id] = commit.id  # something else than a file: a state of its own
-        return self._blobs[commit.id]
+        try:
+            found = self._place.repository.find(commit, self._place.path)
+        except BadInput:
+            return commit  # something else than a file, or no commit: a state of its own
+        return found.id if found is not None else ""
 
     def _read(self, commit: Commit) -> Protocol:
         """Return the model of the file in a commit; the same content is read once."""
-        blob = self._blob(commit)
+        blob = self._blob(commit.id)
         if blob not in self._models:
             try:
                 self._models[blob] = build(named(self._place.at(commit), self._store, self._semantics))

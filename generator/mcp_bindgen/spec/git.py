@@ -83,6 +83,7 @@ class Repository:
         self.folder = Path(folder).expanduser()
         if not self.folder.is_dir():
             raise BadInput(f"there is no folder {folder!r}", fix="give the path of a local clone")
+        self._listed: dict[tuple[str, str], bytes] = {}
 
     def resolve(self, revision: str) -> Commit:
         """Return the commit that a revision (a branch, a tag, a hash, `HEAD~3`) names.
@@ -103,11 +104,18 @@ class Repository:
     def find(self, commit: str, path: str) -> Blob | None:
         """Return the file at `path`, from the top of the repository, in a commit; `None` where there is nothing.
 
+        Args:
+            commit: The hash of the commit, perhaps with a `^` behind it.
+            path: The path.
+
         Raises:
             BadInput: It is no file: symbolic links and submodules are not followed.
         """
-        listed = self._run("--literal-pathspecs", "ls-tree", "-z", "-l", "--full-tree", commit, "--", path)
-        for entry in listed.decode("utf-8", "surrogateescape").split("\0"):
+        key = commit, path
+        if key not in self._listed:
+            arguments = ("ls-tree", "-z", "-l", "--full-tree", commit, "--", path)
+            self._listed[key] = self._run("--literal-pathspecs", *arguments)
+        for entry in self._listed[key].decode("utf-8", "surrogateescape").split("\0"):
             head, _, name = entry.partition("\t")
             if name == path:
                 mode, _, blob, size = head.split()
@@ -134,13 +142,6 @@ class Repository:
         which = "--no-merges" if merged else "--first-parent"
         bounds = [last.id, *([f"^{after.id}"] if after is not None else [])]
         return self._commits("--reverse", "--topo-order", which, *bounds, "--", f":(top,literal){path}")
-
-    def parent(self, commit: Commit) -> Commit | None:
-        """Return the commit before this one, the first one of a merge; `None` for the first commit of all."""
-        try:
-            return self.resolve(f"{commit.id}^")
-        except BadInput:
-            return None
 
     def follows(self, new: Commit, old: Commit) -> bool:
         """Return whether `old` is part of the history of `new`."""
