@@ -11,7 +11,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from mcp_bindgen.diff.reports.json import json_schema
-from tests.support.commands import bindgen, inside
+from tests.support.commands import inside
 from tests.support.repositories import PATH, Repo
 from tests.support.small_schemas import record, small
 
@@ -198,8 +198,3 @@ def test_subjects_of_others_are_only_text(repo: Repo, format: str) -> None:
             assert "<script>x" not in text
         case _:
             pass
-
-
-def test_in_a_pipe_it_is_quiet(repo: Repo) -> None:
-    done = bindgen("diff", repo.at("start..end"))
-    assert (done.returncode, done.stderr) == (0, "")

@@ -18,7 +18,7 @@ import pytest
 
 from mcp_bindgen.spec import BadInput, Store, sources, web
 from mcp_bindgen.spec.sources import is_range, is_source
-from tests.support.commands import COMMAND, Done, bindgen, execute, inside, save
+from tests.support.commands import COMMAND, Done, execute, inside, save
 from tests.support.file_server import FileServer, serving
 from tests.support.repositories import PATH, Repo
 from tests.support.small_schemas import record, small
@@ -534,11 +534,7 @@ def test_the_proxy_of_the_environment_is_used_but_not_for_this_machine(
 
 def test_names_that_a_terminal_would_obey() -> None:
     for name in ("git:.@\x1b[2J:x", "https://\x1b[2J/x", "\x1b[2J.json", "git:\x1b]0;x@a:b"):
-        assert "\x1b" not in bindgen_line(name)
-
-
-def bindgen_line(name: str) -> str:
-    return refused(inside("show", name, "Tool"))
+        assert "\x1b" not in refused(inside("show", name, "Tool"))
 
 
 def test_only_diff_takes_ranges(repo: Repo) -> None:
@@ -560,6 +556,5 @@ def test_the_extra_generate_is_enough(server: FileServer) -> None:
 
 def test_help_names_the_four_places() -> None:
     for words in (("show",), ("methods",), ("diff",), ("watch",), ("generate",), ("schema", "verify")):
-        text = " ".join(bindgen(*words, "--help").stdout.split()) if words == ("show",) else ""
-        text = text or " ".join(inside(*words, "--help").stdout.split())
+        text = " ".join(inside(*words, "--help").stdout.split())
         assert "a path, an https address, git:REPO@REV:PATH or - for standard input" in text

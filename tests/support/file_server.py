@@ -42,11 +42,11 @@ class FileServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: FileServer
-
     def do_GET(self) -> None:
-        self.server.asked.append((self.command, self.path, dict(self.headers)))
-        answer = self.server.answers.get(self.path.partition("?")[0])
+        server = self.server
+        assert isinstance(server, FileServer)
+        server.asked.append((self.command, self.path, dict(self.headers)))
+        answer = server.answers.get(self.path.partition("?")[0])
         if answer is None:
             self.send_error(404)
         else:

@@ -15,12 +15,14 @@ from mcp_bindgen.diff.source import load
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
-from .options import Semantics
+from .options import SOURCES, Semantics
 from .output import page, print_json, say_corrections
 
 
 def migrate(
-    old: Annotated[str, typer.Argument(help="The revision or schema file of the bindings that the code uses.")],
+    old: Annotated[
+        str, typer.Argument(help=f"The revision or schema file ({SOURCES}) of the bindings that the code uses.")
+    ],
     new: Annotated[str, typer.Argument(help="The one that it is to use.")],
     path: Annotated[Path, typer.Argument(help="A folder of Python code, or one file.")] = Path(),
     format: Annotated[Format, typer.Option("--format", help="What the report looks like.")] = Format.TEXT,
