@@ -1,56 +1,76 @@
-"""Put the commands together and turns bad input into one line and exit code 2."""
+"""Put the commands together and turn bad input into one line and exit code 2."""
 
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from mcp_bindgen.spec import BadInput
 
-from .call import call
-from .check import check
-from .client import client
-from .contract import contract
-from .diff import diff
-from .generate import generate
-from .history import history
-from .methods import methods
-from .migrate import migrate
 from .output import MARKUP
-from .scaffold import scaffold
-from .schema import schema
-from .show import show
-from .upgrade import upgrade
-from .watch import watch
+
+_COMMANDS: dict[str, dict[str, Any]] = {
+    "generate": {},
+    "check": {},
+    "diff": {},
+    "history": {"context_settings": {"ignore_unknown_options": True}},  # error codes look like options
+    "watch": {},
+    "migrate": {},
+    "upgrade": {},
+    "methods": {},
+    "show": {},
+    "call": {},
+    "client": {},
+    "scaffold": {},
+    "contract": {},
+    "schema": {},
+}
+"""Command -> its settings. Each has a module of its name, which holds it, or a group of commands, under that name."""
+
+
+class Commands(TyperGroup):
+    """The commands; the module of one is loaded when it is asked for, because others need much that takes time."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": {name: TyperGroup(name=name) for name in _COMMANDS}})
+        self._loaded: set[str] = set()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; `None` when there is none of that name."""
+        if cmd_name in self.commands and cmd_name not in self._loaded:
+            self.commands[cmd_name] = _load(cmd_name)
+            self._loaded.add(cmd_name)
+        return self.commands.get(cmd_name)
+
+
+def _load(name: str) -> Any:
+    found = getattr(import_module(f".{name}", __package__), name)
+    alone = typer.Typer(rich_markup_mode=MARKUP)
+    if isinstance(found, typer.Typer):
+        alone.add_typer(found, name=name)
+    else:
+        alone.command(name, **_COMMANDS[name])(found)
+    return typer.main.get_group(alone).commands[name]
+
 
 app = typer.Typer(
     name="mcp-bindgen",
     help="Typed Python bindings for every revision of the Model Context Protocol, generated from its schemas.",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=MARKUP,
 )
-app.command()(generate)
-app.command()(check)
-app.command()(diff)
-app.command(context_settings={"ignore_unknown_options": True})(history)  # error codes look like options
-app.command()(watch)
-app.command()(migrate)
-app.command()(upgrade)
-app.command()(methods)
-app.command()(show)
-app.command()(call)
-app.command()(client)
-app.add_typer(scaffold, name="scaffold")
-app.add_typer(contract, name="contract")
-app.add_typer(schema, name="schema")
 
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"mcp-bindgen {version('mcp-bindgen')}")
         raise typer.Exit
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Column, Table
 
 from mcp_bindgen.spec import Correction
 from mcp_bindgen.spec.errors import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PAGE = 80
 """The columns of text that is not for a terminal."""
@@ -38,6 +38,8 @@ def console(*, stderr: bool = False) -> Console:
 
     Where a pipe is asked to look like a terminal, with `FORCE_COLOR`, it still is one: programs read it.
     """
+    from rich.console import Console  # takes time to load
+
     if (sys.stderr if stderr else sys.stdout).isatty():
         return Console(stderr=stderr, highlight=False)
     return Console(stderr=stderr, highlight=False, width=_WIDE, force_terminal=False, no_color=True)
@@ -45,23 +47,25 @@ def console(*, stderr: bool = False) -> Console:
 
 def page() -> tuple[int, bool]:
     """Return how wide text on stdout may be, and whether it may have colour; a pipe is as wide as a page."""
-    target = console()
-    if not target.is_terminal:
+    if not sys.stdout.isatty():
         return PAGE, False
+    target = console()
     return target.width, target.color_system is not None and not target.no_color
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table: folded to the terminal, or one aligned line per row in a pipe."""
-    target = console()
     rows = list(rows)
-    if target.is_terminal:
+    if sys.stdout.isatty():
+        from rich.markup import escape
+        from rich.table import Column, Table
+
         table = Table(
             *(Column(name, overflow="fold") for name in columns), box=None, header_style="bold", pad_edge=False
         )
         for row in rows:
             table.add_row(*map(escape, row))
-        target.print(table)
+        console().print(table)
         return
     widths = [max(len(line[index]) for line in [columns, *rows]) for index in range(len(columns))]
     for line in [columns, *rows]:

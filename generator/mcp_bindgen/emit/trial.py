@@ -9,8 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
-from pydantic import TypeAdapter
-
 from mcp_bindgen.spec import BadInput
 
 _PACKAGE = "mcp_bindgen_trial"
@@ -52,6 +50,8 @@ def try_import(files: Mapping[str, str]) -> None:
 
 def _build(module: ModuleType) -> None:
     """Build what a module defers to its first use."""
+    from pydantic import TypeAdapter  # takes time to load
+
     members = vars(module)
     for name in members.get("__all__", ()):
         TypeAdapter(members[name])

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import tomlkit
-
 from .errors import BadInput, locating, suggestion
 from .json import is_object
 from .toml import read_toml
@@ -62,6 +60,8 @@ def revised(path: Path, pin: Pin) -> str:
     Raises:
         BadInput: The file is damaged.
     """
+    import tomlkit  # takes time to load, and only an import needs it
+
     document = tomlkit.document()
     if path.exists():
         load(path)
