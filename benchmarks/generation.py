@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mcp_bindgen.emit import emit
+from mcp_bindgen.emit.bindings import emit
 from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import EffectiveSchema, Store
 

@@ -295,6 +295,29 @@ def test_the_runtime_costs_nothing_until_it_is_used() -> None:
     assert not loaded & HEAVY
 
 
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        ("--version", set[str]()),
+        ("methods 2025-11-25", {"pydantic"}),
+        ("show 2025-11-25 Tool", {"pydantic"}),
+        ("diff 2025-06-18 2025-11-25", {"pydantic"}),
+        ("history Tool", {"pydantic"}),
+        ("schema list", {"pydantic"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(command: str, needed: set[str]) -> None:
+    loaded = after(
+        "import contextlib, io, sys\n"
+        f"sys.argv = ['mcp-bindgen', *{command.split()}]\n"
+        "from mcp_bindgen.cli import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    main()\n"
+    )
+    assert loaded & (HEAVY | {"jsonschema_rs", "tomlkit", "mypy"}) - needed == {"typer"}
+    assert f"{NAMESPACE}.runtime" not in loaded
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_models_are_built_when_they_are_used(revision: str) -> None:
     after(

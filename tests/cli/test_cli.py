@@ -64,7 +64,7 @@ def commands() -> Iterator[tuple[str, ...]]:
     while pending:
         words, command = pending.pop()
         yield words
-        pending += [((*words, name), child) for name, child in getattr(command, "commands", {}).items()]
+        pending += [((*words, name), command.get_command(None, name)) for name in getattr(command, "commands", ())]
 
 
 COMMANDS = sorted(commands())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -19,6 +20,7 @@ def main() -> None:
     Exit code 0 is success, 1 "checked and found wanting" or that nobody reads on, 2 bad input, bad usage or an output
     that cannot be written, 130 Ctrl-C.
     """
+    gc.disable()  # a command is over before it would pay: what `generate` leaves is 100 MiB
     try:
         _prepare_streams()
         if find_spec("typer") is None:
@@ -29,6 +31,7 @@ def main() -> None:
             run()
         finally:
             sys.stdout.flush()
+            gc.freeze()  # Python collects once more when it ends
     except KeyboardInterrupt:
         _abandon(_INTERRUPTED)
     except BrokenPipeError:

@@ -36,7 +36,8 @@ class Commands(TyperGroup):
     """The commands; the module of one is loaded when it is asked for, because others need much that takes time."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{**settings, "commands": {name: TyperGroup(name=name) for name in _COMMANDS}})
+        super().__init__(**settings)
+        self.commands = {name: TyperGroup(name=name) for name in _COMMANDS}
         self._loaded: set[str] = set()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

@@ -43,7 +43,7 @@ def check(
     drifted: list[str] = []
     for target in wanted:
         with progress.status(f"checking {target.source.revision}"):
-            difference = drift(target.folder, target.render()[1])
+            difference = drift(target.folder, target.render())
         if difference:
             drifted.append(target.command)
             sys.stdout.write(difference)

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mcp_bindgen.emit import targets, try_import, write
-from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.emit import Target, Update, targets, update
 
 from .options import Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, names
 from .output import console, say_corrections
@@ -52,17 +51,16 @@ def generate(
     for target in wanted:
         start = time.perf_counter()
         with progress.status(f"generating {target.source.revision}"):
-            protocol, files = target.render()
-            if schema is not None:
-                with locating(target.source.file):
-                    try_import(files)
-            changed = write(target.folder, files, force=force)
-        seconds = time.perf_counter() - start
-        print(
-            f"{target.source.revision}  {len(protocol.definitions):3} definitions  {len(protocol.methods):2} methods  "
-            f"{len(files)} files  {seconds:.1f} s  {_near(target.folder)}{'' if changed else ' (unchanged)'}",
-            flush=True,
-        )
+            made = update(target, force=force, trial=schema is not None)
+        print(_line(target, made, time.perf_counter() - start), flush=True)
+
+
+def _line(target: Target, made: Update, seconds: float) -> str:
+    protocol = target.protocol
+    return (
+        f"{target.source.revision}  {len(protocol.definitions):3} definitions  {len(protocol.methods):2} methods  "
+        f"{made.files} files  {seconds:.1f} s  {_near(target.folder)}{'' if made.changed else ' (unchanged)'}"
+    )
 
 
 def _near(path: Path) -> str:

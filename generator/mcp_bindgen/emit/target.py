@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from functools import cached_property
 from keyword import iskeyword
 from pathlib import Path
 
@@ -13,8 +14,6 @@ from mcp_bindgen.spec import BadInput, EffectiveSchema, Store, external, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
-
-from .bindings import emit
 
 NAMESPACE = "mcp_bindgen"
 
@@ -37,17 +36,22 @@ class Target:
     only: tuple[str, ...]
     command: str
 
-    def render(self) -> tuple[Protocol, dict[str, str]]:
-        """Return the protocol model and the package's files.
+    @cached_property
+    def protocol(self) -> Protocol:
+        """The protocol model, restricted to `only`; raises `BadInput` where the schema breaks a convention."""
+        protocol = build(self.source)
+        return slice_protocol(protocol, self.only) if self.only else protocol
+
+    def render(self) -> dict[str, str]:
+        """Return the package's files.
 
         Raises:
             BadInput: The schema breaks a convention.
         """
-        protocol = build(self.source)
-        if self.only:
-            protocol = slice_protocol(protocol, self.only)
+        from .bindings import emit  # what it is made with takes time to load
+
         with locating(self.source.file):
-            return protocol, emit(protocol, self.package, self.command)
+            return emit(self.protocol, self.package, self.command)
 
 
 def checkout() -> Path:

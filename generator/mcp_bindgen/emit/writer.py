@@ -25,6 +25,17 @@ def write(folder: Path, files: Mapping[str, str], *, force: bool = False) -> boo
     Raises:
         BadInput: `folder` is a file, holds files without our header, or cannot be written.
     """
+    check_foreign(folder, force=force)
+    changes = _changes(folder, files)
+    if all(change.before == change.after for change in changes.values()):
+        return False
+    kept = {name: Change(transaction.read(folder / name), change.after) for name, change in changes.items()}
+    transaction.put(folder, kept, beside=True)
+    return True
+
+
+def check_foreign(folder: Path, *, force: bool = False) -> None:
+    """Raise `BadInput` when `folder` is a file or holds files without our header, unless these may go by `force`."""
     foreign = _foreign(folder)
     if foreign and not force:
         raise BadInput(
@@ -32,12 +43,13 @@ def write(folder: Path, files: Mapping[str, str], *, force: bool = False) -> boo
             file=folder,
             fix="choose another folder, or overwrite with --force",
         )
-    changes = _changes(folder, files)
-    if all(change.before == change.after for change in changes.values()):
-        return False
-    kept = {name: Change(transaction.read(folder / name), change.after) for name, change in changes.items()}
-    transaction.put(folder, kept, beside=True)
-    return True
+
+
+def present(folder: Path) -> dict[str, bytes]:
+    """Return the generated files in `folder`; line ends do not count."""
+    paths = folder.iterdir() if folder.is_dir() else ()
+    ours = (path for path in paths if path.is_file() and _is_ours(path))
+    return {path.name: path.read_bytes().replace(b"\r\n", b"\n") for path in ours}
 
 
 def drift(folder: Path, files: Mapping[str, str]) -> str:
@@ -52,11 +64,8 @@ def drift(folder: Path, files: Mapping[str, str]) -> str:
 
 def _changes(folder: Path, files: Mapping[str, str]) -> dict[str, Change]:
     """Return what makes the generated files of `folder` be `files`; line ends do not count."""
-    paths = folder.iterdir() if folder.is_dir() else ()
-    ours = (path for path in paths if path.is_file() and _is_ours(path))
-    present = {path.name: path.read_bytes().replace(b"\r\n", b"\n") for path in ours}
-    wanted = {name: text.encode() for name, text in files.items()}
-    return {name: Change(present.get(name), wanted.get(name)) for name in sorted({*present, *wanted})}
+    there, wanted = present(folder), {name: text.encode() for name, text in files.items()}
+    return {name: Change(there.get(name), wanted.get(name)) for name in sorted({*there, *wanted})}
 
 
 def _foreign(folder: Path) -> list[Path]:

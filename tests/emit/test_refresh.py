@@ -1,0 +1,156 @@
+"""What has not changed is not generated again, and what was changed by hand is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcp_bindgen.emit import Target, Update, drift, refresh, targets, update
+from mcp_bindgen.emit.writer import present
+from mcp_bindgen.spec import BadInput
+from tests.support.commands import save
+from tests.support.small_schemas import Schema, small
+
+SAME = Update(files=9, changed=False)
+
+
+@pytest.fixture(autouse=True)
+def renders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The packages that were rendered, while Python keeps compiled modules."""
+    seen: list[str] = []
+    render = Target.render
+
+    def noted(target: Target) -> dict[str, str]:
+        seen.append(target.package)
+        return render(target)
+
+    monkeypatch.setattr(Target, "render", noted)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    return seen
+
+
+def target(folder: Path, schema: Schema | None = None, revision: str = "draft") -> Target:
+    """A package of a small schema."""
+    file = save(folder / "schema.json", schema or small())
+    (only,) = targets([], out=folder, package="acme", schema=file, name=revision)
+    return only
+
+
+def test_the_same_is_not_generated_again(tmp_path: Path, renders: list[str]) -> None:
+    assert update(target(tmp_path)) == Update(files=9, changed=True)
+    for _ in range(2):
+        assert update(target(tmp_path)) == SAME
+    assert renders == ["acme"]
+
+
+def edit(folder: Path) -> None:
+    (folder / "types.py").write_text((folder / "types.py").read_text("utf-8") + "x = 1\n", "utf-8")
+
+
+def touch(folder: Path) -> None:
+    (folder / "types.py").write_text((folder / "types.py").read_text("utf-8"), "utf-8")
+
+
+def add(folder: Path) -> None:
+    (folder / "more.py").write_text((folder / "types.py").read_text("utf-8"), "utf-8")
+
+
+@pytest.mark.parametrize("change", [edit, add, lambda folder: (folder / "types.py").unlink()])
+def test_a_package_that_was_changed_by_hand_is_generated_again(
+    change: Callable[[Path], None], tmp_path: Path, renders: list[str]
+) -> None:
+    update(target(tmp_path))
+    change(tmp_path / "acme")
+    assert drift(tmp_path / "acme", target(tmp_path).render())
+    renders.clear()
+    assert update(target(tmp_path)) == Update(files=9, changed=True)
+    assert drift(tmp_path / "acme", target(tmp_path).render()) == ""
+    assert renders == ["acme", "acme"]
+
+
+def test_files_that_were_only_touched_are_the_same(tmp_path: Path, renders: list[str]) -> None:
+    update(target(tmp_path))
+    touch(tmp_path / "acme")
+    assert update(target(tmp_path)) == SAME
+    assert renders == ["acme"]
+
+
+def test_another_schema_revision_or_description_is_generated(tmp_path: Path, renders: list[str]) -> None:
+    result = {"type": "object", "properties": {"pages": {"type": "integer"}}}
+    for schema in (small(), small(FindBookResult=result), small(FindBookResult={**result, "description": "Words."})):
+        assert update(target(tmp_path, schema)) == Update(files=9, changed=True)
+    assert update(target(tmp_path, small(), "other")) == Update(files=9, changed=True)
+    assert renders == ["acme"] * 4
+
+
+def test_another_generator_generates_again(tmp_path: Path, renders: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    update(target(tmp_path))
+    monkeypatch.setattr("mcp_bindgen.emit.refresh._generator", lambda: "another one")
+    assert update(target(tmp_path)) == SAME
+    assert renders == ["acme", "acme"]
+
+
+def test_the_digest_of_the_generator_covers_its_code_and_its_templates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_bindgen.emit.refresh._sources", lambda: [tmp_path])
+    seen: set[str] = set()
+    for name, text in (
+        ("a.py", "1"),
+        ("a.py", "2"),
+        ("b/a.py.jinja", "1"),
+        ("b/a.py.jinja", "2"),
+        ("b/c.jinja2", "1"),
+        ("c.pyc", "1"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+        refresh._generator.cache_clear()
+        seen.add(refresh._generator())
+    refresh._generator.cache_clear()
+    assert len(seen) == 5
+
+
+def test_the_sources_of_the_generator_are_its_own() -> None:
+    names = {path.name for root in refresh._sources() for path in root.rglob("*") if path.is_file()}
+    assert {"naming.py", "store.py", "types.py.jinja", "BaseModel.jinja2", "abi.py", "model.py"} <= names
+
+
+@pytest.mark.parametrize("record", ["", "null", "[", '["x", "y"]', "\xff"])
+def test_a_damaged_record_only_costs_time(record: str, tmp_path: Path, renders: list[str]) -> None:
+    update(target(tmp_path))
+    (tmp_path / "acme" / "__pycache__" / "mcp-bindgen.json").write_text(record, "latin-1")
+    assert update(target(tmp_path)) == SAME
+    assert renders == ["acme", "acme"]
+
+
+def test_a_record_does_not_speak_for_files_of_others(tmp_path: Path) -> None:
+    update(target(tmp_path))
+    (tmp_path / "acme" / "notes.txt").write_text("mine", "utf-8")
+    with pytest.raises(BadInput, match=r"notes\.txt"):
+        update(target(tmp_path))
+
+
+def test_no_record_is_kept_where_python_keeps_nothing(
+    tmp_path: Path, renders: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for _ in range(2):
+        update(target(tmp_path))
+    assert renders == ["acme", "acme"]
+    assert not (tmp_path / "acme" / "__pycache__").exists()
+
+
+def test_check_does_not_believe_a_record(tmp_path: Path) -> None:
+    """Somebody edits a file and the record so that they fit."""
+    update(target(tmp_path))
+    edit(tmp_path / "acme")
+    path = tmp_path / "acme" / "__pycache__" / "mcp-bindgen.json"
+    made_of, _ = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps([made_of, refresh._digest(present(tmp_path / "acme"))]), "utf-8")
+    assert update(target(tmp_path)) == Update(files=9, changed=False)
+    assert "x = 1" in drift(tmp_path / "acme", target(tmp_path).render())
