@@ -1,17 +1,20 @@
-"""Settings for the whole suite: how many examples a run tries, and signals as in a terminal.
+"""Settings for the whole suite: how many examples a run tries, signals as in a terminal, and no revisions of a user.
 
 `make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
 
 from hypothesis import settings
 
 for name in ("quick", "full"):
     settings.register_profile(name, deadline=None)  # a busy machine is no failure
 settings.load_profile("quick")
+os.environ["MCP_BINDGEN_HOME"] = str(Path(__file__).parent / "no-home")  # what somebody imported does not count
 
 
 def pytest_configure() -> None:

@@ -33,9 +33,16 @@ MAY_IMPORT = {
     "testing": {"protocol", "spec", "runtime"},
     "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.core.model"},
     "diff": {"protocol", "spec"},
-    "emit": {"protocol", "spec", "runtime.core.model", "runtime.abi"},
+    "emit": {
+        "protocol",
+        "spec",
+        "runtime.core.model",
+        "runtime.core.home",
+        "runtime.entrypoints.user_bindings",
+        "runtime.abi",
+    },
     "protocol": {"spec"},
-    "spec": set[str](),
+    "spec": {"runtime.core.home"},
 }
 """Part of the generator -> the parts, or single modules, of ours that it may import."""
 

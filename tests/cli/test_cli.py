@@ -310,8 +310,8 @@ def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
 
     listed = inside("schema", "list", *here).stdout.splitlines()
     assert [line.split() for line in listed] == [
-        ["REVISION", "ERA", "STATUS", "CHANGED", "UPSTREAM"],
-        ["2030-01-31", "stateless", "released", "2030-02-01", "abc"],
+        ["REVISION", "ERA", "STATUS", "CHANGED", "UPSTREAM", "FROM"],
+        ["2030-01-31", "stateless", "released", "2030-02-01", "abc", "mcp-bindgen"],
     ]
 
     done = bindgen("schema", "verify", "2030-01-31", upstream, *here)
@@ -342,7 +342,12 @@ def test_the_committed_schema_folder_is_sound() -> None:
     ("arguments", "says"),
     [
         (("import", "2030-01-31", "gone.json", "--commit", "abc", "--folder", "."), "gone.json: cannot be read"),
-        (("import", "tomorrow", "draft.json", "--commit", "abc", "--folder", "."), "'tomorrow' is not a date"),
+        (("import", "2030-02-30", "draft.json", "--commit", "abc", "--folder", "."), "'2030-02-30' is not a date"),
+        (("import", "to morrow", "draft.json", "--folder", "."), "'to morrow' is not the name of a revision"),
+        (("import", "tomorrow", "draft.json", "--status", "released", "--folder", "."), "'tomorrow' is not a date"),
+        (("remove", "2025-11-25"), "MCP 2025-11-25 is part of this installation"),
+        (("remove", "2025-11-26"), "there is no revision '2025-11-26'"),
+        (("status", "--revision", "2025-11-26"), "there is no revision '2025-11-26'"),
         (("list", "--folder", "gone"), "revisions.toml: cannot be read"),
         (("status", "--folder", "gone"), "revisions.toml: cannot be read"),
         (("verify", "2025-11-25", "bad.json"), "bad.json: is not JSON"),

@@ -228,7 +228,7 @@ def test_a_correction_that_upstream_made_itself_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--revision", "2025-11-25"), "--against FILE"),
+        (("--against", "missing.json", "--stubs"), "leave one of them out"),
         (("--against", "missing.json"), "missing.json"),
         (("--against", str(ROOT / "schema" / "2025-11-25" / "schema.json"), "--revision", "2025-11-52"), "2025-11-25"),
     ],

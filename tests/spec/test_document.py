@@ -19,7 +19,7 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import BadInput, Store, external
 from mcp_bindgen.spec.canonical import canonical, digest, dumps
 from mcp_bindgen.spec.document import normalise, read
-from tests.support.commands import ROOT, UPSTREAM, save, shuffled
+from tests.support.commands import ROOT, UPSTREAM, save, shuffled, snapshot
 from tests.support.small_schemas import Schema, draft, record, ref, small, union
 
 REVISIONS = list(Store().pins)
@@ -412,12 +412,69 @@ def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_pa
 
 
 @pytest.mark.parametrize("changed", [None, date(2030, 1, 1)])
-@pytest.mark.parametrize("name", ["draft", "2030-13-01", "../2030-01-01"])
-def test_a_revision_is_named_by_a_date(store: Store, tmp_path: Path, name: str, changed: date | None) -> None:
+@pytest.mark.parametrize("name", ["draft", "2030-13-01", "2030-01-01-rc1", "../2030-01-01"])
+def test_a_released_revision_is_named_by_a_date(store: Store, tmp_path: Path, name: str, changed: date | None) -> None:
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(BadInput, match="is not a date"):
-        store.add(name, tmp_path / "upstream.json", commit="abc", status="draft", changed=changed)
+    with pytest.raises(BadInput, match=r"is not a date|is not the name"):
+        store.add(name, tmp_path / "upstream.json", commit="abc", status="released", changed=changed)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+STRANGE = [
+    "",
+    ".",
+    "..",
+    "../x",
+    "a/b",
+    "a\\b",
+    "-x",
+    ".x",
+    "x.",
+    "a..b",
+    "a b",
+    "a\nb",
+    "\u00e4",
+    "x" * 65,
+    "2030-13-01",
+]
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_no_name_of_a_draft_leaves_the_folder_or_looks_like_something_else(
+    store: Store, tmp_path: Path, name: str
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(BadInput, match=r"is not a date|is not the name of a revision"):
+        store.add(name, tmp_path / "upstream.json", commit="abc")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["draft", "2027-01-15-rc1", "DRAFT-2026.v1", "2030-02-01_x", "7"])
+def test_a_draft_has_any_name(store: Store, tmp_path: Path, name: str) -> None:
+    assert store.add(name, tmp_path / "upstream.json", commit="").status == "draft"
+    assert store.effective(name).draft
+
+
+def test_a_released_revision_is_pinned_to_a_commit(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="give --commit"):
+        store.add("2031-01-31", tmp_path / "upstream.json", commit="")
+
+
+def test_revisions_are_in_the_order_of_their_dates_and_drafts_come_before_theirs(store: Store, tmp_path: Path) -> None:
+    for name in ("draft", "2030-01-31-rc1", "2031-01-01", "Another", "2030-01-30"):
+        store.add(name, tmp_path / "upstream.json", commit="abc")
+    assert list(store.pins) == ["2030-01-30", "2030-01-31-rc1", "2030-01-31", "2031-01-01", "Another", "draft"]
+    assert store.newest == "2031-01-01"
+
+
+def test_a_removed_revision_leaves_nothing_and_everything_else(store: Store, tmp_path: Path) -> None:
+    before = snapshot(store.root)
+    store.add("2031-01-31", tmp_path / "upstream.json", commit="def")
+    store.remove("2031-01-31")
+    assert snapshot(store.root) == before
+    assert sorted(path.name for path in store.root.iterdir()) == ["2030-01-31", "revisions.toml"]
+    with pytest.raises(BadInput, match="no revision '2031-01-31'"):
+        store.remove("2031-01-31")
 
 
 def test_a_bad_file_is_not_imported(store: Store, tmp_path: Path) -> None:

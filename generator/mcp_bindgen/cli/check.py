@@ -8,7 +8,7 @@ import typer
 
 from mcp_bindgen.emit import drift, targets
 
-from .options import Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, names
+from .options import Folder, Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, names
 from .output import console, say_corrections
 
 
@@ -20,6 +20,7 @@ def check(
     revision: RevisionName = None,
     semantics: Semantics = None,
     only: Only = None,
+    folder: Folder = None,
 ) -> None:
     """Regenerate into memory and compare; a difference is printed and exits with 1.
 
@@ -36,6 +37,7 @@ def check(
         schema=schema,
         name=revision,
         semantics=semantics,
+        folder=folder,
         only=names(only),
     )
     say_corrections(*(target.source for target in wanted))

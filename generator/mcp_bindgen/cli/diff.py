@@ -24,7 +24,7 @@ from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import git_place, is_range
 from mcp_bindgen.spec.transaction import save
 
-from .options import SOURCES, names
+from .options import SOURCES, Folder, names
 from .output import PAGE, console, page, print_json, say_corrections
 
 
@@ -88,6 +88,7 @@ def diff(
     every_commit: Annotated[
         bool, typer.Option("--every-commit", help="In a range, look into merged branches instead of at their merges.")
     ] = False,
+    folder: Folder = None,
     json_schema: Annotated[bool, typer.Option("--json-schema", help="Print the JSON Schema of --format json.")] = False,
 ) -> None:
     """Say what changed between two revisions: what breaks, for whom, and what to do.
@@ -113,7 +114,7 @@ def diff(
 
         print_json(schema_of_report())
         return
-    store = Store()
+    store = Store(folder)
     facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
     selection = Selection(
         role=role.value if role is not None else None,

@@ -13,7 +13,7 @@ from mcp_bindgen.diff.reports.history import record, text
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
-from .options import SOURCES, Semantics
+from .options import SOURCES, Folder, Semantics
 from .output import page, print_json, say_corrections
 
 
@@ -26,6 +26,7 @@ def history(
         typer.Option("--schema", metavar="SOURCE", help=f"A schema file that comes after all revisions: {SOURCES}."),
     ] = None,
     semantics: Semantics = None,
+    folder: Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say since when something is there, what changed in it, what it was called, and when it went.
@@ -40,7 +41,7 @@ def history(
 
     `mcp-bindgen history CallToolResult --schema draft.json` goes on to a schema file.
     """
-    store = Store()
+    store = Store(folder)
     facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
     protocols = timeline(store, schema or [], facts)
     say_corrections(*protocols)

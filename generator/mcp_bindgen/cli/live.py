@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 import anyio
 import typer
 
+from mcp_bindgen.protocol import naming
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.runtime.core import jsonrpc
 from mcp_bindgen.runtime.core.capabilities import is_declared
@@ -38,6 +39,7 @@ from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry,
 from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.revisions import order
 
 from .output import console
 
@@ -112,7 +114,9 @@ class Live:
             BadInput: There is no such revision, or no connection.
             Failed: The server does not answer, or not with a result.
         """
-        ours = [pin.name for pin in Store().pins.values()][::-1]
+        pins = Store().pins
+        by_rank = sorted(pins, key=lambda name: (pins[name].status != "draft", order(name)), reverse=True)
+        ours = [name for name in by_rank if _has_bindings(name, wanted=name == revision)]
         wanted = works([Store().pin(revision).name] if revision else ours)
         left = [name for name in ours if name not in wanted]
         if not self.verbose:
@@ -168,9 +172,25 @@ class _Conversation:
         return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
 
 
+def _has_bindings(revision: str, *, wanted: bool) -> bool:
+    """Tell whether the bindings of a revision can be imported; says why not.
+
+    Raises:
+        BadInput: They cannot, and they are what is wanted.
+    """
+    try:
+        import_module(f"mcp_bindgen.{naming.package(revision)}")
+    except ImportError as error:
+        if wanted:
+            raise BadInput(str(error), fix=f"the schema is there; see: mcp-bindgen generate {revision}") from None
+        print(f"warning: MCP {revision} is left out: {error}", file=sys.stderr)
+        return False
+    return True
+
+
 def bindings(revision: str, name: str) -> Any:
     """Return a module of the bindings of a revision."""
-    return import_module(f"mcp_bindgen.v{revision.replace('-', '_')}.{name}")
+    return import_module(f"mcp_bindgen.{naming.package(revision)}.{name}")
 
 
 # --- what a server offers -------------------------------------------------------------------------------------

@@ -11,13 +11,14 @@ from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec import Store, named
 
-from .options import SOURCES
+from .options import SOURCES, Folder
 from .output import print_json, print_table, say_corrections
 
 
 def methods(
     revision: Annotated[str, typer.Argument(help=f"A revision such as 2025-11-25, or a schema file: {SOURCES}.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    folder: Folder = None,
 ) -> None:
     """Print the methods of a revision: who sends them, what they take and what answers them.
 
@@ -29,7 +30,7 @@ def methods(
 
     `mcp-bindgen methods git:../specification@main:schema/draft/schema.json`
     """
-    protocol = build(named(revision, Store()))
+    protocol = build(named(revision, Store(folder)))
     say_corrections(protocol)
     if as_json:
         print_json([_record(method) for method in protocol.methods])

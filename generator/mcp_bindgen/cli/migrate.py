@@ -15,7 +15,7 @@ from mcp_bindgen.diff.source import load
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
-from .options import SOURCES, Semantics
+from .options import SOURCES, Folder, Semantics
 from .output import page, print_json, say_corrections
 
 
@@ -30,6 +30,7 @@ def migrate(
         str | None, typer.Option("--package", metavar="NAME", help="Import name of bindings of your own in that code.")
     ] = None,
     semantics: Semantics = None,
+    folder: Folder = None,
 ) -> None:
     """List what your code uses of the bindings that another revision has not, or has otherwise; nothing is written.
 
@@ -44,7 +45,7 @@ def migrate(
 
     `mcp-bindgen migrate 2025-11-25 draft.json src --package acme.mcp` reads code with bindings of your own.
     """
-    store = Store()
+    store = Store(folder)
     facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
     ((before, after),) = load([old, new], store, facts)
     say_corrections(before, after)

@@ -24,6 +24,7 @@ RevisionName = Annotated[
 Semantics = Annotated[
     Path | None, typer.Option("--semantics", metavar="FILE", help="Facts that --schema cannot state, added to ours.")
 ]
+Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help="Another schema/ folder than ours.")]
 Only = Annotated[
     str | None, typer.Option("--only", metavar="NAMES", help="Just what these capabilities need: tools,resources")
 ]

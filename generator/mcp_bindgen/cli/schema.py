@@ -1,4 +1,4 @@
-"""`mcp-bindgen schema`: list, import and verify the schemas that everything is generated from."""
+"""`mcp-bindgen schema`: list, import, remove and verify the schemas that everything is generated from."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import sys
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mcp_bindgen.diff.reports.text import text
 from mcp_bindgen.diff.upstream import against
-from mcp_bindgen.protocol.status import reports_of
+from mcp_bindgen.protocol.status import entries, reports_of, tasks
 from mcp_bindgen.spec import BadInput, Store, sources
 
-from .options import SOURCES
-from .output import MARKUP, page, print_table
+from .options import SOURCES, Folder
+from .output import MARKUP, console, page, print_table, say_corrections
 
 schema = typer.Typer(
-    help="List, import and verify the schemas that everything is generated from.",
+    help="List, import, remove and verify the schemas that everything is generated from.",
     no_args_is_help=True,
     rich_markup_mode=MARKUP,
 )
 
-Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help="Another schema/ folder than ours.")]
 Revision = Annotated[str, typer.Argument(help="A revision such as 2025-11-25.")]
 File = Annotated[str, typer.Argument(metavar="SOURCE", help=f"The schema.json that upstream publishes: {SOURCES}.")]
 
@@ -38,45 +37,83 @@ class Status(StrEnum):
 
 @schema.command("list")
 def list_(folder: Folder = None) -> None:
-    """List the revisions.
+    """List the revisions, and where each comes from: from this installation, or from your own folder.
 
     Example: `mcp-bindgen schema list`
     """
+    store = Store(folder)
+    rows = [(pin, "your folder" if store.is_users(pin.name) else "mcp-bindgen") for pin in store.pins.values()]
+    rows += [(pin, "your folder, hidden by ours") for pin in store.hidden]
     print_table(
-        ["REVISION", "ERA", "STATUS", "CHANGED", "UPSTREAM"],
-        [[pin.name, pin.era, pin.status, pin.date, pin.commit] for pin in Store(folder).pins.values()],
+        ["REVISION", "ERA", "STATUS", "CHANGED", "UPSTREAM", "FROM"],
+        [[pin.name, pin.era, pin.status, pin.date, pin.commit or "-", origin] for pin, origin in rows],
     )
+    if store.users is not None:
+        print(f"Your folder: {store.users.parent}")
 
 
 @schema.command("import")
 def import_(
-    revision: Revision,
+    revision: Annotated[str, typer.Argument(help="What to call it: its date, or any name for a draft.")],
     file: File,
-    commit: Annotated[
-        str | None, typer.Option(help="The upstream commit of the file; one from git: knows its own.")
+    commit: Annotated[str, typer.Option(help="The upstream commit of the file; one from git: knows its own.")] = "",
+    status: Annotated[
+        Status | None, typer.Option(help="Whether the revision is final; by default, what is named after a date is.")
     ] = None,
-    status: Annotated[Status, typer.Option(help="Whether the revision is final.")] = Status.RELEASED,
     changed: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When upstream last changed it, if not on its date.")
     ] = None,
+    semantics: Annotated[
+        Path | None, typer.Option("--semantics", metavar="FILE", help="Facts that only this revision needs.")
+    ] = None,
     folder: Folder = None,
 ) -> None:
-    """Import an upstream file: write its structure without prose, and pin it.
+    """Import an upstream file and pin it, so that every command knows it by its name.
+
+    A checkout, or --folder, gets its structure without prose. Otherwise it goes into your own folder, with its prose,
+    and its bindings are generated there, or nothing is written: nothing that is installed changes. `schema list` shows
+    that folder; the environment variable MCP_BINDGEN_HOME names another one.
 
     Examples:
 
-    `mcp-bindgen schema import 2025-11-25 schema.json --commit c4c367f9`
+    `mcp-bindgen schema import draft git:../specification@main:schema/draft/schema.json`
 
-    `mcp-bindgen schema import 2025-11-25 git:../specification@main:schema/2025-11-25/schema.json`
+    `mcp-bindgen schema import 2025-11-25 schema.json --commit c4c367f9`
     """
+    from mcp_bindgen.emit.target import is_checkout
+    from mcp_bindgen.emit.user_revisions import import_revision  # what it is made with takes time to load
+
     source = sources.read(file)
-    origin = commit or (source.commit.short if source.commit is not None else None)
-    if origin is None:
-        raise BadInput("the upstream commit is not known", file=source.label, fix="give --commit")
-    pin = Store(folder).add(
-        revision, source, commit=origin, status=status.value, changed=changed.date() if changed is not None else None
-    )
+    given: dict[str, Any] = {
+        "commit": commit or (source.commit.short if source.commit is not None else ""),
+        "status": status.value if status is not None else None,
+        "changed": changed.date() if changed is not None else None,
+        "semantics": semantics,
+    }
+    if folder is not None or is_checkout():
+        pin = Store(folder).add(revision, source, **given)
+        print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
+        return
+    with console(stderr=True).status(f"importing {revision}"):
+        pin, target = import_revision(revision, source, **given)
     print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
+    print(f"{target.package}  {target.folder}")
+    say_corrections(target.source)
+
+
+@schema.command()
+def remove(revision: Revision, folder: Folder = None) -> None:
+    """Remove a revision from your own folder, with its bindings; or its structure from --folder.
+
+    Example: `mcp-bindgen schema remove draft`
+    """
+    from mcp_bindgen.emit.user_revisions import remove_revision
+
+    if folder is not None:
+        Store(folder).remove(revision)
+    else:
+        remove_revision(revision)
+    print(f"{revision}  removed")
 
 
 @schema.command()
@@ -104,10 +141,18 @@ def status(
         typer.Option("--against", metavar="SOURCE", help=f"Say what a file that upstream released changes: {SOURCES}."),
     ] = None,
     revision: Annotated[
-        str | None, typer.Option("--revision", metavar="NAME", help="The revision of that file; else the nearest.")
+        str | None,
+        typer.Option("--revision", metavar="NAME", help="Just this one, in detail; of --against: else the nearest."),
     ] = None,
+    stubs: Annotated[
+        bool, typer.Option("--stubs", help="Print entries for docs.toml, to fill in, for what has no words.")
+    ] = False,
 ) -> None:
     """Check the schema folder itself: pins, patches and words; anything wrong exits with 1.
+
+    Below the table is what a person has to write or to look at: of drafts, of what is wrong, and of --revision. That
+    is definitions and fields without words, facts of semantics.toml about what the revision before had, new methods
+    without a capability, and what keeps a revision from being read.
 
     With --against it says what a schema file that upstream released changes compared with ours, and exits with 1 when
     messages or generated code change.
@@ -116,14 +161,22 @@ def status(
 
     `mcp-bindgen schema status`
 
+    `mcp-bindgen schema status --revision 2026-07-28`
+
+    `mcp-bindgen schema status --stubs >> schema/docs.toml`
+
     `mcp-bindgen schema status --against schema.json --revision 2025-11-25`
     """
+    store = Store(folder)
     if file is not None:
-        _against(Store(folder), file, revision)
+        if stubs:
+            raise BadInput("--stubs and --against are two things", fix="leave one of them out")
+        _against(store, file, revision)
         return
-    if revision is not None:
-        raise BadInput("--revision is the one of the file of --against", fix="give --against FILE, or leave it out")
-    reports = reports_of(Store(folder))
+    reports = reports_of(store, revision)
+    if stubs:
+        sys.stdout.write(entries(reports, store.docs))
+        return
     print_table(
         ["REVISION", "STRUCTURE", "PATCHES", "DEFINITIONS", "DOCUMENTED", "FIELDS DOCUMENTED"],
         [
@@ -132,13 +185,15 @@ def status(
                 "as pinned" if report.pinned else "differs from its pin",
                 str(report.patches),
                 str(report.definitions),
-                f"{report.documented_definitions}/{report.definitions}",
-                f"{report.documented_fields}/{report.fields}",
+                f"{report.definitions - len(report.undocumented_definitions)}/{report.definitions}",
+                f"{report.fields - len(report.undocumented_fields)}/{report.fields}",
             ]
             for report in reports
         ],
     )
     for report in reports:
+        if revision is not None or report.is_open:
+            print("\n".join(tasks(report)))
         for pointer in report.unlisted:
             typer.echo(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
     if not all(report.sound for report in reports):

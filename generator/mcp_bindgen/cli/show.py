@@ -12,7 +12,7 @@ from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec import BadInput, Store, named
 from mcp_bindgen.spec.errors import suggestion
 
-from .options import SOURCES
+from .options import SOURCES, Folder
 from .output import print_json, print_table, say_corrections
 
 
@@ -20,6 +20,7 @@ def show(
     revision: Annotated[str, typer.Argument(help=f"A revision such as 2025-11-25, or a schema file: {SOURCES}.")],
     name: Annotated[str, typer.Argument(help="A definition such as Tool, or a method such as tools/call.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    folder: Folder = None,
 ) -> None:
     """Print one definition: what it means, its fields and who uses it.
 
@@ -31,7 +32,7 @@ def show(
 
     `mcp-bindgen show git:../specification@main:schema/draft/schema.json Tool`
     """
-    protocol = build(named(revision, Store()))
+    protocol = build(named(revision, Store(folder)))
     say_corrections(protocol)
     definition = _find(protocol, name)
     if as_json:

@@ -50,13 +50,14 @@ def check_members(members: Mapping[str, Any], revision: str | None = None) -> No
 
     Args:
         members: What `contents` gave.
-        revision: The revision to check against: else the one that the contract names, or the newest.
+        revision: The revision to check against: else the one that the contract names, or the newest released one.
 
     Raises:
         BadInput: With the pointer to the first thing that is wrong.
     """
-    pins = list(Store().pins)
-    revision = revision or members.get("revision", pins[-1])
+    store = Store()
+    pins = list(store.pins)
+    revision = revision or members.get("revision", store.newest)
     if revision not in pins:
         fix = suggestion(str(revision), pins, f"use one of {', '.join(pins)}")
         raise BadInput(f"there is no revision {revision!r}", pointer="/revision", fix=fix)
@@ -118,13 +119,15 @@ def check_compiles(schema: Any, pointer: str) -> None:
 def _page_members() -> frozenset[str]:
     """Return the members of a page of a list beside its entries, in any revision."""
     store = Store()
-    results = (store.effective(revision).definitions["ListToolsResult"] for revision in store.pins)
-    return frozenset(name for result in results for name in result["properties"]) - ENTRIES.keys()
+    results = (store.effective(revision).definitions.get("ListToolsResult", {}) for revision in store.pins)
+    return frozenset(name for result in results for name in result.get("properties", ())) - ENTRIES.keys()
 
 
 @cache
 def _validator(revision: str, definition: str) -> jsonschema_rs.Draft202012Validator:
     definitions = dict(Store().effective(revision).definitions)
+    if definition not in definitions:
+        raise BadInput(f"MCP {revision} has no {definition}", fix="hold the contract against another revision")
     return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": definitions})
 
 

@@ -17,7 +17,7 @@ from .engine import compare
 from .finding import Finding
 from .labels import Labels
 from .location import NEW, OLD, is_inside, only, suffix
-from .match import match
+from .match import match, renamed_methods
 from .reach import answers, sent
 from .selectors import Selector, find, locate, unknown
 
@@ -139,14 +139,18 @@ class Step:
         self.labels = Labels(old, new, self.matches)
         self.findings = [finding for finding in compare(old, new, evidence=False).findings if finding.rule != _WORDS]
         self._names = self.matches.new, self.matches.old
+        renamed = renamed_methods(old, new, self.matches)
+        self._methods = renamed, {now: was for was, now in renamed.items()}
 
     def other(self, selector: Selector | None, side: int) -> Selector | None:
         """Return what a selector of one side is on the other."""
         there = self.protocols[1 - side]
         if selector is None:
             return None
-        if selector.kind in ("method", "error"):
+        if selector.kind == "error":
             return find(there, selector.name)
+        if selector.kind == "method":
+            return find(there, self._methods[side].get(selector.name, selector.name))
         inline = "" if selector.name in self.matches.redefined else selector.name
         name = self._names[side].get(selector.name, inline)
         if name not in there.definitions:
@@ -174,7 +178,8 @@ class Step:
         if selector is None:
             return
         if selector.kind == "method":
-            wanted = (one for one in self.findings if one.group == selector.name)
+            names = {one.name for one in selectors if one is not None}
+            wanted = (one for one in self.findings if one.group in names)
             yield from (one for one in wanted if one.rule not in _NAMES)
         elif selector.kind == "error":
             yield from (one for one in self.findings if one.subject.endswith(f" {selector.name}"))

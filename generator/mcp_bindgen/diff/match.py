@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
-from mcp_bindgen.protocol.model import Array, Const, Map, Object, Protocol, Ref, Type, Union, references
+from mcp_bindgen.protocol.model import Array, Const, Map, Method, Object, Protocol, Ref, Type, Union, references
 
 from .location import NEW, OLD, SIDES
 from .normalize import Normalizer, category
@@ -44,6 +44,28 @@ class Matches:
     def same(self, old: str, new: str) -> bool:
         """Return whether the two are one definition."""
         return self.new.get(old) == new
+
+
+def renamed_methods(old: Protocol, new: Protocol, matches: Matches) -> dict[str, str]:
+    """Return old name -> new name of the methods whose message, or whose result, is one definition in both.
+
+    A result is evidence where it answers nothing else.
+    """
+    names = {method.name for method in old.methods}, {method.name for method in new.methods}
+    gone = _evidence(method for method in old.methods if method.name not in names[NEW])
+    come = _evidence(method for method in new.methods if method.name not in names[OLD])
+    pairs = [(was, come.get((part, matches.new.get(name, "")))) for (part, name), was in gone.items()]
+    return {was.name: now.name for was, now in pairs if now is not None and was.kind == now.kind}
+
+
+def _evidence(methods: Iterable[Method]) -> dict[tuple[str, str], Method]:
+    """Return the definitions that belong to one method alone, and whether they are its message or its result."""
+    found: dict[tuple[str, str], list[Method]] = defaultdict(list)
+    for method in methods:
+        found["message", method.definition].append(method)
+        if isinstance(method.result, Ref):
+            found["result", method.result.name].append(method)
+    return {place: users[0] for place, users in found.items() if len(users) == 1}
 
 
 def match(old: Protocol, new: Protocol) -> Matches:

@@ -10,7 +10,7 @@ from mcp_bindgen.protocol.model import Method, Object, Protocol, Ref, references
 from mcp_bindgen.protocol.naming import words
 
 from .location import HOW, NEW, OLD, Change
-from .match import Matches
+from .match import Matches, renamed_methods
 from .messages import MessageChange
 from .reach import answers
 
@@ -27,10 +27,16 @@ def replacements(
     matches: Matches,
 ) -> dict[str, str]:
     """Return, for each method that is gone or new, a hint about what stands for it in the other revision."""
-    removed, added = (
-        [change for change in said if change.rule == f"request-method-{how}" and not change.gate] for how in HOW
-    )
+    removed, added = ([change for change in said if change.rule == f"request-method-{how}"] for how in HOW)
     found: dict[str, list[str]] = defaultdict(list)
+    renamed = renamed_methods(*protocols, matches)
+    for was, now in product(removed, added):
+        if renamed.get(was.group) == now.group:
+            found[was.subject].append(f"It is called `{now.group}` now.")
+            found[now.subject].append(f"It was called `{was.group}`.")
+    removed, added = (
+        [change for change in changes if not (change.gate or change.subject in found)] for changes in (removed, added)
+    )
     traces = _traces(removed, protocols[OLD], matches.new), _traces(added, protocols[NEW], {})
     for trace in sorted(traces[OLD].keys() & traces[NEW].keys(), key=repr):
         before, after = traces[OLD][trace], traces[NEW][trace]

@@ -10,12 +10,14 @@ from keyword import iskeyword
 from pathlib import Path
 
 from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
+from mcp_bindgen.runtime.core.home import bindings_folder
 from mcp_bindgen.spec import BadInput, EffectiveSchema, Store, external, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
 
 NAMESPACE = "mcp_bindgen"
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Target:
         package: Its import name.
         only: The capabilities to restrict it to; empty means everything.
         command: The command that generates it.
+        is_tested: Whether it is a revision of the installation, whose bindings its tests have imported.
     """
 
     source: EffectiveSchema
@@ -35,6 +38,7 @@ class Target:
     package: str
     only: tuple[str, ...]
     command: str
+    is_tested: bool = False
 
     @cached_property
     def protocol(self) -> Protocol:
@@ -54,12 +58,16 @@ class Target:
             return emit(self.protocol, self.package, self.command)
 
 
+def is_checkout() -> bool:
+    """Return whether we run from a checkout, which has the schemas, and the bindings of which we may write."""
+    return (_ROOT / "generated" / NAMESPACE).is_dir() and (_ROOT / "pyproject.toml").exists()
+
+
 def checkout() -> Path:
     """Return the `generated/` folder of this checkout; raise `BadInput` outside of one."""
-    root = Path(__file__).resolve().parents[3]
-    if not (root / "generated" / NAMESPACE).is_dir() or not (root / "pyproject.toml").exists():
+    if not is_checkout():
         raise BadInput("this installation has no generated/ folder", fix="give --out DIR and --package NAME")
-    return root / "generated"
+    return _ROOT / "generated"
 
 
 def targets(
@@ -71,24 +79,24 @@ def targets(
     name: str | None = None,
     semantics: Path | None = None,
     only: tuple[str, ...] = (),
-    store: Store | None = None,
+    folder: Path | None = None,
 ) -> list[Target]:
     """Return the packages that a command line asks for.
 
     Args:
-        revisions: The revisions to generate; none means all.
+        revisions: The revisions to generate; none means all of this checkout, else all that the user keeps.
         out: The folder to put a package of the user's own into.
         package: That package's import name.
         schema: The source of a schema file to generate from, instead of a revision of ours.
         name: What to call the revision of `schema`.
         semantics: A file of the form of `semantics.toml` whose entries are added to ours.
         only: The capabilities to restrict the bindings to.
-        store: The `schema/` folder.
+        folder: Another `schema/` folder than ours.
 
     Raises:
         BadInput: The arguments do not fit together, or a revision is unknown.
     """
-    store = store or Store()
+    store = Store(folder)
     if schema is not None and (revisions or name is None):
         raise BadInput("--schema takes the place of a revision", fix="name it with --revision NAME")
     if schema is None and (name is not None or semantics is not None):
@@ -96,17 +104,19 @@ def targets(
     own = out is not None or package is not None
     if own and (out is None or package is None or (schema is None and len(revisions) != 1)):
         raise BadInput("bindings of your own need --out DIR, --package NAME and one revision", fix="give all three")
-    if (schema is not None or only) and not own:
-        raise BadInput("--schema and --only are for bindings of your own", fix="give --out DIR and --package NAME")
+    if (schema is not None or only or folder is not None) and not own:
+        raise BadInput(
+            "--schema, --folder and --only are for bindings of your own", fix="give --out DIR and --package NAME"
+        )
     if package is not None and not all(part.isidentifier() and not iskeyword(part) for part in package.split(".")):
         raise BadInput(f"{package!r} is not the name of a package", fix="use letters, digits, _ and dots, no keywords")
     if name is not None and not re.fullmatch(r"[\w.+-]+", name):
         raise BadInput(f"{name!r} is not the name of a revision", fix="use letters, digits and . _ + -")
     if out is None or package is None:
-        root = checkout()
-        return [_ours(store, revision, root) for revision in revisions or store.pins]
+        return [target_of(store, revision) for revision in revisions or _all(store)]
     if schema is None or name is None:
         source, words = store.effective(revisions[0]), [revisions[0]]
+        words += ["--folder", str(folder)] if folder is not None else []
     else:
         facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
         file = sources.read(schema)
@@ -119,8 +129,22 @@ def targets(
     return [Target(source, out.joinpath(*package.split(".")), package, only, command)]
 
 
-def _ours(store: Store, revision: str, root: Path) -> Target:
-    module = naming.package(revision)
-    source = store.effective(revision)
+def _all(store: Store) -> list[str]:
+    """Return the revisions of this checkout, or else those that the user keeps."""
+    users = [revision for revision in store.pins if store.is_users(revision)]
+    if users and not is_checkout():
+        return users
+    return [revision for revision in store.pins if revision not in users]
+
+
+def target_of(store: Store, revision: str) -> Target:
+    """Return the package of a revision that is imported: in the user's folder, or in this checkout.
+
+    Raises:
+        BadInput: The revision is unknown, or its bindings are part of an installation.
+    """
+    module, is_users = naming.package(revision), store.is_users(revision)
+    users = bindings_folder() if is_users else None
+    folder = (users or checkout() / NAMESPACE) / module
     command = f"mcp-bindgen generate {revision}"
-    return Target(source, root / NAMESPACE / module, f"{NAMESPACE}.{module}", (), command)
+    return Target(store.effective(revision), folder, f"{NAMESPACE}.{module}", (), command, is_tested=not is_users)

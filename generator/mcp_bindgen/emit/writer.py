@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mcp_bindgen.spec import BadInput, transaction
-from mcp_bindgen.spec.transaction import Change
+from mcp_bindgen.spec.transaction import Change, Changes
 
 from .header import MARK
 
@@ -25,13 +25,24 @@ def write(folder: Path, files: Mapping[str, str], *, force: bool = False) -> boo
     Raises:
         BadInput: `folder` is a file, holds files without our header, or cannot be written.
     """
+    changes = changes_of(folder, files, force=force)
+    if not changes:
+        return False
+    transaction.put(folder, changes, beside=True)
+    return True
+
+
+def changes_of(folder: Path, files: Mapping[str, str], *, force: bool = False) -> Changes:
+    """Return what `write` would do, with the content of `folder` as it is; nothing where it holds `files` already.
+
+    Raises:
+        BadInput: As `write`.
+    """
     check_foreign(folder, force=force)
     changes = _changes(folder, files)
     if all(change.before == change.after for change in changes.values()):
-        return False
-    kept = {name: Change(transaction.read(folder / name), change.after) for name, change in changes.items()}
-    transaction.put(folder, kept, beside=True)
-    return True
+        return {}
+    return {name: Change(transaction.read(folder / name), change.after) for name, change in changes.items()}
 
 
 def check_foreign(folder: Path, *, force: bool = False) -> None:

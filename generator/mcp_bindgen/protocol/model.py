@@ -297,6 +297,7 @@ class Facts:
         stale: Notification -> the methods whose results it makes stale.
         batches: Whether there are JSON-RPC batches.
         stream_polling: Whether clients come back to a stream that the server closed.
+        draft: Whether the revision is not released yet.
     """
 
     utilities: tuple[tuple[str, str], ...] = ()
@@ -304,6 +305,7 @@ class Facts:
     stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
     batches: bool = False
     stream_polling: bool = False
+    draft: bool = False
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,5 @@ def descriptor(stub: str) -> str:
 
 
 def package(revision: str) -> str:
-    """Return `2025-11-25` -> `v2025_11_25`."""
-    name = re.sub(r"\W+", "_", revision).strip("_")
-    return f"v{name}" if name[:1].isdigit() else name
+    """Return `2025-11-25` -> `v2025_11_25`, and `draft` -> `vdraft`."""
+    return "v" + re.sub(r"\W+", "_", revision).strip("_")

@@ -1,13 +1,23 @@
-"""Check the `schema/` folder: pins, patches and descriptions of each revision."""
+"""Check the `schema/` folder: pins, patches and descriptions of each revision, and what a person has to write."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
 
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import BadInput, EffectiveSchema, Store
+from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.json import is_array, is_object
 
 from .build import build
-from .model import Object
+from .model import Field, Object, Protocol, Type
+from .passes import PASSES, Draft
+from .passes.link_results import link_results
+from .text import describe
 
 
 @dataclass(frozen=True)
@@ -16,48 +26,260 @@ class Report:
 
     Attributes:
         revision: Its name.
+        is_draft: Whether it is not released yet.
         pinned: Whether the structure is the one that was imported.
         patches: How many known mistakes are corrected.
         unlisted: The pointers of those that the ledger does not expect in this revision.
         definitions: How many definitions the revision has, hoisted ones included.
-        documented_definitions: How many of them have words.
         fields: How many fields they have.
-        documented_fields: How many of those have words.
+        stubs: Definition without words, or with a field without them -> that field, or `""` for itself, and what it is.
+        gone: The facts of `semantics.toml` that name what the revision before had, and what they name.
+        unguarded: The methods that the revision before did not have and for which no capability is known.
+        unfilled: The members that all results, or the `_meta` of all requests, must have, that are new, and that no
+            constructor fills in.
+        problems: What keeps the revision from being read.
     """
 
     revision: str
+    is_draft: bool
     pinned: bool
     patches: int
-    unlisted: tuple[str, ...]
-    definitions: int
-    documented_definitions: int
-    fields: int
-    documented_fields: int
+    unlisted: tuple[str, ...] = ()
+    definitions: int = 0
+    fields: int = 0
+    stubs: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    gone: tuple[str, ...] = ()
+    unguarded: tuple[str, ...] = ()
+    unfilled: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def undocumented_definitions(self) -> list[str]:
+        """The definitions without words."""
+        return [name for name, missing in self.stubs.items() if "" in missing]
+
+    @property
+    def undocumented_fields(self) -> list[str]:
+        """The fields without words, as `Definition.field`."""
+        return [f"{name}.{wire}" for name, missing in self.stubs.items() for wire in missing if wire]
 
     @property
     def sound(self) -> bool:
-        """Whether the structure is as pinned, the ledger lists what it corrects, and every definition has words."""
-        return self.pinned and not self.unlisted and self.documented_definitions == self.definitions
+        """Whether it is as pinned, can be read, is corrected as the ledger says, and every definition has words."""
+        return self.pinned and not (self.unlisted or self.problems or self.undocumented_definitions)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody has to look at it: it is not sound, or a draft about which there is something to decide."""
+        return not self.sound or (self.is_draft and any((self.stubs, self.gone, self.unguarded, self.unfilled)))
 
 
-def reports_of(store: Store) -> list[Report]:
-    """Return a report for each revision; raise `BadInput` where a file is damaged or a mistake is gone."""
-    return [_report(store, revision) for revision in store.pins]
+def reports_of(store: Store, revision: str | None = None) -> list[Report]:
+    """Return a report for each revision, or for one, held against the one before it that can be read.
+
+    Raises:
+        BadInput: A file is damaged, a patch no longer fits, or there is no such revision.
+    """
+    reports: list[Report] = []
+    before: Protocol | None = None
+    names = list(store.pins)
+    if revision is not None:
+        store.pin(revision)
+        names = names[max(0, names.index(revision) - 1) : names.index(revision) + 1]
+    for name in names:
+        source = store.effective(name)
+        unlisted = [patch.pointer for patch in source.applied if name not in patch.revisions]
+        report = Report(
+            name,
+            is_draft=source.draft,
+            pinned=store.is_pinned(name),
+            patches=len(source.applied),
+            unlisted=() if store.is_users(name) else tuple(unlisted),
+        )
+        try:
+            protocol = build(source)
+        except BadInput as error:
+            reports.append(replace(report, problems=tuple(_problems(source, error))))
+            continue
+        reports.append(_filled(report, source, protocol, before))
+        before = protocol
+    return [report for report in reports if revision in (None, report.revision)]
 
 
-def _report(store: Store, revision: str) -> Report:
-    source = store.effective(revision)
-    definitions = build(source).definitions.values()
-    fields = [
-        field for definition in definitions if isinstance(definition.type, Object) for field in definition.type.fields
-    ]
-    return Report(
-        revision=revision,
-        pinned=store.is_pinned(revision),
-        patches=len(source.applied),
-        unlisted=tuple(patch.pointer for patch in source.applied if revision not in patch.revisions),
-        definitions=len(definitions),
-        documented_definitions=sum(bool(definition.doc) for definition in definitions),
-        fields=len(fields),
-        documented_fields=sum(bool(field.doc) for field in fields),
+def _filled(report: Report, source: EffectiveSchema, protocol: Protocol, before: Protocol | None) -> Report:
+    fields = [one for definition in protocol.definitions.values() for one in _fields(definition.type)]
+    report = replace(
+        report, definitions=len(protocol.definitions), fields=len(fields), stubs=dict(_undocumented(protocol))
     )
+    if before is None:
+        return report
+    known = {method.name for method in before.methods}
+    return replace(
+        report,
+        gone=tuple(_gone(source.semantics, _names(before) - _names(protocol))),
+        unguarded=tuple(
+            method.name
+            for method in protocol.methods
+            if not (method.capabilities or method.name in known or method.name in source.semantics["lifecycle"])
+        ),
+        unfilled=tuple(sorted(_owed(protocol) - _owed(before))),
+    )
+
+
+def _problems(source: EffectiveSchema, error: BadInput) -> Iterator[str]:
+    """Return what keeps a revision from being read: all requests that nothing answers, else the first error."""
+    try:
+        before = PASSES[: PASSES.index(link_results)]
+        draft = reduce(lambda so_far, step: step(so_far), before, Draft(source, source.definitions))
+    except BadInput:
+        yield str(error)
+        return
+    found: list[str] = []
+    for name, method in draft.methods.items():
+        try:
+            link_results(replace(draft, methods={name: method}))
+        except BadInput as unanswered:
+            found.append(str(unanswered.located(source.file)))
+    yield from found or [str(error)]
+
+
+# --- what to write --------------------------------------------------------------------------------------------
+
+
+def tasks(report: Report) -> Iterator[str]:
+    """Return lines that say what a person has to write or to look at, the places by name."""
+    yield f"\n{report.revision}:"
+    found = [
+        ("cannot be read", report.problems),
+        (
+            "definitions without words (for docs.toml; --stubs prints entries to fill in)",
+            report.undocumented_definitions,
+        ),
+        ("fields without words", report.undocumented_fields),
+        (
+            "new methods for which no capability is known ([capabilities] of semantics.toml, if they need one)",
+            report.unguarded,
+        ),
+        (
+            "new members that must be there and that nothing fills in ([defaults], if there is a natural value)",
+            report.unfilled,
+        ),
+        ("facts about what the revision before had and this one has not: was it renamed, or is it gone?", report.gone),
+    ]
+    for title, lines in found:
+        if lines:
+            yield f"  {title}:"
+            yield from (f"    {line}" for line in lines)
+    if not any(lines for _, lines in found):
+        yield "  nothing to write"
+
+
+def entries(reports: Iterable[Report], docs: Mapping[str, Any]) -> str:
+    """Return entries to append to `docs.toml` and to fill in, for what has no words in any of the revisions.
+
+    Args:
+        reports: The revisions.
+        docs: What `docs.toml` says; what is missing in an entry of it follows as what is new since the revision.
+    """
+    missing: dict[str, dict[str, str]] = {}
+    for report in reports:
+        for name, places in report.stubs.items():
+            table = f"{name}.since.{json.dumps(report.revision)}" if name in docs else name
+            known = missing.setdefault(table, {})
+            known |= {wire: what for wire, what in places.items() if not _is_asked(missing, name, wire)}
+    return "\n".join(line for table, places in missing.items() if places for line in _entry(table, places))
+
+
+def _is_asked(missing: Mapping[str, Mapping[str, str]], name: str, wire: str) -> bool:
+    """Return whether an entry for an older revision asks for the same words."""
+    return any(wire in places for table, places in missing.items() if table.partition(".since.")[0] == name)
+
+
+def _entry(table: str, places: Mapping[str, str]) -> Iterator[str]:
+    words = {wire: f'{_key(wire) if wire else "doc"} = ""  # {printable(what)}' for wire, what in places.items()}
+    if "" in words:
+        yield f"[{table}]"
+        yield words.pop("")
+    if words:
+        yield f"[{table}.fields]"
+        yield from words.values()
+    yield ""
+
+
+def _key(wire: str) -> str:
+    """Return the name of a member as a key of TOML."""
+    return wire if re.fullmatch("[A-Za-z0-9_-]+", wire) else json.dumps(wire)
+
+
+# --- words ----------------------------------------------------------------------------------------------------
+
+
+def _undocumented(protocol: Protocol) -> Iterator[tuple[str, dict[str, str]]]:
+    """Return the definitions that lack words, with what each place is that lacks them."""
+    uses = {method.definition: f"{method.kind} {method.name}, sent by: {method.sender}" for method in protocol.methods}
+    uses |= {describe(method.result): f"answers {method.name}" for method in protocol.methods if method.result}
+    for name, definition in protocol.definitions.items():
+        missing = {} if definition.doc else {"": uses.get(name, describe(definition.type))}
+        for one in _fields(definition.type):
+            if not one.doc:
+                missing[one.wire] = describe(one.type) + (", required" if one.required else "")
+        if missing:
+            yield name, missing
+
+
+def _fields(type: Type) -> tuple[Field, ...]:
+    return type.fields if isinstance(type, Object) else ()
+
+
+# --- facts ----------------------------------------------------------------------------------------------------
+
+
+def _names(protocol: Protocol) -> set[str]:
+    """Return everything of a revision that a fact can name."""
+    names = {method.name for method in protocol.methods} | protocol.definitions.keys()
+    names |= {capability.name for capability in protocol.capabilities}
+    owners = {name: definition.type for name, definition in protocol.definitions.items()}
+    owners |= {method.name: protocol.resolve(method.params) for method in protocol.methods if method.params is not None}
+    for owner, type in owners.items():
+        names |= {name for one in _fields(type) for name in (one.wire, f"{owner}.{one.wire}")}
+    return names
+
+
+def _gone(semantics: Mapping[str, Any], names: set[str]) -> Iterator[str]:
+    """Return the facts that name one of `names`, and which."""
+    for table, entries in semantics.items():
+        for key, value in entries.items() if is_object(entries) else enumerate(entries):
+            named = dict.fromkeys(name for name in (key, *_strings(value)) if name in names)
+            if named:
+                title = f'[{table}] "{key}"' if isinstance(key, str) else f"[[{table}]] number {key + 1}"
+                others = [name for name in named if name != key]
+                yield f"{title}: {', '.join(others)}" if others else title
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if is_object(value) else value if is_array(value) else ():
+        yield from _strings(part)
+
+
+def _owed(protocol: Protocol) -> set[str]:
+    """Return the members that all results, or the `_meta` of all requests of clients, must have, unfilled."""
+    requests = [method for method in protocol.methods if method.result is not None and method.carrier == "message"]
+    metas = [
+        next((one.type for one in _members(method.params, protocol) if one.wire == "_meta"), None)
+        for method in requests
+        if "client" in method.senders
+    ]
+    return _common(protocol, [method.result for method in requests]) | {
+        f"_meta.{wire}" for wire in _common(protocol, metas)
+    }
+
+
+def _common(protocol: Protocol, types: Sequence[Type | None]) -> set[str]:
+    found = [{one.wire for one in _members(type, protocol) if one.required and one.default is None} for type in types]
+    return set[str].intersection(*found) if found else set()
+
+
+def _members(type: Type | None, protocol: Protocol) -> tuple[Field, ...]:
+    return _fields(protocol.resolve(type)) if type is not None else ()

@@ -42,7 +42,8 @@ def client_project(plan: Plan) -> dict[str, str]:
         values = {
             "names": plan.names,
             "handlers": written,
-            "package": revision_plan.package,
+            "bindings": revision_plan.bindings,
+            "own": revision_plan.own,
             "module": revision_plan.module,
         }
         info = introduction(plan, revision_plan)

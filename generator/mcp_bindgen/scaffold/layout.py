@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mcp_bindgen.emit.environment import quoted
 from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.revisions import has_reached
 
 from .client import client_project, shown, typed
 from .contract_server import contract_calls, contracted_files
@@ -35,6 +36,8 @@ def layout(plan: Plan) -> dict[str, str]:
     }
     if plan.file is not None and plan.text is not None:
         files[plan.file] = plan.text
+    for revision_plan in plan.revision_plans:
+        files |= revision_plan.own.files if revision_plan.own is not None else {}
     more = _server(plan, values) if plan.kind == "server" else _client(plan, values)
     if plan.contract is not None:
         project = project_of(plan, Path())
@@ -60,8 +63,10 @@ def _values(plan: Plan) -> dict[str, object]:
         "stdio": "stdio" in plan.transports,
         "http": plan.http,
         "contract": plan.file,
+        "ours": [revision_plan.package for revision_plan in plan.revision_plans if revision_plan.own is None],
         "packages": [revision_plan.package for revision_plan in plan.revision_plans],
-        "sse": plan.revisions[0] < Store().semantics["transports"]["streamable-http"],
+        "owned": [revision_plan.own for revision_plan in plan.revision_plans if revision_plan.own is not None],
+        "sse": not has_reached(plan.revisions[0], Store().semantics["transports"]["streamable-http"]),
         "introduced": quoted(plan.introduced),
         "place": begin.place,
         "imported": begin.imported,

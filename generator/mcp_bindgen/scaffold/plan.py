@@ -8,11 +8,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mcp_bindgen.emit.target import NAMESPACE
 from mcp_bindgen.protocol import Protocol, build, naming
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.revisions import order
 
 from .features import Feature, choose
 from .names import Names
+from .own_bindings import OwnBindings, own_bindings
 from .project import TRANSPORTS, Kind
 
 if TYPE_CHECKING:
@@ -30,16 +33,23 @@ class RevisionPlan:
         protocol: The revision.
         features: What the project offers in it.
         module: The module of the project's class for it.
+        own: The bindings that the project holds itself, where they are not part of mcp-bindgen.
     """
 
     protocol: Protocol
     features: tuple[Feature, ...]
     module: str
+    own: OwnBindings | None = None
 
     @property
     def package(self) -> str:
-        """The package of its bindings."""
+        """The package of its bindings, without what it is in."""
         return naming.package(self.protocol.revision)
+
+    @property
+    def bindings(self) -> str:
+        """The import name of that package."""
+        return self.own.package if self.own is not None else f"{NAMESPACE}.{self.package}"
 
 
 @dataclass(frozen=True)
@@ -89,8 +99,9 @@ class Plan:
 
 
 def default_revision(store: Store) -> str:
-    """Return the newest released revision with a handshake, which all clients know."""
-    pins = [pin.name for pin in store.pins.values() if pin.era == "stateful" and pin.status == "released"]
+    """Return the newest released revision of ours with a handshake, which all clients know."""
+    ours = [pin for pin in store.pins.values() if not store.is_users(pin.name)]
+    pins = [pin.name for pin in ours if pin.era == "stateful" and pin.status == "released"]
     return pins[-1] if pins else list(store.pins)[-1]
 
 
@@ -133,12 +144,23 @@ def plan(
     store = store or Store()
     if contract is not None and kind == "server" and wanted is not None:
         raise BadInput("--with and --contract both say what the server offers", fix="leave --with out")
-    known = sorted({store.pin(name).name for name in revisions or [default_revision(store)]})
+    known = sorted({store.pin(name).name for name in revisions or [default_revision(store)]}, key=order)
+    users = [revision for revision in known if store.is_users(revision)]
+    if contract is not None and users:
+        raise BadInput(
+            f"MCP {users[0]} is not part of mcp-bindgen, and a contract is generated again where nobody imported it",
+            fix="leave --contract out, or take a revision of `mcp-bindgen schema list` that is not in your folder",
+        )
     protocols = [build(store.effective(name)) for name in known]
     chosen = choose(protocols, kind, DEFAULTS[kind] if wanted is None else wanted)
     alone = len(known) == 1 or (contract is not None and kind == "server")
     revision_plans = tuple(
-        RevisionPlan(protocol, features, kind if alone else f"{kind}_{naming.package(revision).removeprefix('v')}")
+        RevisionPlan(
+            protocol,
+            features,
+            kind if alone else f"{kind}_{naming.package(revision).removeprefix('v')}",
+            own_bindings(store, revision, names.package) if revision in users else None,
+        )
         for revision, (features, protocol) in chosen.items()
     )
     if contract is not None and kind == "server":

@@ -14,6 +14,7 @@ from tomlkit.exceptions import TOMLKitError
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.revisions import order
 from mcp_bindgen.spec.toml import read_toml
 
 Kind = Literal["server", "client"]
@@ -134,7 +135,7 @@ def _project(folder: Path, table: dict[str, Any]) -> Project:
         f"a list of {' and '.join(TRANSPORTS)}",
     )
     place = folder / contract if contract else None
-    return Project(folder, kind, package, tuple(sorted(revisions)), place, tuple(transports))
+    return Project(folder, kind, package, tuple(sorted(revisions, key=order)), place, tuple(transports))
 
 
 def _entry(table: dict[str, Any], key: str, fits: Callable[[Any], bool], what: str) -> Any:

@@ -62,7 +62,8 @@ def server_files(plan: Plan) -> dict[str, str]:
         values = {
             "names": plan.names,
             "handlers": written,
-            "package": revision_plan.package,
+            "bindings": revision_plan.bindings,
+            "own": revision_plan.own,
             "module": revision_plan.module,
         }
         text = render(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
+
+from mcp_bindgen.runtime.core.home import home
 
 from . import canonical, document, patches, revisions, sources
 from . import pointer as json_pointer
@@ -18,12 +19,17 @@ from .json import is_object
 from .keywords import Schema, walk
 from .patches import Correction, Patch
 from .revisions import Pin
-from .semantics import read_semantics
+from .semantics import merge_semantics, read_semantics
 from .sources import Readable, Source
 from .toml import read_toml
 from .transaction import Change, put, read
 
 Origin = Literal["ours", "file"]
+
+_SCHEMAS = "schema"
+_PINS = "revisions.toml"
+_SCHEMA = "schema.json"
+_FACTS = "semantics.toml"
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class EffectiveSchema:
         docs: The words of `docs.toml`, or nothing for a file that brings its own prose.
         file: Where it was read from, for errors that are found later.
         applied: The patches that found what they expect.
+        draft: Whether it is not released yet.
     """
 
     revision: str
@@ -47,6 +54,7 @@ class EffectiveSchema:
     docs: Mapping[str, Any] | None = None
     file: Path | str | None = None
     applied: tuple[Patch, ...] = ()
+    draft: bool = False
 
     @property
     def origin(self) -> Origin:
@@ -69,25 +77,74 @@ def find() -> Path:
     raise BadInput("the schema folder is missing from this installation", fix="reinstall mcp-bindgen")
 
 
+def user_folder() -> Path | None:
+    """Return the folder in which the user keeps revisions and their bindings; `None` where Python leaves it out.
+
+    Raises:
+        BadInput: The environment variable that names it is no absolute path.
+    """
+    try:
+        return home()
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+
+
 class Store:
-    """A `schema/` folder.
+    """A `schema/` folder, or two: that of the installation, and what the user keeps beside it.
 
     Args:
-        root: The folder; by default the one of this installation.
+        root: The folder; by default those two.
+        users: What the user keeps, if not where `user_folder` says.
+
+    Attributes:
+        root: The folder, or that of the installation.
+        users: What the user keeps; `None` where there is nothing. A revision of `root` hides one of that name there.
     """
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, *, users: Path | None = None) -> None:
         self.root = root if root is not None else find()
+        if root is None and users is None:
+            folder = user_folder()
+            users = folder / _SCHEMAS if folder is not None else None
+        self.users = users if users is not None and (users / _PINS).exists() else None
 
     @property
     def pins(self) -> dict[str, Pin]:
-        """Revision name -> pin, oldest first."""
-        return revisions.load(self.root / "revisions.toml")
+        """Revision name -> pin, oldest first and drafts without a date last."""
+        found = {**self._users_pins, **revisions.load(self.root / _PINS)}
+        return {name: found[name] for name in sorted(found, key=revisions.order)}
+
+    @property
+    def hidden(self) -> list[Pin]:
+        """The pins of revisions that the user keeps, and that the installation has by now."""
+        ours = revisions.load(self.root / _PINS)
+        return [pin for name, pin in self._users_pins.items() if name in ours]
+
+    @property
+    def newest(self) -> str:
+        """The newest revision, of those that are released if there is one."""
+        pins = self.pins
+        released = [name for name, pin in pins.items() if pin.status == "released"]
+        return (released or list(pins))[-1]
+
+    @property
+    def _users_pins(self) -> dict[str, Pin]:
+        return revisions.load(self.users / _PINS) if self.users is not None else {}
+
+    def is_users(self, revision: str) -> bool:
+        """Return whether a revision is one that only the user keeps; raises `BadInput` as `pin`."""
+        self.pin(revision)
+        return self.users is not None and revision not in revisions.load(self.root / _PINS)
+
+    def folder_of(self, revision: str) -> Path:
+        """Return the schema folder that a revision is from; raises `BadInput` as `pin`."""
+        is_users = self.is_users(revision)
+        return self.users if self.users is not None and is_users else self.root
 
     @cached_property
     def semantics(self) -> dict[str, Any]:
         """The facts of `semantics.toml`."""
-        return read_semantics(self.root / "semantics.toml")
+        return read_semantics(self.root / _FACTS)
 
     @cached_property
     def docs(self) -> dict[str, Any]:
@@ -108,8 +165,7 @@ class Store:
 
     def structure(self, revision: str) -> Schema:
         """Return the committed structure of `revision`, before patches."""
-        self.pin(revision)
-        return document.read(self.root / revision / "schema.json")[0]
+        return document.read(self.folder_of(revision) / revision / _SCHEMA)[0]
 
     def effective(self, revision: str) -> EffectiveSchema:
         """Return the effective schema of `revision`.
@@ -117,6 +173,7 @@ class Store:
         Raises:
             BadInput: The revision is unknown, its files are damaged, or a mistake that it is known to have is gone.
         """
+        folder = self.folder_of(revision) / revision
         structure = self.structure(revision)
         with locating(self.root / "patches.toml"):
             patched, applied = patches.apply(structure, self.ledger, revision)
@@ -125,9 +182,10 @@ class Store:
             revision=revision,
             definitions=patched["$defs"],
             digest=canonical.digest(patched),
-            semantics=self.semantics,
-            docs=self.docs,
-            file=self.root / revision / "schema.json",
+            semantics=_with_own(self.semantics, folder),
+            docs=self.docs if folder.parent == self.root else None,
+            file=folder / _SCHEMA,
+            draft=self.pin(revision).status == "draft",
             applied=applied,
         )
 
@@ -135,29 +193,68 @@ class Store:
         """Return whether the committed structure is the one that was imported."""
         return canonical.digest(self.structure(revision)) == self.pin(revision).structure
 
-    def add(self, revision: str, file: Readable, *, commit: str, status: str, changed: date | None = None) -> Pin:
+    def add(
+        self,
+        revision: str,
+        file: Readable,
+        *,
+        commit: str,
+        status: str | None = None,
+        changed: date | None = None,
+        semantics: Path | None = None,
+        prose: bool = False,
+    ) -> Pin:
         """Import an upstream file: writes its structure and pins it. Patches and other revisions are not touched.
 
+        Args:
+            revision: What to call it: its date, or any name for a draft.
+            file: The file.
+            commit: The upstream commit of the file; may be empty.
+            status: `released` or `draft`; by default, what has a date for a name is released.
+            changed: When upstream last changed it, if not on its date.
+            semantics: Facts that only this revision needs, in a file of the form of `semantics.toml`; without it, those
+                that were there stay.
+            prose: Keep the words of the file, where `docs.toml` has none of ours.
+
         Raises:
-            BadInput: The file is not a usable schema, `revision` is not a date, or the table of pins is damaged.
+            BadInput: A file is not usable, the name is not one, or the table of pins is damaged.
         """
-        day = _day(revision)
+        known = status or ("released" if revisions.is_date(revision) else "draft")
+        day = revisions.check_name(revision, draft=known == "draft")
+        if known == "released" and not commit and not prose:
+            raise BadInput("a released revision is pinned to the upstream commit of its file", fix="give --commit")
         upstream, sha = document.read(file)
         pin = Pin(
             name=revision,
             era=era(upstream["$defs"]),
-            status=status,
-            date=(changed or day).isoformat(),
+            status=known,
+            date=(changed or day or date.today()).isoformat(),
             commit=commit,
             sha256=sha,
             structure=canonical.digest(upstream),
         )
-        table = self.root / "revisions.toml"
-        revised = revisions.revised(table, pin)
-        structure = canonical.dumps(canonical.canonical(upstream))
-        texts = {f"{revision}/schema.json": structure, table.name: revised}
+        texts = {
+            f"{revision}/{_SCHEMA}": canonical.dumps(upstream if prose else canonical.canonical(upstream)),
+            _PINS: revisions.revised(self.root / _PINS, pin),
+        }
+        if semantics is not None:
+            read_semantics(semantics)
+            texts[f"{revision}/{_FACTS}"] = semantics.read_text("utf-8")
         put(self.root, {name: Change(read(self.root / name), text.encode()) for name, text in texts.items()})
         return pin
+
+    def remove(self, revision: str) -> None:
+        """Remove what was imported of a revision into `root`, its patches and facts included.
+
+        Raises:
+            BadInput: There is no such revision there, or its files cannot be removed.
+        """
+        self.pin(revision)
+        folder, table = self.root / revision, self.root / _PINS
+        gone = {f"{revision}/{path.name}": Change(read(path), None) for path in sorted(folder.iterdir())}
+        rest = Change(read(table), revisions.without(table, revision).encode())
+        put(self.root, {**gone, _PINS: rest})
+        folder.rmdir()
 
     def verify(self, revision: str, file: Readable) -> tuple[bool, list[str]]:
         """Compare an upstream file with what is committed.
@@ -190,8 +287,15 @@ def external(
         with locating(source.label):
             loaded = document.normalise(loaded)
     name = revision if revision is not None else source.revision
-    digest = canonical.digest(loaded)
-    return EffectiveSchema(name, loaded["$defs"], digest, semantics, file=source.label, applied=applied)
+    return EffectiveSchema(
+        name,
+        loaded["$defs"],
+        canonical.digest(loaded),
+        semantics,
+        file=source.label,
+        applied=applied,
+        draft=not revisions.is_date(name),
+    )
 
 
 def named(name: str | Source, store: Store, semantics: Mapping[str, Any] | None = None) -> EffectiveSchema:
@@ -219,14 +323,10 @@ def era(definitions: Mapping[str, Schema]) -> str:
     return "stateless"
 
 
-def _day(revision: str) -> date:
-    """Return the date that a revision is named after, which is also the name of its folder."""
-    try:
-        if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", revision):
-            return date.fromisoformat(revision)
-    except ValueError:
-        pass
-    raise BadInput(f"{revision!r} is not a date", fix="name a revision like 2025-11-25")
+def _with_own(semantics: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the facts for the revision in `folder`: those that only it has are beside its schema."""
+    own = folder / _FACTS
+    return merge_semantics(semantics, read_semantics(own)) if own.exists() else semantics
 
 
 def differences(ours: Any, theirs: Any, pointer: str = "") -> list[str]:

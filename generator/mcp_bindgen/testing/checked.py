@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -16,25 +17,28 @@ from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.runtime import Client, Server, Transport, serve
 from mcp_bindgen.runtime.core.transport import Lost, Oversized
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import EffectiveSchema, Store, external
 from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
 AnyClient = TypeVar("AnyClient", bound=Client)
 
 
 @asynccontextmanager
-async def connected(client: AnyClient, *servers: Server) -> AsyncGenerator[AnyClient]:
+async def connected(client: AnyClient, *servers: Server, schema: Path | None = None) -> AsyncGenerator[AnyClient]:
     """Connect a client with servers in memory; messages travel as bytes, as they do between processes.
 
     Args:
         client: The client.
         servers: One for each revision that is offered.
+        schema: The schema file of the client's revision, where that is not part of mcp-bindgen; facts that it needs are
+            beside it, in a file of its name that ends in `.toml`.
 
     Raises:
         AssertionError: The server sent something that the JSON Schema of the client's revision does not allow.
     """
     ours, theirs = pair()
-    watched = Watched(ours, client.revision)
+    watched = Watched(ours, client.revision, schema)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve, theirs, *servers)
         async with client.connected(watched) as it:
@@ -48,15 +52,16 @@ class Watched:
     Args:
         inner: What carries the messages.
         revision: The revision.
+        schema: Its schema file, as for `connected`.
 
     Attributes:
         problems: What was wrong, a line for each message.
     """
 
-    def __init__(self, inner: Transport, revision: str) -> None:
+    def __init__(self, inner: Transport, revision: str, schema: Path | None = None) -> None:
         self.problems: list[str] = []
         self._inner = inner
-        self._judge = _judge(revision)
+        self._judge = _judge(revision, schema)
         self._asked: dict[Any, str] = {}
 
     async def receive(self) -> Sequence[bytes | Lost | Oversized]:
@@ -127,6 +132,14 @@ class _Judge:
 
 
 @cache
-def _judge(revision: str) -> _Judge:
-    source = Store().effective(revision)
+def _judge(revision: str, schema: Path | None) -> _Judge:
+    source = _effective(revision, schema)
     return _Judge(build(source), dict(source.definitions))
+
+
+def _effective(revision: str, schema: Path | None) -> EffectiveSchema:
+    if schema is None:
+        return Store().effective(revision)
+    store, own = Store(), schema.with_suffix(".toml")
+    facts = merge_semantics(store.semantics, read_semantics(own)) if own.exists() else store.semantics
+    return external(schema, revision, facts, store.ledger)

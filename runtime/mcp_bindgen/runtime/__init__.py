@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .core.lazy import lazy_modules
+from .entrypoints import user_bindings
 
 if TYPE_CHECKING:
     from .core.errors import CapabilityMissing as CapabilityMissing, ConnectionClosed as ConnectionClosed
@@ -57,5 +58,7 @@ _MODULES = {
     "entrypoints.run": ["run"],
     "eras.stateless.request_state": ["StateSeal"],
 }
+
+user_bindings.install()
 
 __getattr__ = lazy_modules(__name__, _MODULES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mcp_bindgen.spec.revisions import has_reached
+
 from ..model import Const, Definition, ErrorCode, Object, Ref, Type
 from .draft import Draft
 
@@ -12,7 +14,7 @@ def collect_errors(draft: Draft) -> Draft:
     """Fill in the error codes: constants of error definitions, and those that `semantics.toml` states in words."""
     errors: dict[int, ErrorCode] = {}
     for name, entry in draft.semantics["errors"].items():
-        if draft.source.revision <= entry.get("until", draft.source.revision):
+        if not _is_past(draft.source.revision, entry.get("until")):
             errors[entry["code"]] = ErrorCode(name, entry["code"], doc=entry["doc"], until=entry.get("until", ""))
     for definition in draft.definitions.values():
         code = _code(definition.type, draft)
@@ -24,6 +26,11 @@ def collect_errors(draft: Draft) -> Draft:
             name = definition.name.removesuffix("Error") or definition.name
             errors[code] = ErrorCode(name, code, definition.name, definition.doc)
     return replace(draft, errors=tuple(errors[code] for code in sorted(errors)))
+
+
+def _is_past(revision: str, until: str | None) -> bool:
+    """Return whether `until`, the last revision that has something, is over."""
+    return until is not None and revision != until and has_reached(revision, until)
 
 
 def _code(type: Type, draft: Draft) -> int | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mcp_bindgen.spec.revisions import has_reached
+
 from ..model import Facts, Object, Ref, Type
 from .draft import Draft
 
@@ -15,12 +17,14 @@ def collect_facts(draft: Draft) -> Draft:
     stale = [
         (name, tuple(cached)) for name, methods in semantics["stale"].items() if (cached := _cached(draft, methods))
     ]
+    polling = semantics["transports"].get("stream-polling")
     facts = Facts(
         utilities=tuple(utilities),
         meta_keys=tuple(sorted(_meta_keys(draft).items())),
         stale=tuple((name, methods) for name, methods in stale if name in draft.methods),
         batches=any(name in draft.definitions for name in semantics["batches"].values()),
-        stream_polling=revision >= semantics["transports"].get("stream-polling", "~"),
+        stream_polling=polling is not None and has_reached(revision, polling),
+        draft=draft.source.draft,
     )
     return replace(draft, facts=facts)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from mcp_bindgen.spec.revisions import has_reached
+
 from ..model import Definition, Object
 from .draft import Draft
 
@@ -44,7 +46,7 @@ def entry(words: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict
     table = words.get(name, {})
     doc, fields = table.get("doc", ""), {**words.get("common", {}), **table.get("fields", {})}
     for since in sorted(table.get("since", {})):
-        if since <= revision:
+        if has_reached(revision, since):
             doc = table["since"][since].get("doc", doc)
             fields |= table["since"][since].get("fields", {})
     return doc, fields
@@ -62,7 +64,7 @@ def _deprecations(draft: Draft) -> dict[str, str]:
     """Return definition -> the notice that `semantics.toml` has for it in this revision."""
     found: dict[str, str] = {}
     for notice in draft.semantics["deprecations"]:
-        if notice["since"] <= draft.source.revision:
+        if has_reached(draft.source.revision, notice["since"]):
             names: Iterable[str] = notice["definitions"]
             found |= dict.fromkeys(names, f"since {notice['since']}: {notice['instead']}")
     return found

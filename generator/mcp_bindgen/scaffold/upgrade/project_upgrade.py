@@ -117,13 +117,21 @@ def replaced(project: Project, old: str | None, new: str, store: Store) -> str |
     Raises:
         BadInput: There is no such revision, or the project does not speak `old`, or it speaks both.
     """
+    owned = {name for name in project.revisions if (project.source / naming.package(name)).is_dir()}
     for revision in (new, *([old] if old else []), *project.revisions):
-        store.pin(revision)
+        if revision not in owned:
+            store.pin(revision)
     if old == new or (old is None and new in project.revisions):
         return None
     known = ", ".join(project.revisions)
-    if old is None:
-        return project.revisions[0]
+    old = old or project.revisions[0]
+    if old in owned:
+        package = f"{project.package}.{naming.package(old)}"
+        raise BadInput(
+            f"{package}, the bindings of MCP {old}, are the project's own",
+            file=project.file,
+            fix=f"see what to change: mcp-bindgen migrate schema/{old}.json {new} . --package {package}",
+        )
     if old in project.revisions and new in project.revisions:
         raise BadInput(
             f"the project speaks both {old} and {new}",

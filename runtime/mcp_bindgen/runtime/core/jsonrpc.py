@@ -97,7 +97,7 @@ def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
     reader = result_reader(method)
     with suppress(ValidationError):  # one of the alternatives, too, which must not be filled in
         return reader.validate_json(to_json(wire))
-    data = to_json({**_filled_in(method.result), **wire} if is_object(wire) else wire)
+    data = to_json({**filled_in(method.result), **wire} if is_object(wire) else wire)
     try:
         return reader.validate_json(data)
     except ValidationError as error:
@@ -105,7 +105,8 @@ def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
         raise invalid(f"the result of {method.name} is not valid: {'.'.join(['result', *steps])}: {problem}") from None
 
 
-def _filled_in(kind: Any) -> dict[str, Any]:
+def filled_in(kind: Any) -> dict[str, Any]:
+    """Return what the constructor of a model fills in, in wire form; nothing for what is no model."""
     fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
     return {
         field.alias or wire_name(name): field.default

@@ -128,7 +128,7 @@ class Revision:
     """The facts of one revision; generated packages hold one, as `REVISION`.
 
     Attributes:
-        name: Its date.
+        name: Its date, or the name of a draft.
         era: Its era.
         methods: Method name -> descriptor, for all methods.
         types: The module of its types.
@@ -142,6 +142,7 @@ class Revision:
         stale: Notification -> the methods whose results it makes stale.
         batches: Whether there are JSON-RPC batches.
         stream_polling: Whether clients take an event without data and come back to a stream that the server closed.
+        draft: Whether it is not released yet: with those who speak a released revision of the same era, that is spoken.
     """
 
     name: str
@@ -158,12 +159,18 @@ class Revision:
     stale: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     batches: bool = False
     stream_polling: bool = False
+    draft: bool = False
 
     def __str__(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
         return f"Revision({self.name!r})"
+
+    @property
+    def rank(self) -> tuple[bool, str]:
+        """The key that sorts revisions, the best last: drafts, then by date."""
+        return not self.draft, self.name
 
     def request(self, name: str) -> Request[Any, Any, Any]:
         """Return the descriptor of a request; raises `MethodNotFound` where the revision has none of that name."""

@@ -89,16 +89,16 @@ class Service:
         servers: The servers.
 
     Attributes:
-        servers: The servers, the oldest revision first.
+        servers: The servers, the best revision last.
         dispatchers: Revision -> what is taken in it.
-        limits: How much of one client's is taken at once: as the newest revision's server says.
+        limits: How much of one client's is taken at once: as the best revision's server says.
 
     Raises:
         ValueError: There is none, or there are two for a revision.
     """
 
     def __init__(self, servers: Sequence[Server]) -> None:
-        self.servers = sorted(servers, key=lambda server: server.revision)
+        self.servers = sorted(servers, key=lambda server: server.dispatcher.revision.rank)
         self.dispatchers = {server.revision: server.dispatcher.extended(type(server)) for server in self.servers}
         if not servers or len(self.dispatchers) < len(servers):
             raise ValueError("serving needs servers, one for each revision")

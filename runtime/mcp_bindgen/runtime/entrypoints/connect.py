@@ -19,6 +19,7 @@ from typing import IO, Any, TypeVar, overload
 import anyio
 
 from ..core.errors import ConnectionClosed, ProtocolError, RequestTimeout
+from ..core.logs import log
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
@@ -28,6 +29,7 @@ from ..endpoint.session import Session
 from ..eras.lifecycle import DISCOVER
 from ..eras.negotiation import Clients, Negotiation
 from ..tasks import background_tasks
+from . import user_bindings
 from .target import Address, Target, address
 
 C = TypeVar("C", bound=Client)
@@ -39,7 +41,7 @@ TIMEOUT = 60.0
 """Seconds that connecting may take in all."""
 
 _MOST_REMEMBERED = 1000
-_PACKAGE = re.compile(r"v\d+(_\d+)+")
+_PACKAGE = re.compile(r"v\d+(_\w+)+")
 
 
 @dataclass(frozen=True)
@@ -145,10 +147,21 @@ async def connect(
 
 
 def installed() -> list[type[Client]]:
-    """Return the client classes of all bindings that are installed."""
+    """Return the client classes of all bindings that are installed, and of those in the user's folder.
+
+    What is in the user's folder and cannot be imported is left out, and our log says why: it must not stop programs
+    that do without it.
+    """
     namespace = import_module(__name__.partition(".")[0])
     names = [found.name for found in pkgutil.iter_modules(namespace.__path__) if _PACKAGE.fullmatch(found.name)]
-    return [import_module(f"{namespace.__name__}.{name}").Client for name in names]
+    found = [import_module(f"{namespace.__name__}.{name}").Client for name in names]
+    for name in user_bindings.packages():
+        if name not in names:
+            try:
+                found.append(import_module(f"{namespace.__name__}.{name}").Client)
+            except Exception as error:  # whatever an import may raise
+                log.warning("bindings are left out: %s", error)
+    return found
 
 
 def forget() -> None:

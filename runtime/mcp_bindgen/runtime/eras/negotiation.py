@@ -47,7 +47,8 @@ class Clients(Generic[C]):
         if not clients or len(self.by_revision) < len(clients):
             raise ValueError("connecting needs clients, one for each revision")
         self.dispatchers: Mapping[str, Dispatcher] = {
-            name: client.dispatcher.extended(type(client)) for name, client in sorted(self.by_revision.items())
+            client.revision: client.dispatcher.extended(type(client))
+            for client in sorted(ours, key=lambda client: client.dispatcher.revision.rank)
         }
         best = list(reversed(self.dispatchers.items()))
         self.stateless = [name for name, dispatcher in best if dispatcher.revision.era.stands_alone]

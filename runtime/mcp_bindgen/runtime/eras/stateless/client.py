@@ -69,11 +69,13 @@ def _prepare(client: Any, session: Any) -> None:
     dispatcher: Dispatcher = session.peer.dispatcher
     revision = dispatcher.revision
     session.negotiated.declared["client"] = declared(client, dispatcher)
-    session.meta = {
-        revision.meta_keys["protocol_version"]: revision.name,
-        revision.meta_keys["client_info"]: introduction(client, revision).model_dump(),
-        revision.meta_keys["client_capabilities"]: session.negotiated.declared["client"],
+    said = {
+        "protocol_version": revision.name,
+        "client_info": introduction(client, revision).model_dump(),
+        "client_capabilities": session.negotiated.declared["client"],
     }
+    session.meta = {revision.meta_keys[name]: value for name, value in said.items() if name in revision.meta_keys}
+    session.meta |= jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
     if session.transport_mirror is not None:
         client.mirror = session.transport_mirror(revision)
         session.headers = client.mirror.headers

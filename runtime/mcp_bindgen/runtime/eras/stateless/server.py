@@ -23,8 +23,7 @@ from ...core.routing import Route
 from ..lifecycle import DISCOVER, LISTEN
 from ..sides import bound, empty_list, introduction
 from . import subscriptions
-from .input_required import Questions, other_than_required
-from .input_required import asks_for_input as _asks
+from .input_required import Questions, asks_for_input, other_than_required
 from .request_meta import RequestNegotiated, separated
 
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
@@ -53,8 +52,9 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
         told.logs_by_default = False
         return lambda link, id_, params: take(params, context(link, id_, params, told))
     work = _work(server, dispatcher, route, supported, offers)
-    asks = any(_asks(kind) for kind in method.alternatives)
+    asks = any(asks_for_input(kind) for kind in method.alternatives)
     signature = to_json(introduction(server, revision).model_dump())
+    envelope = {**jsonrpc.filled_in(getattr(revision.types, "Result", None)), **jsonrpc.filled_in(method.result)}
     prefix = b'{"_meta":{' + to_json(revision.meta_keys["server_info"]) + b":" + signature + b"},"
 
     async def handle(link: Link, id_: RequestId | None, params: Any) -> jsonrpc.Written:
@@ -65,11 +65,11 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
                 answer = await _round(server, method, work, context, link, id_, params, agreed)
             else:
                 answer = await work(params, context(link, id_, params, agreed))
-                if _asks(type(answer)):
+                if asks_for_input(type(answer)):
                     raise TypeError(f"{method.name} cannot ask for input")
         except (CapabilityMissing, ExceptionGroup) as error:
             raise _for_client(revision, error) from None
-        return _signed(answer, prefix)
+        return _signed(answer, prefix, envelope)
 
     return handle
 
@@ -113,8 +113,7 @@ def _work(
 
     async def discover(params: Any, context: Any) -> Any:
         wire = {"supportedVersions": list(supported), "capabilities": offers, "instructions": server.instructions}
-        known = {key: value for key, value in wire.items() if value is not None}
-        return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **known}
+        return {key: value for key, value in wire.items() if value is not None}  # `_signed` adds the rest
 
     return discover
 
@@ -147,7 +146,7 @@ async def _round(
     own: str | None = None
     try:
         answer = await work(told, context(link, id_, told, agreed, questions))
-        if not _asks(type(answer)):
+        if not asks_for_input(type(answer)):
             return answer
         asked, own = jsonrpc.plain(answer), answer.request_state
         questions_asked: dict[str, Any] = answer.input_requests or {}
@@ -163,19 +162,28 @@ async def _round(
             raise
         if other is not None:
             raise other from None
-        asked = {"resultType": "input_required", "inputRequests": questions.open}
+        kind = next(kind for kind in method.alternatives if asks_for_input(kind))
+        asked = {**jsonrpc.filled_in(kind), "inputRequests": questions.open}
     if own is not None or questions.used or "inputRequests" not in asked:
         asked["requestState"] = server.state_seal.seal({"answers": questions.used, "own": own}, purpose())
     return asked
 
 
-def _signed(answer: Any, prefix: bytes) -> jsonrpc.Written:
-    """Return the JSON text of a result, with the name of the server that gives it in its `_meta`."""
+def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Written:
+    """Return the JSON text of a result, with the name of the server that gives it in its `_meta`.
+
+    Args:
+        answer: The result.
+        prefix: How its text begins, with that name.
+        envelope: What the constructor of the usual result fills in, for one that is given in wire form.
+    """
     if isinstance(answer, Model) and getattr(answer, "result_type", None) and getattr(answer, "meta", None) is None:
         return jsonrpc.Written(prefix + jsonrpc.write_result(answer)[1:])
     if answer is None:
         raise TypeError("a handler returned nothing")
-    wire: dict[str, Any] = {"resultType": "complete", **jsonrpc.plain(answer)}
+    wire: dict[str, Any] = jsonrpc.plain(answer)
+    if wire.get("resultType", envelope.get("resultType")) == envelope.get("resultType"):
+        wire = {**envelope, **wire}
     wire["_meta"] = {**parse(prefix[:-1] + b"}")["_meta"], **wire.get("_meta", {})}
     return jsonrpc.Written(to_json(wire))
 

@@ -108,7 +108,7 @@ async def listen(server: object, revision: Revision, offers: Mapping[str, Any], 
         if method.kind == "notification"
         and method.filter is not None
         and getattr(wanted, method.filter)
-        and is_declared(offers, method.capabilities["server"].partition(".")[2])
+        and _is_offered(method, offers)
     }
     subscription = Subscription(context, type(wanted)(**agreed))
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
@@ -119,7 +119,13 @@ async def listen(server: object, revision: Revision, offers: Mapping[str, Any], 
             await subscription.serve(acknowledged)
     finally:
         endless.discard(subscription.end)
-    return {"resultType": "complete", "_meta": {revision.meta_keys["subscription_id"]: context.request_id}}
+    return {"_meta": {revision.meta_keys["subscription_id"]: context.request_id}}
+
+
+def _is_offered(method: Any, offers: Mapping[str, Any]) -> bool:
+    """Tell whether a server declares what a notification of its needs, if it needs anything."""
+    needed = method.capabilities.get("server")
+    return needed is None or is_declared(offers, needed.partition(".")[2])
 
 
 # --- who listens to a server ----------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class ArgumentSchemas:
             self._unlisted.add(rule)
             return found
         handler = self._service.handler(dispatcher, route)
-        about_the_call = ("progressToken", dispatcher.revision.meta_keys["log_level"])
+        about_the_call = ("progressToken", dispatcher.revision.meta_keys.get("log_level"))
         said = {key: value for key, value in jsonrpc.plain(meta).items() if key not in about_the_call}
         wire: dict[str, Any] = {"_meta": said}
         while True:

@@ -1,0 +1,130 @@
+"""Keep revisions beside those of the installation: a schema and its bindings, in the user's folder, both or neither."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mcp_bindgen.protocol import naming
+from mcp_bindgen.runtime.core.home import bindings_folder
+from mcp_bindgen.runtime.entrypoints.user_bindings import unsafe
+from mcp_bindgen.spec import BadInput, Pin, Store, sources
+from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.revisions import check_name
+from mcp_bindgen.spec.sources import Readable
+from mcp_bindgen.spec.store import user_folder
+from mcp_bindgen.spec.transaction import Change, put, read
+
+from .target import Target, target_of
+from .trial import try_import
+from .writer import changes_of
+
+
+def import_revision(
+    revision: str,
+    file: Readable,
+    *,
+    commit: str = "",
+    status: str | None = None,
+    changed: date | None = None,
+    semantics: Path | None = None,
+) -> tuple[Pin, Target]:
+    """Import a schema file into the user's folder and generate its bindings there; an error leaves all as it was.
+
+    Args: as `Store.add`.
+
+    Returns:
+        The pin, and what was generated.
+
+    Raises:
+        BadInput: The file cannot be used, the name is taken, or the folder is not the user's alone.
+    """
+    home, known, given = user_folder(), Store(), sources.read(file)
+    if home is None:
+        raise BadInput("Python leaves out the folders of the user", fix="run it without -s, -I and PYTHONNOUSERSITE")
+    _refuse_taken(revision, known)
+    schemas = home / "schema"
+    with TemporaryDirectory(prefix="mcp-bindgen.") as name:
+        scratch = Path(name)
+        for path in (schemas / "revisions.toml", *(schemas / revision).glob("*.toml")):
+            if path.exists():
+                (scratch / path.relative_to(schemas)).parent.mkdir(exist_ok=True)
+                shutil.copyfile(path, scratch / path.relative_to(schemas))
+        pin = Store(scratch).add(
+            revision, given, commit=commit, status=status, changed=changed, semantics=semantics, prose=True
+        )
+        store = Store(users=scratch)
+        target = target_of(store, revision)
+        target = replace(target, source=replace(target.source, file=given.label))
+        files = target.render()
+        with locating(given.label):
+            try_import(files)
+        texts = {f"schema/{path.relative_to(scratch).as_posix()}": path for path in _files(scratch)}
+        changes = {name: Change(read(home / name), path.read_bytes()) for name, path in texts.items()}
+    changes |= _placed(home, target, files)
+    put(home, changes)
+    return pin, target
+
+
+def remove_revision(revision: str) -> None:
+    """Remove a revision and its bindings from the user's folder.
+
+    Raises:
+        BadInput: There is no such revision, it is part of the installation, or the files cannot be removed.
+    """
+    store, bindings = Store(), bindings_folder()
+    if store.users is None or bindings is None or revision not in Store(store.users).pins:
+        store.pin(revision)
+        raise BadInput(
+            f"MCP {revision} is part of this installation",
+            fix="only what was imported into your own folder can be removed, or with --folder DIR what is in that one",
+        )
+    Store(store.users).remove(revision)
+    if (bindings / naming.package(revision)).is_dir():
+        shutil.rmtree(bindings / naming.package(revision))
+
+
+def _refuse_taken(revision: str, store: Store) -> None:
+    """Refuse the name of a revision of the installation, and one whose bindings would have the name of others."""
+    check_name(revision, draft=True)
+    for other in store.pins:
+        is_same = other == revision
+        if is_same and not store.is_users(other):
+            raise BadInput(
+                f"MCP {revision} is part of this installation",
+                fix="compare the file with it: mcp-bindgen schema verify, or import it under another name",
+            )
+        if not is_same and naming.package(other).casefold() == naming.package(revision).casefold():
+            raise BadInput(
+                f"the bindings of {revision!r} and {other!r} would both be {naming.package(other)}",
+                fix="choose another name",
+            )
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _placed(home: Path, target: Target, files: Mapping[str, str]) -> dict[str, Change]:
+    """Return the changes that put bindings into the user's folder, which is closed to everybody else.
+
+    Raises:
+        BadInput: Others could have written what is there.
+    """
+    folder = bindings_folder()
+    assert folder is not None
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in (folder.parent, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot be written ({error.strerror})", file=home, fix="set MCP_BINDGEN_HOME") from None
+    objection = unsafe(target.folder)
+    if objection is not None:
+        raise BadInput(f"the bindings would not be imported: {objection}")
+    place = target.folder.relative_to(home).as_posix()
+    return {f"{place}/{name}": change for name, change in changes_of(target.folder, files).items()}

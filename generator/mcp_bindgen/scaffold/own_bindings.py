@@ -1,0 +1,55 @@
+"""Give a project bindings of its own, where a revision is not part of mcp-bindgen: whoever clones it has them too."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mcp_bindgen.emit import Target
+from mcp_bindgen.protocol import naming
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.revisions import is_date
+
+
+@dataclass(frozen=True)
+class OwnBindings:
+    """What a project holds of a revision that only its author's folder has.
+
+    Attributes:
+        revision: The revision.
+        package: The import name of its bindings, e.g. `weather.vdraft`.
+        schema: Where its schema is in the project.
+        command: What generates the bindings again, in the project's folder.
+        files: Path in the project -> text: the schema, its facts, and the bindings.
+    """
+
+    revision: str
+    package: str
+    schema: str
+    command: str
+    files: dict[str, str]
+
+
+def own_bindings(store: Store, revision: str, project: str) -> OwnBindings:
+    """Return the bindings of a revision for the package of a project.
+
+    Raises:
+        BadInput: The schema in the user's folder is damaged.
+    """
+    source = store.effective(revision)
+    package = f"{project}.{naming.package(revision)}"
+    schema, facts = f"schema/{revision}.json", f"schema/{revision}.toml"
+    kept = store.folder_of(revision) / revision
+    files = {schema: (kept / "schema.json").read_text("utf-8")}
+    words = ["mcp-bindgen", "generate", "--schema", schema, "--revision", revision]
+    if (kept / "semantics.toml").exists():
+        files[facts] = (kept / "semantics.toml").read_text("utf-8")
+        words += ["--semantics", facts]
+    command = shlex.join([*words, "--out", "src", "--package", package])
+    as_a_file = replace(source, draft=not is_date(revision))  # what `generate --schema` knows of it
+    code = Target(as_a_file, Path(), package, (), command).render()
+    place = f"src/{package.replace('.', '/')}"
+    return OwnBindings(
+        revision, package, schema, command, {**files, **{f"{place}/{name}": text for name, text in code.items()}}
+    )

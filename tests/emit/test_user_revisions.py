@@ -1,0 +1,316 @@
+"""Revisions beside those of an installation: in the user's folder, found by all, and imported only if nobody else can
+write there."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.runtime.core.home import home
+from mcp_bindgen.runtime.entrypoints import user_bindings
+from mcp_bindgen.runtime.entrypoints.connect import installed as clients
+from mcp_bindgen.spec import BadInput, Store
+from tests.support.commands import ROOT, Done, execute, inside, save, snapshot
+from tests.support.installation import Installation, installed
+from tests.support.small_schemas import draft, message, record, small, union
+
+REVISIONS = list(Store().pins)
+
+
+class User:
+    """A user of an installation, in this process.
+
+    Attributes:
+        home: The user's folder.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def bindgen(self, *arguments: object) -> Done:
+        """Runs `mcp-bindgen`."""
+        return inside(*arguments)
+
+    def run(self, *arguments: object) -> Done:
+        """Runs Python."""
+        return execute(sys.executable, *arguments)
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
+    """A user who has imported nothing yet, of an installation that is no checkout."""
+    monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("mcp_bindgen.emit.target.is_checkout", lambda: False)
+    return User(tmp_path / "home")
+
+
+@pytest.fixture
+def kept(user: User, tmp_path: Path) -> User:
+    """The user, who keeps `draft`."""
+    done = user.bindgen("schema", "import", "draft", save(tmp_path / "draft.json", small()))
+    assert (done.returncode, done.stderr) == (0, "")
+    return user
+
+
+def refused(done: Done) -> str:
+    """The one line that says what is wrong, and what to do."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert "; " in done.stderr
+    return done.stderr
+
+
+# --- a revision of the user's ---------------------------------------------------------------------------------
+
+USE = """
+from mcp_bindgen.runtime.entrypoints.connect import installed
+from mcp_bindgen.vdraft import Client, REVISION, Server, types
+assert types.FindBookResult
+print(*[client.revision for client in installed()])
+print(REVISION, REVISION.draft)
+"""
+
+
+def check_life(user: User | Installation, folder: Path) -> None:
+    """Import a draft, use it by its name everywhere, import another one by its name, and remove it."""
+    file = save(folder / "draft.json", small())
+    done = user.bindgen("schema", "import", "draft", file, "--commit", "abc")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].split() == [
+        "mcp_bindgen.vdraft",
+        str(user.home / "generated/mcp_bindgen/vdraft"),
+    ]
+
+    listed = user.bindgen("schema", "list").stdout.splitlines()
+    assert [line.split()[0] for line in listed[1:-1]] == [*REVISIONS, "draft"]
+    assert listed[-2].split()[2:] == ["draft", listed[-2].split()[3], "abc", "your", "folder"]
+    assert listed[-1] == f"Your folder: {user.home}"
+
+    used = user.run("-W", "error", "-c", USE)
+    assert used.returncode == 0, used.stderr
+    assert used.stdout.splitlines() == [" ".join([*REVISIONS, "draft"]), "draft True"]
+
+    assert "books/find" in user.bindgen("methods", "draft").stdout
+    assert "2026-07-28 -> draft" in user.bindgen("diff", "2026-07-28", "draft").stdout
+    assert user.bindgen("check", "draft").stdout == "draft  in sync\n"
+
+    other = save(
+        folder / "other.json",
+        small(
+            {"MoveRequest": message("move"), "MoveResult": record()},
+            ClientRequest=union("FindBookRequest", "MoveRequest"),
+        ),
+    )
+    assert user.bindgen("schema", "import", "draft", other).returncode == 0
+    assert "move" in user.bindgen("methods", "draft").stdout
+
+    assert user.bindgen("schema", "remove", "draft").stdout == "draft  removed\n"
+    assert snapshot(user.home) == {"schema/revisions.toml": b""} or list(snapshot(user.home)) == [
+        "schema/revisions.toml"
+    ]
+    assert "no revision 'draft'" in refused(user.bindgen("schema", "remove", "draft"))
+    gone = user.run("-c", USE)
+    assert "No module named 'mcp_bindgen.vdraft'" in gone.stderr
+
+
+def test_the_life_of_a_draft(user: User, tmp_path: Path) -> None:
+    before = {name: snapshot(ROOT / name) for name in ("schema", "generated")}
+    check_life(user, tmp_path)
+    assert {name: snapshot(ROOT / name) for name in before} == before
+
+
+@pytest.mark.full
+def test_the_life_of_a_draft_beside_the_wheel(tmp_path: Path) -> None:
+    installation = installed(tmp_path)
+    before = installation.files()
+    check_life(installation, tmp_path)
+    assert installation.files() == before
+
+
+@pytest.mark.parametrize("name", ["draft", "another"])
+def test_a_file_that_cannot_be_generated_leaves_everything_as_it_was(kept: User, name: str, tmp_path: Path) -> None:
+    before = snapshot(kept.home)
+    lost = save(tmp_path / "lost.json", small(LostRequest=message("lost")))
+    assert f"{lost}#/$defs/LostRequest" in refused(kept.bindgen("schema", "import", name, lost))
+    assert snapshot(kept.home) == before
+
+
+def test_facts_of_its_own_come_with_a_revision_and_stay(user: User, tmp_path: Path) -> None:
+    file = save(tmp_path / "draft.json", small(FindBookResult=None, Found=record("pages", pages={"type": "integer"})))
+    facts = tmp_path / "facts.toml"
+    facts.write_text('[results]\n"books/find" = "Found"\n', "utf-8")
+    assert "books/find" in refused(user.bindgen("schema", "import", "draft", file))
+    done = user.bindgen("schema", "import", "draft", file, "--semantics", facts)
+    assert done.returncode == 0, done.stderr
+    made = snapshot(user.home)
+    done = user.bindgen("schema", "import", "draft", file)
+    assert done.returncode == 0, done.stderr
+    assert snapshot(user.home).keys() == made.keys()
+    done = user.bindgen("generate")
+    assert done.stdout.startswith("draft "), done.stderr
+    assert done.stdout.endswith("(unchanged)\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("2026-07-28", "MCP 2026-07-28 is part of this installation"),
+        ("2026.07.28", "the bindings of '2026.07.28' and '2026-07-28' would both be v2026_07_28"),
+        ("Draft", "the bindings of 'Draft' and 'draft' would both be vdraft"),
+        ("../draft", "'../draft' is not the name of a revision"),
+    ],
+)
+def test_a_name_that_is_taken_or_none_is_refused(kept: User, name: str, says: str, tmp_path: Path) -> None:
+    before = snapshot(kept.home)
+    assert says in refused(kept.bindgen("schema", "import", name, tmp_path / "draft.json"))
+    assert snapshot(kept.home) == before
+
+
+def test_what_the_installation_has_by_now_hides_what_the_user_kept(tmp_path: Path) -> None:
+    users = Store(tmp_path / "schema")
+    users.root.mkdir()
+    for name in ("2026-07-28", "draft"):
+        users.add(name, save(tmp_path / "draft.json", draft()), commit="abc", prose=True)
+    both = Store(users=users.root)
+    assert list(both.pins) == [*REVISIONS, "draft"]
+    assert [pin.name for pin in both.hidden] == ["2026-07-28"]
+    assert both.effective("2026-07-28").digest == Store().effective("2026-07-28").digest
+    assert both.is_users("draft")
+    assert both.newest == "2026-07-28"
+
+
+# --- whose code is imported -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package in the user's folder, of a name that only this test knows."""
+    monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "home" / "generated" / "mcp_bindgen" / f"vtest_{tmp_path.name}"
+    folder.mkdir(parents=True)
+    (folder.parents[1]).chmod(0o700)
+    (folder / "__init__.py").write_text("Client = 'imported'\n", "utf-8")
+    return folder
+
+
+def found(package: Path) -> Any:
+    """What Python imports, afresh."""
+    name = f"mcp_bindgen.{package.name}"
+    sys.modules.pop(name, None)
+    try:
+        return __import__(name, fromlist=["Client"]).Client
+    finally:
+        sys.modules.pop(name, None)
+
+
+def test_a_package_of_the_users_is_found(package: Path) -> None:
+    assert found(package) == "imported"
+    assert user_bindings.packages() == [package.name]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
+@pytest.mark.parametrize(
+    ("who", "says"),
+    [
+        ("anybody may enter", "is open to others; look at what is in it, then run: chmod 700"),
+        ("anybody may write a file", "everybody can write to"),
+        ("anybody may write the package", "everybody can write to"),
+        ("anybody may replace the folder", "above it; set MCP_BINDGEN_HOME to a folder of yours"),
+        ("a link leads elsewhere", "is a link"),
+        ("a file is a link", "is a link"),
+        ("somebody else owns it", "belongs to somebody else"),
+    ],
+)
+def test_code_that_others_could_have_written_is_not_imported(
+    who: str,
+    says: str,
+    package: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    match who:
+        case "anybody may enter":
+            package.parents[1].chmod(0o755)
+        case "anybody may write a file":
+            (package / "__init__.py").chmod(0o666)
+        case "anybody may write the package":
+            package.chmod(0o777)
+        case "anybody may replace the folder":
+            tmp_path.chmod(0o777)
+        case "a link leads elsewhere":
+            package.rename(tmp_path / "elsewhere")
+            package.symlink_to(tmp_path / "elsewhere")
+        case "a file is a link":
+            (package / "__init__.py").rename(tmp_path / "elsewhere.py")
+            (package / "__init__.py").symlink_to(tmp_path / "elsewhere.py")
+        case _:
+            monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(ImportError, match=rf"mcp_bindgen\.{package.name} is not imported: .*{says}") as refusal:
+        found(package)
+    assert "\n" not in str(refusal.value)
+
+    with caplog.at_level(logging.WARNING, "mcp_bindgen"):
+        assert [client.revision for client in clients()] == REVISIONS
+    assert says in caplog.text
+    tmp_path.chmod(0o700)
+
+
+def test_a_package_that_is_damaged_stops_nobody_who_does_without_it(
+    package: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (package / "__init__.py").write_text("not python", "utf-8")
+    with caplog.at_level(logging.WARNING, "mcp_bindgen"):
+        assert [client.revision for client in clients()] == REVISIONS
+    assert "bindings are left out" in caplog.text
+
+
+def test_no_folder_depends_on_the_current_one(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MCP_BINDGEN_HOME", "home")
+    with pytest.raises(ImportError, match="give it an absolute path"):
+        found(package)
+    with pytest.raises(BadInput, match="give it an absolute path"):
+        Store()
+    assert user_bindings.packages() == []
+    monkeypatch.setenv("MCP_BINDGEN_HOME", "")
+    folder = home()
+    assert folder is not None
+    assert folder.is_absolute()
+
+
+@pytest.mark.parametrize("flag", ["-s", "-I"])
+def test_python_can_be_told_to_leave_the_folder_out(kept: User, flag: str) -> None:
+    code = "import mcp_bindgen.runtime as _, mcp_bindgen.spec as spec; print(*spec.Store().pins); "
+    code += "import mcp_bindgen.vdraft"
+    done = kept.run(flag, "-c", code)
+    assert done.stdout.split() == REVISIONS
+    assert "No module named 'mcp_bindgen.vdraft'" in done.stderr
+
+
+def test_what_is_installed_comes_first(package: Path) -> None:
+    package.rename(package.with_name("v2026_07_28"))
+    code = "import mcp_bindgen.runtime, mcp_bindgen.v2026_07_28 as it; print(it.__file__)"
+    assert Path(execute(sys.executable, "-c", code).stdout).parts[-2:] == ("v2026_07_28", "__init__.py\n")
+    assert str(package.parent) not in execute(sys.executable, "-c", code).stdout
+
+
+@pytest.mark.full
+def test_bindings_of_another_generation_say_how_to_regenerate_them_and_that_works(user: User, tmp_path: Path) -> None:
+    assert user.bindgen("schema", "import", "draft", save(tmp_path / "draft.json", small())).returncode == 0
+    package = user.home / "generated" / "mcp_bindgen" / "vdraft" / "__init__.py"
+    text = package.read_text("utf-8")
+    package.write_text(text.replace("require(1,", "require(0,"), "utf-8")
+    stale = user.run("-c", USE)
+    assert "run: mcp-bindgen generate draft" in stale.stderr
+    server = "from mcp_bindgen.runtime.entrypoints.connect import installed; print(len(installed()))"
+    assert user.run("-c", server).stdout == f"{len(REVISIONS)}\n"
+    assert user.bindgen("generate", "draft").returncode == 0
+    assert package.read_text("utf-8") == text
+    assert user.run("-c", USE).returncode == 0

@@ -1,0 +1,88 @@
+"""A project that speaks a revision of its author's folder carries the bindings: whoever clones it has all it needs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import Done, execute, inside, save, snapshot
+from tests.support.next_revision import BASIS, FACTS, NAME, next_revision
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture
+def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of somebody who has imported the next revision, outside of a checkout."""
+    monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("mcp_bindgen.emit.target.is_checkout", lambda: False)
+    (tmp_path / "facts.toml").write_text(FACTS, "utf-8")
+    file = save(tmp_path / "next.json", next_revision())
+    done = inside("schema", "import", NAME, file, "--status", "draft", "--semantics", tmp_path / "facts.toml")
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def elsewhere(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
+    """Go on as somebody else, in a clone of the project."""
+    monkeypatch.setenv("MCP_BINDGEN_HOME", str(project.parent / "nobody"))
+    monkeypatch.chdir(project)
+
+
+def run(*words: object) -> Done:
+    done = execute(sys.executable, *words, PYTHONPATH="src")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def test_whoever_clones_it_has_the_bindings_and_can_generate_them_again(
+    author: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = inside("scaffold", "server", "books", "--revision", NAME, "--with", "tools", "--out", author)
+    assert done.returncode == 0, done.stderr
+    project = author / "books"
+    elsewhere(monkeypatch, project)
+    shown = run("-c", "from books.server import Books; print(Books.revision, Books.__mro__[1].__module__)").stdout
+    assert shown == f"{NAME} books.v2027_01_15.server\n"
+
+    (line,) = re.findall("`(mcp-bindgen generate --schema .*)`", (project / "README.md").read_text("utf-8"))
+    before = snapshot(project)
+    (project / "src" / "books" / "v2027_01_15" / "errors.py").unlink()
+    assert inside(*shlex.split(line)[1:]).returncode == 0
+    assert snapshot(project) == before
+    assert inside(*shlex.split(line.replace("generate", "check", 1))[1:]).stdout == f"{NAME}  in sync\n"
+
+    refused = inside("upgrade", ".", "--to", BASIS)
+    assert refused.returncode == 2
+    assert f"migrate schema/{NAME}.json {BASIS} . --package books.v2027_01_15" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("server", "books", "--revision", NAME, "--revision", BASIS, "--with", "tools,resources"),
+        ("server", "books", "--revision", NAME, "--with", "tools", "--transport", "stdio,http"),
+        ("client", "books", "--revision", NAME, "--with", "elicitation"),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_the_project_of_somebody_else_passes_its_tests(
+    words: tuple[str, ...], author: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert inside("scaffold", *words, "--out", author).returncode == 0
+    elsewhere(monkeypatch, author / "books")
+    run("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    run("-m", "ruff", "check", "--no-cache", ".")
+    run("-m", "ruff", "format", "--no-cache", "--check", ".")
+
+
+def test_a_contract_is_not_served_in_a_revision_that_others_do_not_have(author: Path) -> None:
+    file = save(author / "contract.json", {"tools": []})
+    done = inside("scaffold", "server", "books", "--revision", NAME, "--contract", file, "--out", author)
+    assert done.returncode == 2
+    assert f"MCP {NAME} is not part of mcp-bindgen" in done.stderr
+    assert not (author / "books").exists()

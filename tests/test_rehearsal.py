@@ -1,0 +1,368 @@
+"""The next release, rehearsed: a revision that nobody has seen goes from file to conversation, and no code changes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.protocol import build
+from mcp_bindgen.spec import Store
+from tests.support.commands import ROOT, Done, execute, inside, save
+from tests.support.next_revision import ATTEMPT, BASIS, EXTENSIONS, FACTS, NAME, TRACE, next_revision, without
+
+CONVERSATION = """
+import json, os, sys
+from contextlib import AsyncExitStack
+import anyio
+from acme.next import Client, REVISION, Server, types as mcp
+from mcp_bindgen import v2026_07_28 as before
+from mcp_bindgen.runtime import connect, run
+from mcp_bindgen.runtime.http import HttpApp
+from mcp_bindgen.testing import connected
+
+class Next(Server):
+    info = mcp.Implementation(name="next", version="1")
+    def list_tools(self, params, ctx):
+        return mcp.ListToolsResult(tools=[mcp.Tool(name="add", input_schema=mcp.ToolInputSchema())])
+    async def call_tool(self, params, ctx):
+        form = mcp.ElicitRequestFormParamsRequestedSchema(properties={})
+        answer = await ctx.ask("sure", mcp.ElicitRequestFormParams(message="Sure?", requested_schema=form))
+        await ctx.notify_tool_retired("subtract")
+        return mcp.CallToolResult(content=[mcp.TextContent(text=answer.action)])
+    def preview_tool(self, params, ctx):
+        return mcp.PreviewToolResult(summary=f"{params.name}, attempt {params.meta.attempt}")
+    def list_resources(self, params, ctx):
+        return mcp.ListResourcesResult(resources=[])
+    def fetch_resource(self, params, ctx):
+        return {"contents": [{"uri": params.uri, "text": "fetched"}]}
+    def list_templates(self, params, ctx):
+        return mcp.ListTemplatesResult(resource_templates=[], advice="hurry")
+
+class Before(before.Server):
+    info = before.types.Implementation(name="before", version="1")
+    def list_resources(self, params, ctx):
+        return before.types.ListResourcesResult(resources=[])
+    def read_resource(self, params, ctx):
+        contents = before.types.TextResourceContents(uri=params.uri, text="read")
+        return before.types.ReadResourceResult(contents=[contents])
+
+class Asked(Client):
+    def __init__(self):
+        self.retired = []
+    def on_elicit(self, params, ctx):
+        return mcp.ElicitResult(action="accept")
+    async def on_tool_retired(self, params, ctx):
+        self.retired.append(params.name)
+
+async def said(client):
+    if client.revision != REVISION.name:
+        return [client.revision, (await client.read_resource("x:y")).contents[0].text]
+    preview, templates = await client.preview_tool("add"), await client.list_templates()
+    called, fetched = await client.call_tool("add"), await client.fetch_resource("x:y")
+    return {
+        "revision": client.revision,
+        "stands alone": REVISION.era.stands_alone,
+        "added": preview.summary,
+        "asked": called.content[0].text,
+        "told": client.retired,
+        "renamed": fetched.contents[0].text,
+        "moved": [templates.advice, client.server_capabilities["templates"]],
+        "everywhere": [preview.advice, fetched.advice],
+        "declared": client.server_capabilities["tools"],
+    }
+
+async def in_memory():
+    for client, servers in ((Asked(), [Next()]), (before.Client(), [Next(), Before()]), (Asked(), [Next(), Before()])):
+        async with connected(client, *servers) as it:
+            yield await said(it)
+
+async def at(target):
+    for clients in ([Asked], [before.Client], [before.Client, Asked]):
+        async with connect(target, *clients) as client:
+            yield await said(client)
+
+async def main(how):
+    if how == "memory":
+        found = [one async for one in in_memory()]
+    elif how == "stdio":
+        words = {"command": sys.executable, "args": ["-c", os.environ["CODE"], "serve"], "env": dict(os.environ)}
+        found = [one async for one in at(words)]
+    else:
+        import socket, uvicorn
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            server = uvicorn.Server(uvicorn.Config(HttpApp(Next(), Before()), log_level="error", lifespan="on"))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(server.serve, [listener])
+                found = [one async for one in at(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")]
+                server.should_exit = True
+    print(json.dumps(found))
+
+if sys.argv[1:] == ["serve"]:
+    del sys.argv[1]
+    run(Next(), Before())
+else:
+    anyio.run(main, sys.argv[1])
+"""
+
+NEW = {
+    "revision": NAME,
+    "stands alone": True,
+    "added": "add, attempt 1",
+    "asked": "accept",
+    "told": ["subtract"],
+    "renamed": "fetched",
+    "moved": ["hurry", {}],
+    "everywhere": ["none", "none"],
+    "declared": {"listChanged": True, "preview": True},
+}
+OLD = [BASIS, "read"]
+
+CODE = """
+from mcp_bindgen.runtime import Context
+from mcp_bindgen.v2026_07_28 import Client, Server
+from mcp_bindgen.v2026_07_28 import types as mcp
+
+
+class Books(Server):
+    async def read_resource(self, params: mcp.ReadResourceRequestParams, ctx: Context) -> mcp.ReadResourceResult:
+        return mcp.ReadResourceResult(contents=[])
+
+
+class Reader(Client):
+    async def on_create_message(self, params: mcp.CreateMessageRequestParams, ctx: Context) -> mcp.CreateMessageResult:
+        raise NotImplementedError
+
+
+async def read(client: Client) -> None:
+    await client.read_resource("x:y")
+    await client.list_tools()
+"""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What the commands left in a folder, and what they said."""
+
+    folder: Path
+    first: Done
+    stubs: str
+    second: Done
+    generated: Done
+
+    @property
+    def schemas(self) -> tuple[object, ...]:
+        return "--folder", self.folder / "schema"
+
+
+def import_into(folder: Path, schema: Any, *more: object) -> tuple[object, ...]:
+    """Import a schema beside the revision that it came from, with the command; the options that name the folder."""
+    schemas = folder / "schema"
+    if not schemas.exists():
+        shutil.copytree(ROOT / "schema", schemas)
+        for revision in Store(schemas).pins.keys() - {BASIS}:
+            Store(schemas).remove(revision)
+    here = ("--folder", schemas)
+    file = save(folder / "next.json", schema)
+    done = inside("schema", "import", NAME, file, "--status", "draft", *more, *here)
+    assert done.returncode == 0, done.stderr
+    return here
+
+
+@pytest.fixture(scope="session")
+def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
+    """The steps of docs/new-revision.md: import, see what is missing, write it, generate."""
+    folder = tmp_path_factory.mktemp("rehearsal")
+    here = import_into(folder, next_revision())
+    first = inside("schema", "status", *here)
+    stubs = inside("schema", "status", "--stubs", *here).stdout
+
+    with (folder / "schema" / "docs.toml").open("a", encoding="utf-8") as docs:
+        docs.write("\n" + re.sub(r'= ""', '= "Words of a person."', stubs))
+    (folder / "facts.toml").write_text(FACTS, "utf-8")
+    import_into(folder, next_revision(), "--semantics", folder / "facts.toml")
+    second = inside("schema", "status", *here)
+    generated = inside("generate", NAME, *here, "--out", folder / "out", "--package", "acme.next")
+    assert generated.returncode == 0, generated.stderr
+
+    home = Store(folder / "home" / "schema")  # where the judge of the conversation finds the schema
+    home.root.mkdir(parents=True)
+    home.add(NAME, folder / "next.json", commit="", status="draft", prose=True)
+    return Rehearsal(folder, first, stubs, second, generated)
+
+
+def sections(status: str) -> dict[str, list[str]]:
+    """The first words of each list below the table of `schema status` -> what it names."""
+    found: dict[str, list[str]] = {}
+    for line in status.partition(f"\n{NAME}:\n")[2].splitlines():
+        if line.startswith("    "):
+            found[list(found)[-1]].append(line.strip())
+        else:
+            found[" ".join(line.rstrip(":").split()[:3])] = []
+    return found
+
+
+def test_status_names_all_that_a_person_has_to_write(rehearsal: Rehearsal) -> None:
+    assert rehearsal.first.returncode == 1
+    open_ = sections(rehearsal.first.stdout)
+    protocol = build(Store(rehearsal.folder / "schema").effective(NAME))
+    assert open_["definitions without words"] == sorted(protocol.definitions.keys() - Store().docs.keys())
+    assert {"PreviewToolRequest", "FetchResourceResult", "ToolRetiredNotification"} < {
+        *open_["definitions without words"]
+    }
+    assert {f"RequestMetaObject.{ATTEMPT}", f"RequestMetaObject.{TRACE}", "ServerCapabilities.templates"} < {
+        *open_["fields without words"]
+    }
+    assert open_["new members that"] == [f"_meta.{ATTEMPT}", "advice"]
+    gone = open_["facts about what"]
+    assert {'[names] "resources/read"', '[arguments] "resources/templates/list"'} < {*gone}
+    assert '[utilities] "log": notifications/message' in gone
+    assert '[stale] "notifications/resources/updated": resources/read' in gone
+    assert not [line for line in gone if "tools/call" in line or "prompts" in line]
+
+
+def test_methods_without_a_capability_are_named(tmp_path: Path) -> None:
+    text = json.dumps(next_revision()).replace("tools/preview", "previews/tool").replace("tools/retired", "retired")
+    here = import_into(tmp_path, json.loads(text))
+    found = sections(inside("schema", "status", "--revision", NAME, *here).stdout)
+    assert found["new methods for"] == ["notifications/retired", "previews/tool"]
+
+
+def test_all_requests_that_nothing_answers_are_named(tmp_path: Path) -> None:
+    schema = next_revision()
+    for stem in ("PreviewTool", "FetchResource"):
+        del schema["$defs"][f"{stem}ResultResponse"]
+    text = json.dumps(schema).replace("PreviewToolResult", "Preview").replace("FetchResourceResult", "Fetched")
+    here = import_into(tmp_path, json.loads(text))
+    done = inside("schema", "status", "--revision", NAME, *here)
+    assert done.returncode == 1
+    fixes = re.findall(r'add "([^"]+)" = "NAME" under \[results\]', done.stdout)
+    assert fixes == ["resources/fetch", "tools/preview"]
+
+
+def test_stubs_are_entries_for_all_of_it_and_nothing_else(rehearsal: Rehearsal) -> None:
+    open_ = sections(rehearsal.first.stdout)
+    asked: set[str] = set()
+    for name, table in tomllib.loads(rehearsal.stubs).items():
+        for part in (table, *table.get("since", {}).values()):
+            asked |= {name} if "doc" in part else set()
+            asked |= {f"{name}.{wire}" for wire in part.get("fields", {})}
+    assert asked == {*open_["definitions without words"], *open_["fields without words"]}
+    assert 'doc = ""  # request tools/preview, sent by: client' in rehearsal.stubs
+    assert f'"{ATTEMPT}" = ""  # integer (minimum 1), required' in rehearsal.stubs
+
+
+def test_what_a_person_wrote_settles_it(rehearsal: Rehearsal) -> None:
+    assert (rehearsal.second.returncode, rehearsal.second.stderr) == (0, "")
+    assert list(sections(rehearsal.second.stdout)) == ["facts about what"]  # true of the revisions before
+    assert re.match(rf"{NAME}  165 definitions  20 methods  9 files ", rehearsal.generated.stdout)
+
+
+def test_diff_and_history_know_the_methods_by_both_names(rehearsal: Rehearsal) -> None:
+    done = inside("diff", BASIS, NAME, "--format", "json", *rehearsal.schemas)
+    assert done.returncode == 0, done.stderr
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    hints = {finding["subject"]: finding["hint"] for finding in comparison["findings"]}
+    assert hints["client->server request resources/read"] == "It is called `resources/fetch` now."
+    assert hints["client->server request templates/list"] == "It was called `resources/templates/list`."
+    assert {"client->server request tools/preview", "server->client request sampling/createMessage"} < hints.keys()
+    traced = json.loads(inside("history", "resources/fetch", "--json", *rehearsal.schemas).stdout)
+    assert [(event["kind"], event["name"]) for event in traced["events"]] == [
+        ("since", "resources/read"),
+        ("renamed", "resources/fetch"),
+    ]
+
+
+@pytest.mark.full
+def test_migrate_finds_what_to_change(rehearsal: Rehearsal, tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(CODE, "utf-8")
+    done = inside("migrate", BASIS, NAME, tmp_path, "--format", "json", *rehearsal.schemas)
+    assert done.returncode == 1, done.stderr
+    found = {(use["kind"], use["name"], use["hint"]) for use in json.loads(done.stdout)["uses"]}
+    called = "It is called `resources/fetch` now."
+    assert {
+        ("gone", "Server.read_resource", called),
+        ("gone", "Client.read_resource", called),
+        ("renamed", "types.ReadResourceResult", "Rename it in code that uses it."),
+        ("gone", "Client.on_create_message", "Stop calling it in the new revision."),
+    } < found
+    assert not [name for _, name, _ in found if "list_tools" in name]
+
+
+def converse(rehearsal: Rehearsal, how: str) -> list[Any]:
+    done = execute(
+        sys.executable,
+        *("-W", "error", "-c", CONVERSATION, how),
+        CODE=CONVERSATION,
+        PYTHONPATH=str(rehearsal.folder / "out"),
+        MCP_BINDGEN_HOME=str(rehearsal.folder / "home"),
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[Any] = json.loads(done.stdout)
+    return found
+
+
+def test_it_is_spoken_in_memory_and_every_message_is_valid(rehearsal: Rehearsal) -> None:
+    assert converse(rehearsal, "memory") == [NEW, OLD, NEW]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", ["stdio", "http"])
+def test_it_is_spoken_over_each_transport_and_a_draft_yields_to_what_is_released(
+    rehearsal: Rehearsal, how: str
+) -> None:
+    assert converse(rehearsal, how) == [NEW, OLD, OLD]
+
+
+# --- any part of the core may become an extension -------------------------------------------------------------
+
+WHAT_IS_LEFT = """
+import anyio
+from acme.left import Client, Server, types as mcp
+from mcp_bindgen.runtime import serve
+from mcp_bindgen.runtime.transports.memory import pair
+
+FIRST = {"list_tools": ("ListToolsResult", {"tools": []}), "list_prompts": ("ListPromptsResult", {"prompts": []}),
+         "list_resources": ("ListResourcesResult", {"resources": []}), "call_tool": ("CallToolResult", {"content": []})}
+
+def answering(result, members):
+    async def answer(self, params, ctx):
+        await ctx.progress(1)
+        return getattr(mcp, result)(**members)
+    return answer
+
+handlers = {name: answering(*first) for name, first in FIRST.items() if hasattr(Server, name)}
+server = type("S", (Server,), {**handlers, "info": mcp.Implementation(name="left", version="1")})()
+
+async def main():
+    ours, theirs = pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve, theirs, server)
+        async with Client().connected(ours) as client:
+            for name in handlers:
+                await (client.call_tool("x") if name == "call_tool" else getattr(client, name)())
+            print(*handlers)
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_what_is_left_of_the_core_without_a_part_is_spoken(extension: str, tmp_path: Path) -> None:
+    file = save(tmp_path / "left.json", without(extension))
+    out = ("--out", tmp_path, "--package", "acme.left")
+    done = inside("generate", "--schema", file, "--revision", "left", *out)
+    assert done.returncode == 0, done.stderr
+    spoken = execute(sys.executable, "-W", "error", "-c", WHAT_IS_LEFT, PYTHONPATH=str(tmp_path))
+    assert spoken.returncode == 0, spoken.stderr
+    features = {"tools": {"list_tools", "call_tool"}, "prompts": {"list_prompts"}, "resources": {"list_resources"}}
+    every = {name for names in features.values() for name in names}
+    assert set(spoken.stdout.split()) == every - features.get(extension, set())
