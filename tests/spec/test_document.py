@@ -472,7 +472,7 @@ def test_a_removed_revision_leaves_nothing_and_everything_else(store: Store, tmp
     store.add("2031-01-31", tmp_path / "upstream.json", commit="def")
     store.remove("2031-01-31")
     assert snapshot(store.root) == before
-    assert sorted(path.name for path in store.root.iterdir()) == ["2030-01-31", "revisions.toml"]
+    assert not (store.root / "2031-01-31").exists()
     with pytest.raises(BadInput, match="no revision '2031-01-31'"):
         store.remove("2031-01-31")
 
