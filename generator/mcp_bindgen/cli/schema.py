@@ -12,7 +12,7 @@ import typer
 
 from mcp_bindgen.diff.reports.text import text
 from mcp_bindgen.diff.upstream import against
-from mcp_bindgen.protocol.status import entries, reports_of, tasks
+from mcp_bindgen.protocol.status import Report, entries, reports_of, tasks
 from mcp_bindgen.spec import BadInput, Store, sources
 
 from .options import SOURCES, Folder
@@ -185,8 +185,7 @@ def status(
                 "as pinned" if report.pinned else "differs from its pin",
                 str(report.patches),
                 str(report.definitions),
-                f"{report.definitions - len(report.undocumented_definitions)}/{report.definitions}",
-                f"{report.fields - len(report.undocumented_fields)}/{report.fields}",
+                *_documented(report),
             ]
             for report in reports
         ],
@@ -198,6 +197,15 @@ def status(
             typer.echo(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
     if not all(report.sound for report in reports):
         raise typer.Exit(1)
+
+
+def _documented(report: Report) -> tuple[str, str]:
+    """Return how many definitions and fields have words of ours."""
+    if report.has_prose:
+        return "by its file", "by its file"
+    definitions = report.definitions - len(report.undocumented_definitions)
+    fields = report.fields - len(report.undocumented_fields)
+    return f"{definitions}/{report.definitions}", f"{fields}/{report.fields}"
 
 
 def _against(store: Store, file: str, revision: str | None) -> None:

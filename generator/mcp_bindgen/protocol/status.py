@@ -27,6 +27,7 @@ class Report:
     Attributes:
         revision: Its name.
         is_draft: Whether it is not released yet.
+        has_prose: Whether it has the words of its file, so that `docs.toml` need not have any.
         pinned: Whether the structure is the one that was imported.
         patches: How many known mistakes are corrected.
         unlisted: The pointers of those that the ledger does not expect in this revision.
@@ -42,6 +43,7 @@ class Report:
 
     revision: str
     is_draft: bool
+    has_prose: bool
     pinned: bool
     patches: int
     unlisted: tuple[str, ...] = ()
@@ -92,6 +94,7 @@ def reports_of(store: Store, revision: str | None = None) -> list[Report]:
         report = Report(
             name,
             is_draft=source.draft,
+            has_prose=source.docs is None,
             pinned=store.is_pinned(name),
             patches=len(source.applied),
             unlisted=() if store.is_users(name) else tuple(unlisted),
@@ -109,7 +112,10 @@ def reports_of(store: Store, revision: str | None = None) -> list[Report]:
 def _filled(report: Report, source: EffectiveSchema, protocol: Protocol, before: Protocol | None) -> Report:
     fields = [one for definition in protocol.definitions.values() for one in _fields(definition.type)]
     report = replace(
-        report, definitions=len(protocol.definitions), fields=len(fields), stubs=dict(_undocumented(protocol))
+        report,
+        definitions=len(protocol.definitions),
+        fields=len(fields),
+        stubs={} if report.has_prose else dict(_undocumented(protocol)),
     )
     if before is None:
         return report
