@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from mcp_bindgen.runtime.core.home import home
-
 from . import canonical, document, patches, revisions, sources
 from . import pointer as json_pointer
 from .errors import BadInput, locating
@@ -83,6 +81,8 @@ def user_folder() -> Path | None:
     Raises:
         BadInput: The environment variable that names it is no absolute path.
     """
+    from mcp_bindgen.runtime.core.home import home  # not every command has to know
+
     try:
         return home()
     except ValueError as error:
@@ -222,7 +222,7 @@ class Store:
         known = status or ("released" if revisions.is_date(revision) else "draft")
         day = revisions.check_name(revision, draft=known == "draft")
         if known == "released" and not commit and not prose:
-            raise BadInput("a released revision is pinned to the upstream commit of its file", fix="give --commit")
+            raise BadInput("the upstream commit is not known", file=sources.read(file).label, fix="give --commit")
         upstream, sha = document.read(file)
         pin = Pin(
             name=revision,

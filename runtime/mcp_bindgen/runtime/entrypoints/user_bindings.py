@@ -7,20 +7,21 @@ import re
 import stat
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ..core.home import bindings_folder
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _NAMESPACE = __name__.partition(".")[0]
 _PACKAGE = re.compile(r"v\w+")
 
 
-class UserBindings(MetaPathFinder):
-    """Finds packages of bindings in the user's folder; those of the installation come first."""
+class UserBindings:
+    """Finds packages of bindings in the user's folder: a finder of `sys.meta_path`, behind all others."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -43,6 +44,8 @@ class UserBindings(MetaPathFinder):
         objection = unsafe(package)
         if objection is not None:
             raise ImportError(f"{fullname} is not imported: {objection}", name=fullname)
+        from importlib.util import spec_from_file_location
+
         return spec_from_file_location(fullname, package / "__init__.py", submodule_search_locations=[str(package)])
 
 
