@@ -203,6 +203,7 @@ def test_methods_as_json() -> None:
         "capabilities": {"client": "server.tools"},
         "stub": "call_tool",
         "deprecated": None,
+        "decisions": [],
     }
 
 

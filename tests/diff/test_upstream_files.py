@@ -21,7 +21,7 @@ PUBLISHED = cases(REVISIONS, quick=("2025-06-18", REVISIONS[-1]))
 
 def told(schema: Schema, words: str) -> Schema:
     """A schema with prose everywhere."""
-    return {"description": f"What {words} says.", **rebuild(schema, lambda child: told(child, words))}
+    return {"description": f"What {words} says.", **rebuild(schema, lambda child, _: told(child, words))}
 
 
 def published(path: Path, revision: str, words: str = "upstream", **changes: Any) -> Path:

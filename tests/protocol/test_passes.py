@@ -43,15 +43,17 @@ from mcp_bindgen.protocol.passes.link_capabilities import link_capabilities
 from mcp_bindgen.protocol.passes.link_fields import link_fields
 from mcp_bindgen.protocol.passes.link_results import link_results
 from mcp_bindgen.protocol.passes.merge_inline_objects import merge_inline_objects
+from mcp_bindgen.protocol.passes.name_definitions import name_definitions
 from mcp_bindgen.protocol.passes.name_open_params import name_open_params
 from mcp_bindgen.protocol.passes.name_refinements import name_refinements
 from mcp_bindgen.protocol.passes.read_definitions import read_definitions
 from mcp_bindgen.protocol.passes.recognise_free import recognise_free
 from mcp_bindgen.protocol.passes.restore_unions import restore_unions
 from mcp_bindgen.protocol.passes.shape_calls import shape_calls
+from mcp_bindgen.protocol.passes.state_types import state_types
 from mcp_bindgen.protocol.passes.tag_unions import tag_unions
 from mcp_bindgen.runtime import Client, Context, Server
-from mcp_bindgen.spec import BadInput, EffectiveSchema, Schema, Store
+from mcp_bindgen.spec import BadInput, EffectiveSchema, Reading, Schema, Store
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
@@ -153,6 +155,20 @@ def test_no_pass_changes_what_it_gets() -> None:
         assert repr(so_far) == frozen, step.__name__
         so_far = step_result
     assert repr(schemas) == before
+
+
+# --- name_definitions -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["with space", "a/b", "1st", "_hidden", "Tool<T>", "", "None", "Literal", "Model"])
+def test_name_definitions_refuses_names_that_no_class_can_have(name: str) -> None:
+    with pytest.raises(BadInput, match="cannot be a name in Python"):
+        name_definitions(draft({name: STRING}))
+
+
+def test_name_definitions_keeps_all_other_names() -> None:
+    so_far = draft({"Field": STRING, "Json": ref("Field"), "URL2Tool": record(a=ref("Json"))})
+    assert name_definitions(so_far) is so_far
 
 
 # --- restore_unions -------------------------------------------------------------------------------------------
@@ -338,6 +354,29 @@ def test_hoist_inline_objects_refuses_a_name_that_is_taken(schema: Schema, other
         hoisted(schema, **others)
 
 
+# --- state_types ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ({"properties": {"a": STRING}}, '"type": "object"'),
+        ({"type": ["object", "null"], "required": ["a"]}, '"type": "object"'),
+        ({"type": "string", "additionalProperties": False}, '"type": "object"'),
+        ({**record(a=STRING), "anyOf": [record("a"), record("b")]}, "beside other keywords"),
+    ],
+)
+def test_state_types_refuses_members_of_something_else(schema: Schema, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        state_types(draft({"X": record(a={"items": schema})}))
+    assert caught.value.pointer == "/$defs/X/properties/a/items"
+
+
+def test_state_types_leaves_objects_and_what_has_no_members() -> None:
+    schemas = {"X": record(a=STRING, b={"type": ["object", "null"]}), "Y": {"anyOf": [ref("X"), STRING]}}
+    assert state_types(draft(schemas)).schemas == schemas
+
+
 # --- read_definitions -----------------------------------------------------------------------------------------
 
 
@@ -415,15 +454,10 @@ def test_read_definitions_sorts_and_marks_the_hoisted() -> None:
 @pytest.mark.parametrize(
     ("schema", "says"),
     [
-        ({"properties": {"a": STRING}}, '"type": "object"'),
         (record(a=False), "accepts nothing"),
         ({"anyOf": [STRING, False]}, "accepts nothing"),
         ({"type": "string", "anyOf": [STRING]}, "beside other keywords"),
-        ({**record(a=STRING), "anyOf": [record("a"), record("b")]}, "beside other keywords"),
         ({"anyOf": [STRING, {"type": "array"}], "minLength": 1}, "beside other keywords"),
-        ({"anyOf": []}, "accepts nothing"),
-        ({"type": []}, "accepts nothing"),
-        ({"enum": []}, "accepts nothing"),
         ({"items": STRING}, "does not fit the type"),
         ({"additionalProperties": STRING}, "does not fit the type"),
         ({"oneOf": [STRING, const("a")]}, "may overlap"),
@@ -443,12 +477,6 @@ def test_read_definitions_refuses_what_types_cannot_say(schema: Schema, says: st
     with pytest.raises(BadInput, match=says) as caught:
         read({"X": schema, "Y": STRING})
     assert str(caught.value).startswith("#/$defs/X")
-
-
-@pytest.mark.parametrize("name", ["with space", "a/b", "1st", "_hidden", "Tool<T>", ""])
-def test_read_definitions_refuses_names_that_python_has_not(name: str) -> None:
-    with pytest.raises(BadInput, match="cannot be a name in Python"):
-        read({name: STRING})
 
 
 # --- recognise_free -------------------------------------------------------------------------------------------
@@ -734,8 +762,8 @@ def test_link_results_by_statement() -> None:
 
 
 def test_link_results_says_what_to_add() -> None:
-    with pytest.raises(BadInput, match='add "things/get" = "NAME" under \\[results\\]'):
-        answered({})
+    with pytest.raises(BadInput, match=r'define it, or write results\."things/get" = "EmptyResult" in a file'):
+        answered({"EmptyResult": STRING})
 
 
 def test_link_results_leaves_notifications() -> None:
@@ -1156,9 +1184,9 @@ def test_field_names(wire: str, name: str) -> None:
 
 
 def test_fields_refuses_two_of_a_name() -> None:
-    assert naming.fields("X", ["_meta", "nextCursor"]) == {"_meta": "meta", "nextCursor": "next_cursor"}
+    assert naming.fields("X", ["_meta", "nextCursor"], Reading()) == {"_meta": "meta", "nextCursor": "next_cursor"}
     with pytest.raises(BadInput, match="'next_cursor' and 'nextCursor' of X are both 'next_cursor' in Python"):
-        naming.fields("X", ["next_cursor", "nextCursor"])
+        naming.fields("X", ["next_cursor", "nextCursor"], Reading())
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import typer
 
 from mcp_bindgen.emit import drift, targets
 
-from .options import Folder, Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, names
-from .output import console, say_corrections
+from .options import Folder, Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, Strict, names
+from .output import console, say_corrections, say_decisions
 
 
 def check(
@@ -21,6 +21,7 @@ def check(
     semantics: Semantics = None,
     only: Only = None,
     folder: Folder = None,
+    strict: Strict = False,
 ) -> None:
     """Regenerate into memory and compare; a difference is printed and exits with 1.
 
@@ -38,6 +39,7 @@ def check(
         name=revision,
         semantics=semantics,
         folder=folder,
+        strict=strict,
         only=names(only),
     )
     say_corrections(*(target.source for target in wanted))
@@ -45,6 +47,7 @@ def check(
     drifted: list[str] = []
     for target in wanted:
         with progress.status(f"checking {target.source.revision}"):
+            say_decisions(target.protocol)
             difference = drift(target.folder, target.render())
         if difference:
             drifted.append(target.command)

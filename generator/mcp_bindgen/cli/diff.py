@@ -24,8 +24,8 @@ from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import git_place, is_range
 from mcp_bindgen.spec.transaction import save
 
-from .options import SOURCES, Folder, names
-from .output import PAGE, console, page, print_json, say_corrections
+from .options import SOURCES, Folder, Strict, names
+from .output import PAGE, console, page, print_json, say_corrections, say_decisions
 
 
 class Role(StrEnum):
@@ -89,6 +89,7 @@ def diff(
         bool, typer.Option("--every-commit", help="In a range, look into merged branches instead of at their merges.")
     ] = False,
     folder: Folder = None,
+    strict: Strict = False,
     json_schema: Annotated[bool, typer.Option("--json-schema", help="Print the JSON Schema of --format json.")] = False,
 ) -> None:
     """Say what changed between two revisions: what breaks, for whom, and what to do.
@@ -114,7 +115,7 @@ def diff(
 
         print_json(schema_of_report())
         return
-    store = Store(folder)
+    store = Store(folder, strict=strict)
     facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
     selection = Selection(
         role=role.value if role is not None else None,
@@ -133,7 +134,9 @@ def diff(
         raise BadInput("--every-commit is for a range of commits", fix="give git:REPO@A..B:PATH, or leave it out")
     else:
         whole = [compare(old, new, evidence=evidence) for old, new in load(wanted, store, facts)]
-    say_corrections(*(side for comparison in whole for side in (comparison.old, comparison.new)))
+    sides = [side for comparison in whole for side in (comparison.old, comparison.new)]
+    say_corrections(*sides)
+    say_decisions(*sides)
     selection.check(whole)
     report = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     report = replace(report, walked=walked)

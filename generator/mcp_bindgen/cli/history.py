@@ -13,8 +13,8 @@ from mcp_bindgen.diff.reports.history import record, text
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
-from .options import SOURCES, Folder, Semantics
-from .output import page, print_json, say_corrections
+from .options import SOURCES, Folder, Semantics, Strict
+from .output import page, print_json, say_corrections, say_decisions
 
 
 def history(
@@ -27,6 +27,7 @@ def history(
     ] = None,
     semantics: Semantics = None,
     folder: Folder = None,
+    strict: Strict = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say since when something is there, what changed in it, what it was called, and when it went.
@@ -41,10 +42,11 @@ def history(
 
     `mcp-bindgen history CallToolResult --schema draft.json` goes on to a schema file.
     """
-    store = Store(folder)
+    store = Store(folder, strict=strict)
     facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
     protocols = timeline(store, schema or [], facts)
     say_corrections(*protocols)
+    say_decisions(*protocols)
     found = trace(subject, protocols)
     if as_json:
         print_json(record(found))

@@ -11,14 +11,15 @@ from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec import Store, named
 
-from .options import SOURCES, Folder
-from .output import print_json, print_table, say_corrections
+from .options import SOURCES, Folder, Strict
+from .output import about, print_json, print_table, say_corrections, say_decisions
 
 
 def methods(
     revision: Annotated[str, typer.Argument(help=f"A revision such as 2025-11-25, or a schema file: {SOURCES}.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     folder: Folder = None,
+    strict: Strict = False,
 ) -> None:
     """Print the methods of a revision: who sends them, what they take and what answers them.
 
@@ -30,10 +31,11 @@ def methods(
 
     `mcp-bindgen methods git:../specification@main:schema/draft/schema.json`
     """
-    protocol = build(named(revision, Store(folder)))
+    protocol = build(named(revision, Store(folder, strict=strict)))
     say_corrections(protocol)
+    say_decisions(protocol)
     if as_json:
-        print_json([_record(method) for method in protocol.methods])
+        print_json([_record(method, about(protocol, method.definition)) for method in protocol.methods])
         return
     print_table(
         ["METHOD", "KIND", "SENDER", "CARRIER", "PARAMS", "RESULT", "NEEDS"],
@@ -48,7 +50,7 @@ def _types(method: Method) -> list[str]:
     return [params, " | ".join(answers) or "-", ", ".join(needs) or "-"]
 
 
-def _record(method: Method) -> dict[str, Any]:
+def _record(method: Method, decisions: list[dict[str, str]]) -> dict[str, Any]:
     return {
         "name": method.name,
         "definition": method.definition,
@@ -63,4 +65,5 @@ def _record(method: Method) -> dict[str, Any]:
         "stub": method.stub,
         "doc": method.doc,
         "deprecated": method.deprecated or None,
+        "decisions": decisions,
     }

@@ -15,8 +15,8 @@ from mcp_bindgen.diff.source import load
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
-from .options import SOURCES, Folder, Semantics
-from .output import page, print_json, say_corrections
+from .options import SOURCES, Folder, Semantics, Strict
+from .output import page, print_json, say_corrections, say_decisions
 
 
 def migrate(
@@ -31,6 +31,7 @@ def migrate(
     ] = None,
     semantics: Semantics = None,
     folder: Folder = None,
+    strict: Strict = False,
 ) -> None:
     """List what your code uses of the bindings that another revision has not, or has otherwise; nothing is written.
 
@@ -45,10 +46,11 @@ def migrate(
 
     `mcp-bindgen migrate 2025-11-25 draft.json src --package acme.mcp` reads code with bindings of your own.
     """
-    store = Store(folder)
+    store = Store(folder, strict=strict)
     facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
     ((before, after),) = load([old, new], store, facts)
     say_corrections(before, after)
+    say_decisions(before, after)
     found = read_project(compare(before, after), path, package=package)
     match format:
         case Format.TEXT:

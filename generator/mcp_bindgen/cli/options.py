@@ -25,6 +25,9 @@ Semantics = Annotated[
     Path | None, typer.Option("--semantics", metavar="FILE", help="Facts that --schema cannot state, added to ours.")
 ]
 Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help="Another schema/ folder than ours.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop where a schema file breaks a rule, instead of warning how it was read.")
+]
 Only = Annotated[
     str | None, typer.Option("--only", metavar="NAMES", help="Just what these capabilities need: tools,resources")
 ]

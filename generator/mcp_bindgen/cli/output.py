@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import typer
 
-from mcp_bindgen.spec import Correction
+from mcp_bindgen.spec import Correction, Decision
 from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.pointer import split
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from mcp_bindgen.protocol import Protocol as Revision
 
 PAGE = 80
 """The columns of text that is not for a terminal."""
@@ -22,6 +26,15 @@ _WIDE = 10_000
 
 MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
 """How `--help` is laid out: boxes and colour only where a person looks."""
+
+
+class HasDecisions(Protocol):
+    """A reading of a schema, or the protocol model that it ended in."""
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """How it was read where it breaks a rule."""
+        ...
 
 
 class HasCorrections(Protocol):
@@ -76,6 +89,18 @@ def say_corrections(*sources: HasCorrections) -> None:
     """Say on stderr which known mistakes were corrected in files from outside; each of them once."""
     for correction in dict.fromkeys(correction for source in sources for correction in source.corrections):
         typer.echo(f"corrected: {printable(str(correction))}", err=True)
+
+
+def say_decisions(*sources: HasDecisions) -> None:
+    """Say on stderr how schema files were read that break a rule: a line for each decision, once."""
+    for decision in dict.fromkeys(decision for source in sources for decision in source.decisions):
+        typer.echo(f"warning: {decision}", err=True)
+
+
+def about(protocol: Revision, definition: str) -> list[dict[str, str]]:
+    """Return for machines the decisions about a definition, and about what is inside of it."""
+    name = protocol.definitions[definition].alias or definition
+    return [asdict(decision) for decision in protocol.decisions if split(decision.pointer)[1:2] == [name]]
 
 
 def print_json(value: Any) -> None:

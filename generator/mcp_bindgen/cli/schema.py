@@ -13,10 +13,10 @@ import typer
 from mcp_bindgen.diff.reports.text import text
 from mcp_bindgen.diff.upstream import against
 from mcp_bindgen.protocol.status import Report, entries, reports_of, tasks
-from mcp_bindgen.spec import BadInput, Store, sources
+from mcp_bindgen.spec import BadInput, Reading, Store, sources
 
-from .options import SOURCES, Folder
-from .output import MARKUP, console, page, print_table, say_corrections
+from .options import SOURCES, Folder, Strict
+from .output import MARKUP, console, page, print_table, say_corrections, say_decisions
 
 schema = typer.Typer(
     help="List, import, remove and verify the schemas that everything is generated from.",
@@ -67,6 +67,7 @@ def import_(
         Path | None, typer.Option("--semantics", metavar="FILE", help="Facts that only this revision needs.")
     ] = None,
     folder: Folder = None,
+    strict: Strict = False,
 ) -> None:
     """Import an upstream file and pin it, so that every command knows it by its name.
 
@@ -84,7 +85,9 @@ def import_(
     from mcp_bindgen.emit.user_revisions import import_revision  # what it is made with takes time to load
 
     source = sources.read(file)
+    reading = Reading(source.label, strict=strict)
     given: dict[str, Any] = {
+        "reading": reading,
         "commit": commit or (source.commit.short if source.commit is not None else ""),
         "status": status.value if status is not None else None,
         "changed": changed.date() if changed is not None else None,
@@ -93,12 +96,14 @@ def import_(
     if folder is not None or is_checkout():
         pin = Store(folder).add(revision, source, **given)
         print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
+        say_decisions(reading)
         return
     with console(stderr=True).status(f"importing {revision}"):
         pin, target = import_revision(revision, source, **given)
     print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
     print(f"{target.package}  {target.folder}")
     say_corrections(target.source)
+    say_decisions(reading, target.protocol)
 
 
 @schema.command()

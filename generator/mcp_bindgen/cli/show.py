@@ -12,8 +12,8 @@ from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec import BadInput, Store, named
 from mcp_bindgen.spec.errors import suggestion
 
-from .options import SOURCES, Folder
-from .output import print_json, print_table, say_corrections
+from .options import SOURCES, Folder, Strict
+from .output import about, print_json, print_table, say_corrections, say_decisions
 
 
 def show(
@@ -21,6 +21,7 @@ def show(
     name: Annotated[str, typer.Argument(help="A definition such as Tool, or a method such as tools/call.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     folder: Folder = None,
+    strict: Strict = False,
 ) -> None:
     """Print one definition: what it means, its fields and who uses it.
 
@@ -32,8 +33,9 @@ def show(
 
     `mcp-bindgen show git:../specification@main:schema/draft/schema.json Tool`
     """
-    protocol = build(named(revision, Store(folder)))
+    protocol = build(named(revision, Store(folder, strict=strict)))
     say_corrections(protocol)
+    say_decisions(protocol)
     definition = _find(protocol, name)
     if as_json:
         print_json(_record(protocol, definition))
@@ -89,6 +91,7 @@ def _record(protocol: Protocol, definition: Definition) -> dict[str, Any]:
         "deprecated": definition.deprecated or None,
         "hoisted": definition.hoisted,
         "usedBy": _users(protocol, definition.name),
+        "decisions": about(protocol, definition.name),
     }
     if isinstance(type, Object):
         record["fields"] = [

@@ -16,8 +16,8 @@ from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.transaction import save
 
 from .diff import FailOn, fails, style
-from .options import SOURCES, Semantics
-from .output import console, say_corrections
+from .options import SOURCES, Semantics, Strict
+from .output import console, say_corrections, say_decisions
 
 
 def watch(
@@ -32,6 +32,7 @@ def watch(
     witness: Annotated[bool, typer.Option("--witness", help="Show a value that proves each change.")] = False,
     fail_on: Annotated[FailOn, typer.Option("--fail-on", help="Exit with 1 when such a change is there.")] = FailOn.ANY,
     semantics: Semantics = None,
+    strict: Strict = False,
 ) -> None:
     """Say what changed in a schema file since the last look; a change exits with 1.
 
@@ -46,7 +47,7 @@ def watch(
 
     `mcp-bindgen watch draft.json --keep --fail-on breaking`
     """
-    store = Store()
+    store = Store(strict=strict)
     if source in store.pins:
         raise BadInput(f"{source!r} is a revision of ours, which does not change", fix="name a schema file")
     if source == sources.STDIN and state is None:
@@ -57,6 +58,7 @@ def watch(
         remembered = State(state or state_path(read))
         look = remembered.look(read, store, facts, evidence=witness or format is LookFormat.JSON)
     say_corrections(look.protocol)
+    say_decisions(look.protocol)
     report = render_look(look, format, style(output, witness))
     if output is not None:
         save(output, report, "give another --output")

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from mcp_bindgen.protocol.model import Kind, Method, Protocol, Sender
+from mcp_bindgen.spec import Decision
 from mcp_bindgen.spec.git import Commit
 
 
@@ -184,6 +185,14 @@ class Comparison:
     new_client: Verdict
     findings: tuple[Finding, ...]
     commits: tuple[Commit, ...] = ()
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """How the schemas were read where they break a rule; of a commit, only where the one before did not."""
+        before, after = self.old.decisions, self.new.decisions
+        if self.commits:
+            return tuple(decision for decision in after if decision not in before)
+        return tuple(dict.fromkeys(before + after))
 
     @property
     def compares_words(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import Correction, Store, named
+from mcp_bindgen.spec import Correction, Decision, Store, named
 from mcp_bindgen.spec.sources import Readable, read
 
 from .engine import compare
@@ -61,6 +61,7 @@ class History:
         names: Revision -> what it is called there; only the revisions that have it.
         events: What happened, oldest first.
         corrections: The known mistakes that were corrected in files from outside.
+        decisions: How files from outside were read that break a rule.
     """
 
     name: str
@@ -69,6 +70,7 @@ class History:
     names: dict[str, str]
     events: tuple[Event, ...]
     corrections: tuple[Correction, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
 
 def timeline(store: Store, files: Iterable[Readable], semantics: Mapping[str, Any]) -> list[Protocol]:
@@ -111,6 +113,7 @@ def history(words: str, protocols: Sequence[Protocol]) -> History:
         names={protocol.revision: str(one) for protocol, one in zip(protocols, line, strict=True) if one is not None},
         events=tuple(_events(line, protocols, steps)),
         corrections=tuple(correction for protocol in protocols for correction in protocol.corrections),
+        decisions=tuple(decision for protocol in protocols for decision in protocol.decisions),
     )
 
 

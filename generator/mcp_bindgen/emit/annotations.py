@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
 
-PLAIN = {"string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
-"""JSON's scalars in signatures, where values are only passed on."""
+PLAIN = {"any": "Json", "string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
+"""Any JSON and its scalars in signatures, where values are only passed on."""
 
 CHECKED = {**PLAIN, "integer": "Integer", "number": "Number", "boolean": "Boolean"}
 """JSON's scalars in models, where values are validated: the value types of the runtime."""
@@ -18,12 +18,12 @@ def annotation(type: Type, scalars: Mapping[str, str] = PLAIN, prefix: str = "ty
 
     Args:
         type: The type expression.
-        scalars: JSON type -> Python type.
+        scalars: JSON type -> Python type, `any` among them.
         prefix: What stands before the names of definitions.
     """
     match type:
         case Free():
-            return "Json"
+            return scalars["any"]
         case Scalar(kind):
             return scalars[kind]
         case Const(values):

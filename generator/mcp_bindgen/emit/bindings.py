@@ -12,7 +12,6 @@ from .collector import collector_paused
 from .environment import render
 from .header import header
 from .imports import prune
-from .scopes import check_scopes
 from .style import style
 
 _VALUES: dict[str, Callable[[Protocol], dict[str, object]]] = {
@@ -50,11 +49,10 @@ def emit(protocol: Protocol, package_name: str, command: str) -> dict[str, str]:
         File name -> text, formatted; the same input gives the same bytes on every machine.
 
     Raises:
-        BadInput: A name of the schema cannot be used in Python, or two would be the same there.
+        BadInput: A name of the schema cannot be used in Python.
     """
     top = header(f"from MCP {protocol.revision}, schema {protocol.digest[:16]}. Do not edit.", command)
     package = {"package": package_name, "generation": GENERATION, "command": command}
-    check_scopes(protocol)
     with collector_paused():
         shared = {"header": top, "protocol": protocol}
         files = {name: render(f"{name}.jinja", **shared, **values(protocol)) for name, values in _VALUES.items()}

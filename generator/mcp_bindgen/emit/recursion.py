@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Object, Ref, Type, Union, map_parts, references
 
 from .annotations import CHECKED, annotation
 
 
-def recursive_aliases(protocol: Protocol) -> dict[str, str]:
+def recursive_aliases(protocol: Protocol, own: Mapping[str, str]) -> dict[str, str]:
     """Name -> expression of every alias that contains itself, directly or through other definitions.
 
     Of a circle of aliases one is written out and the others refer to it: `JSONValue` is a union with itself inside,
-    `JSONObject` is just a `dict[str, JSONValue]`.
+    `JSONObject` is just a `dict[str, JSONValue]`. `own` has the names by which the module knows the value types.
     """
+    scalars = {kind: own.get(name, name) for kind, name in CHECKED.items()}
     found: dict[str, str] = {}
     for name, definition in protocol.definitions.items():
         if not isinstance(definition.type, Object) and name in protocol.reach(references(definition.type)):
             circle = _circle(protocol, name)
             if name == min(circle | {name}, key=lambda alias: _rank(protocol, alias)):
-                found[name] = annotation(_expanded(definition.type, protocol, circle, {name}), CHECKED, prefix="")
+                found[name] = annotation(_expanded(definition.type, protocol, circle, {name}), scalars, prefix="")
     return found
 
 

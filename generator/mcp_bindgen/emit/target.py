@@ -80,6 +80,7 @@ def targets(
     semantics: Path | None = None,
     only: tuple[str, ...] = (),
     folder: Path | None = None,
+    strict: bool = False,
 ) -> list[Target]:
     """Return the packages that a command line asks for.
 
@@ -92,11 +93,12 @@ def targets(
         semantics: A file of the form of `semantics.toml` whose entries are added to ours.
         only: The capabilities to restrict the bindings to.
         folder: Another `schema/` folder than ours.
+        strict: Whether drafts are refused where they break a rule.
 
     Raises:
         BadInput: The arguments do not fit together, or a revision is unknown.
     """
-    store = Store(folder)
+    store = Store(folder, strict=strict)
     if schema is not None and (revisions or name is None):
         raise BadInput("--schema takes the place of a revision", fix="name it with --revision NAME")
     if schema is None and (name is not None or semantics is not None):
@@ -120,7 +122,8 @@ def targets(
     else:
         facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
         file = sources.read(schema)
-        source, words = external(file, name, facts, store.ledger), ["--schema", file.argument, "--revision", name]
+        source = external(file, name, facts, store.ledger, strict=store.strict)
+        words = ["--schema", file.argument, "--revision", name]
         words += ["--semantics", str(semantics)] if semantics else []
     words += ["--out", str(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
     command = shlex.join(["mcp-bindgen", "generate", *words])

@@ -54,7 +54,7 @@ def _build(module: ModuleType) -> None:
 
     members = vars(module)
     for name in members.get("__all__", ()):
-        TypeAdapter(members[name])
+        TypeAdapter(members[name]).rebuild(raise_errors=True)
     for side in ("SERVER", "CLIENT"):
         if side in members:
             assert all(route.message for route in members[side].routes.values())

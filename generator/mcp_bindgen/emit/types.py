@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from datamodel_code_generator.enums import DataModelType
@@ -14,6 +14,7 @@ from datamodel_code_generator.format import PythonVersion
 from datamodel_code_generator.model import get_data_model_types
 from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
 
+from mcp_bindgen.protocol import naming
 from mcp_bindgen.protocol.model import (
     Array,
     Const,
@@ -27,6 +28,7 @@ from mcp_bindgen.protocol.model import (
     Scalar,
     Type,
     Union,
+    map_parts,
 )
 from mcp_bindgen.runtime.core.model import wire_name
 from mcp_bindgen.spec import BadInput
@@ -36,6 +38,21 @@ from .environment import TEMPLATES, docstring, quoted, render
 from .recursion import recursive_aliases
 
 _EXTRA = "extra__"
+_IMPORTED = (
+    "Boolean",
+    "Constant",
+    "Field",
+    "Integer",
+    "Json",
+    "Model",
+    "Nullable",
+    "Number",
+    "TYPE_CHECKING",
+    "TypeAlias",
+    "TypeAliasType",
+)
+"""What modules of types import, beside what datamodel-code-generator writes."""
+
 _KEYWORDS = {
     "minimum": "ge",
     "maximum": "le",
@@ -74,16 +91,33 @@ def emit(protocol: Protocol, header: str, form: Form = PROTOCOL) -> str:
     """Return the text of `types.py`.
 
     Raises:
-        BadInput: A definition has the name of something that every generated module uses.
+        BadInput: A definition has a name that is no good for a class.
     """
-    _check_free(protocol, form)
     return _module(protocol, header, body(protocol, form), form)
 
 
 def _module(protocol: Protocol, header: str, body: str, form: Form) -> str:
+    renamed = {definition.alias: name for name, definition in protocol.definitions.items() if definition.alias}
+    aliases = {alias: renamed[alias] for alias in sorted(renamed) if naming.is_importable(alias)}
     return render(
-        "types.py.jinja", header=header, protocol=protocol, qualified=_shadows(protocol), body=body, base=form.base
+        "types.py.jinja",
+        header=header,
+        protocol=protocol,
+        qualified=_shadows(protocol),
+        body=body,
+        base=form.base,
+        own=_own(protocol, form),
+        aliases=aliases,
+        names=sorted({*protocol.definitions, *aliases}),
     )
+
+
+def _own(protocol: Protocol, form: Form) -> dict[str, str]:
+    """Return the names by which a module knows what it imports: private ones, where the schema has a definition so."""
+    if form != PROTOCOL:
+        return {name: name for name in _IMPORTED}
+    taken = {*protocol.definitions, *(definition.alias for definition in protocol.definitions.values())}
+    return {name: f"_{name}" if name in taken else name for name in _IMPORTED}
 
 
 def _shadows(protocol: Protocol) -> bool:
@@ -99,17 +133,31 @@ def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
     """
     if not protocol.definitions:
         return ""
+    own = _own(protocol, form)
+    late: dict[str, str] = {}
+    tree = ast.parse(text := _models(protocol, form, own))
+    while found := dict(_quoted(tree)):
+        late |= found
+        tree = ast.parse(text := _models(_without(protocol, late), form, own))
+    _check_names({*_defined(tree.body), *late}, protocol)
+    for name, target in late.items():
+        doc = docstring(_doc(protocol.definitions[name]), indent=0)
+        text += f"\n\n\n{name}: {own['TypeAlias']} = {target}\n{doc}"
+    return text
+
+
+def _models(protocol: Protocol, form: Form, own: Mapping[str, str]) -> str:
     kinds = get_data_model_types(DataModelType.PydanticV2BaseModel, PythonVersion.PY_311, use_type_alias=True)
     parser = JsonSchemaParser(
-        json.dumps(_document(protocol, form)),
+        json.dumps(_document(protocol, form, own)),
         data_model_type=kinds.data_model,
         data_model_root_type=kinds.root_model,
         data_model_field_type=kinds.field_model,
         data_type_manager_type=kinds.data_type_manager,
         target_python_version=PythonVersion.PY_311,
-        base_class=f"{form.base}.Model",
+        base_class=f"{form.base}.{own['Model']}",
         custom_template_dir=TEMPLATES / "types",
-        extra_template_data=_template_data(protocol, form),
+        extra_template_data=_template_data(protocol, form, own),
         enum_field_as_literal="all",  # type: ignore[arg-type]
         use_standard_collections=True,
         use_union_operator=True,
@@ -118,20 +166,36 @@ def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
     )
     text = parser.parse(with_import=False, format_=False, disable_future_imports=True)
     assert isinstance(text, str)
-    _check_names(text, protocol)
     return text
 
 
-def _check_free(protocol: Protocol, form: Form) -> None:
-    """Refuse definitions that would hide what the module imports; the library would rename them."""
-    imports = [node for node in ast.parse(_module(protocol, "", "", form)).body if isinstance(node, ast.ImportFrom)]
-    for name in sorted({alias.name for node in imports for alias in node.names} & set(protocol.definitions)):
-        raise _taken(name)
+def _quoted(body: ast.Module) -> Iterator[tuple[str, str]]:
+    """Return other names of classes -> the class, that stand before it in quotes: they would be texts."""
+    for statement in body.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(target))):
+                yield name, target
+            case _:
+                pass
 
 
-def _check_names(body: str, protocol: Protocol) -> None:
+def _without(protocol: Protocol, others: Mapping[str, str]) -> Protocol:
+    """Return `protocol` without other names of classes."""
+
+    def named(type: Type) -> Type:
+        return Ref(others.get(type.name, type.name)) if isinstance(type, Ref) else map_parts(type, named)
+
+    definitions = {
+        name: replace(definition, type=named(definition.type))
+        for name, definition in protocol.definitions.items()
+        if name not in others
+    }
+    return replace(protocol, definitions=definitions)
+
+
+def _check_names(defined: Set[str], protocol: Protocol) -> None:
     """Refuse definitions that were renamed, dropped or invented on the way."""
-    for name in sorted(set(_defined(ast.parse(body).body)) ^ set(protocol.definitions)):
+    for name in sorted(defined ^ set(protocol.definitions)):
         raise _taken(name)
 
 
@@ -161,29 +225,29 @@ def _defined(statements: list[ast.stmt]) -> Iterator[str]:
 # --- what datamodel-code-generator reads ----------------------------------------------------------------------
 
 
-def _document(protocol: Protocol, form: Form) -> dict[str, Any]:
+def _document(protocol: Protocol, form: Form, own: Mapping[str, str]) -> dict[str, Any]:
     """Return the hoisted effective schema with Python names, in which an optional field is one that may be `None`."""
-    early = recursive_aliases(protocol)
+    early = recursive_aliases(protocol, own)
     return {
         "$defs": {
             # Our template writes recursive aliases; a type that refers to nothing makes them come first.
-            name: {"type": "string"} if name in early else _definition(definition.type, protocol, form)
+            name: {"type": "string"} if name in early else _definition(definition.type, protocol, form, own)
             for name, definition in protocol.definitions.items()
         }
     }
 
 
-def _definition(type: Type, protocol: Protocol, form: Form) -> dict[str, Any]:
+def _definition(type: Type, protocol: Protocol, form: Form, own: Mapping[str, str]) -> dict[str, Any]:
     if not isinstance(type, Object):
-        return _schema(type)
-    properties = {field.name: _property(field, protocol, form) for field in type.fields}
+        return _schema(type, own)
+    properties = {field.name: _property(field, protocol, form, own) for field in type.fields}
     if type.extra is not None and type.extra != Free():
-        properties[_EXTRA] = _schema(type.extra)
+        properties[_EXTRA] = _schema(type.extra, own)
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _property(field: Field, protocol: Protocol, form: Form) -> dict[str, Any]:
-    schema = _schema(field.type)
+def _property(field: Field, protocol: Protocol, form: Form, own: Mapping[str, str]) -> dict[str, Any]:
+    schema = _schema(field.type, own)
     if field.required or protocol.accepts_null(field.type) or _has_default(field, form):
         return schema
     return {"anyOf": [schema, {"type": "null"}]}
@@ -194,22 +258,22 @@ def _has_default(field: Field, form: Form) -> bool:
     return form.defaults and field.default is not None
 
 
-def _schema(type: Type) -> dict[str, Any]:
+def _schema(type: Type, own: Mapping[str, str]) -> dict[str, Any]:
     match type:
         case Free():
-            return _value("Json")
+            return _value(own["Json"])
         case Scalar(kind):
-            return {"type": kind} if kind in ("string", "null") else _value(CHECKED[kind])
+            return {"type": kind} if kind in ("string", "null") else _value(own[CHECKED[kind]])
         case Const(values):
             return {"enum": list(values)}
         case Array(items):
-            return {"type": "array", "items": _schema(items)}
+            return {"type": "array", "items": _schema(items, own)}
         case Map(values):
-            return {"type": "object", "additionalProperties": _schema(values)}
+            return {"type": "object", "additionalProperties": _schema(values, own)}
         case Ref(name):
             return {"$ref": f"#/$defs/{name}"}
         case Union(members):
-            return {"anyOf": [_schema(member) for member in members]}
+            return {"anyOf": [_schema(member, own) for member in members]}
         case Object():
             raise TypeError("an object has a name; refer to it")
 
@@ -221,13 +285,13 @@ def _value(name: str) -> dict[str, Any]:
 # --- what our templates add -----------------------------------------------------------------------------------
 
 
-def _template_data(protocol: Protocol, form: Form) -> defaultdict[str, dict[str, Any]]:
-    annotated = "typing.Annotated" if _shadows(protocol) else "Annotated"
+def _template_data(protocol: Protocol, form: Form, own: Mapping[str, str]) -> defaultdict[str, dict[str, Any]]:
+    own = {**own, "Annotated": "typing.Annotated" if _shadows(protocol) else "Annotated"}
     # Constants in it have quotes of their own: a quote around it alone would let the words of others out as code.
-    recursive = {name: quoted(expression) for name, expression in recursive_aliases(protocol).items()}
+    recursive = {name: quoted(expression) for name, expression in recursive_aliases(protocol, own).items()}
     data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, definition in protocol.definitions.items():
-        data[name] = {"doc": docstring(_doc(definition)), "annotated": annotated}
+        data[name] = {"doc": docstring(_doc(definition)), "own": own}
         if isinstance(definition.type, Object):
             data[name]["closed"] = definition.type.extra is None
             data[name]["members"] = {field.name: _member(field, protocol, form) for field in definition.type.fields}

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.runtime.core.home import bindings_folder
 from mcp_bindgen.runtime.entrypoints.user_bindings import unsafe
-from mcp_bindgen.spec import BadInput, Pin, Store, sources
+from mcp_bindgen.spec import BadInput, Pin, Reading, Store, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.revisions import check_name
 from mcp_bindgen.spec.sources import Readable
@@ -32,6 +32,7 @@ def import_revision(
     status: str | None = None,
     changed: date | None = None,
     semantics: Path | None = None,
+    reading: Reading | None = None,
 ) -> tuple[Pin, Target]:
     """Import a schema file into the user's folder and generate its bindings there; an error leaves all as it was.
 
@@ -55,11 +56,20 @@ def import_revision(
                 (scratch / path.relative_to(schemas)).parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, scratch / path.relative_to(schemas))
         pin = Store(scratch).add(
-            revision, given, commit=commit, status=status, changed=changed, semantics=semantics, prose=True
+            revision,
+            given,
+            commit=commit,
+            status=status,
+            changed=changed,
+            semantics=semantics,
+            prose=True,
+            reading=reading,
         )
-        store = Store(users=scratch)
+        store = Store(users=scratch, strict=reading is None or reading.strict)
         target = target_of(store, revision)
-        target = replace(target, source=replace(target.source, file=given.label))
+        source = target.source
+        named = Reading(given.label, strict=source.reading.strict)
+        target = replace(target, source=replace(source, file=given.label, reading=named))
         files = target.render()
         with locating(given.label):
             try_import(files)

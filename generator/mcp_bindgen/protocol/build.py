@@ -10,16 +10,25 @@ from mcp_bindgen.spec.store import era
 
 from .model import Protocol
 from .passes import PASSES, Draft
+from .scopes import separate
 
 
 def build(source: EffectiveSchema) -> Protocol:
     """Run all passes over `source`.
 
     Raises:
-        BadInput: The schema breaks a convention that the protocol model reads; the error names file and pointer.
+        BadInput: The schema breaks a convention that the protocol model reads, and is not read leniently; the error
+            names file and pointer.
     """
     with locating(source.file):
-        draft = reduce(lambda so_far, step: step(so_far), PASSES, Draft(source, source.definitions))
+        reading = source.reading.fork()
+        first = Draft(source, source.definitions, reading)
+        draft = reduce(lambda so_far, step: step(so_far), PASSES, first)
+        return separate(_protocol(draft), reading)
+
+
+def _protocol(draft: Draft) -> Protocol:
+    source = draft.source
     return Protocol(
         revision=source.revision,
         era=era(source.definitions),

@@ -1,15 +1,18 @@
-"""Refuse what a schema says and a type cannot carry, because it would be lost."""
+"""Find what a schema says and a type cannot carry, so that it would be lost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from mcp_bindgen.spec import BadInput, Schema
 from mcp_bindgen.spec.keywords import STRUCTURE
+from mcp_bindgen.spec.pointer import join
 
+_LENGTHS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
+_LONGEST = 2**63 - 1
 _NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 
 APPLIES: dict[str, tuple[str, ...]] = {
@@ -27,42 +30,60 @@ _ALWAYS = frozenset({"type", "format"})
 """Read with everything; `format` is an annotation (JSON Schema 2020-12, validation, 7.2.1)."""
 
 
-def refuse_lost(schema: Schema, read: Iterable[str], pointer: str) -> None:
-    """Refuse keywords that are not `read`; those that narrow nothing may stand anywhere."""
+def lost(schema: Schema, read: Iterable[str], pointer: str) -> Iterator[tuple[str, BadInput]]:
+    """Return the keywords that are not `read`, each with its error; those that narrow nothing may stand anywhere."""
     known = {*_ALWAYS, *read}
     for keyword in STRUCTURE:
         if keyword in schema and keyword not in known and not _is_idle(keyword, schema[keyword]):
-            raise BadInput(f"{keyword!r} does not fit the type", pointer=pointer, fix="name the type that it narrows")
+            message = f"{keyword!r} does not fit the type"
+            yield keyword, BadInput(message, pointer=pointer, fix="name the type that it narrows")
 
 
 def _is_idle(keyword: str, value: Any) -> bool:
     return keyword in ("properties", "required", "additionalProperties", "items") and value in (True, {}, [])
 
 
-def refuse_beside_union(schema: Schema, pointer: str) -> None:
-    """Refuse a union beside which something else narrows the value; only `"type": "object"` may stand there."""
+def beside_union(schema: Schema, pointer: str) -> BadInput | None:
+    """Return the error for a union beside which something else narrows; only `"type": "object"` may stand there."""
     for union in ("anyOf", "oneOf"):
         beside = [keyword for keyword in STRUCTURE if keyword in schema and keyword not in (union, "format")]
         beside = [keyword for keyword in beside if (keyword, schema[keyword]) != ("type", "object")]
         if union in schema and beside:
-            raise BadInput(
+            return BadInput(
                 f"{union!r} beside other keywords is not supported: {', '.join(beside)}",
                 pointer=pointer,
                 fix="move them into its members",
             )
+    return None
 
 
-def refuse_empty(choices: Sequence[object], pointer: str) -> None:
-    """Refuse a choice between nothing."""
-    if not choices:
-        raise BadInput("a choice between nothing accepts nothing", pointer=pointer, fix="name what is accepted")
+def unfit(constraints: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, BadInput]]:
+    """Return the constraints that pydantic's engine cannot hold, each with its error.
+
+    Its patterns have no look-around and no back-references, and its lengths are no larger than those of a machine.
+    """
+    for keyword, value in constraints.items():
+        if keyword == "pattern" and not _compiles(value):
+            yield (
+                keyword,
+                BadInput(
+                    f"the pattern {value!r} cannot be compiled",
+                    pointer=join(pointer, keyword),
+                    fix="write it without look-around",
+                ),
+            )
+        elif keyword in _LENGTHS and value > _LONGEST:
+            yield (
+                keyword,
+                BadInput(
+                    f"{keyword!r} is larger than any length", pointer=join(pointer, keyword), fix="use a smaller number"
+                ),
+            )
 
 
-def refuse_pattern(pattern: str, pointer: str) -> None:
-    """Refuse a pattern that pydantic's engine cannot compile: it has no look-around and no back-references."""
+def _compiles(pattern: str) -> bool:
     try:
         SchemaValidator(core_schema.str_schema(pattern=pattern))
     except SchemaError:
-        raise BadInput(
-            f"the pattern {pattern!r} cannot be compiled", pointer=pointer, fix="write it without look-around"
-        ) from None
+        return False
+    return True

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from mcp_bindgen.spec import Correction, Origin
+from mcp_bindgen.spec import Correction, Decision, Origin
 
 Sender = Literal["client", "server"]
 Kind = Literal["request", "notification"]
@@ -123,6 +123,7 @@ class Definition:
         doc: What it means.
         hoisted: Whether it was an inline object in the schema.
         deprecated: Why it should no longer be used, if so.
+        alias: Its name in the schema, where it has another one in Python.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Definition:
     doc: str = ""
     hoisted: bool = False
     deprecated: str = ""
+    alias: str = ""
 
 
 @dataclass(frozen=True)
@@ -323,6 +325,7 @@ class Protocol:
         facts: What a connection must know beside that.
         origin: Where its words come from: `docs.toml`, or the file itself.
         corrections: The known mistakes that were corrected in a file of others.
+        decisions: How the schema was read where it breaks a rule; empty in a strict reading.
     """
 
     revision: str
@@ -335,6 +338,7 @@ class Protocol:
     facts: Facts = field(default_factory=Facts)
     origin: Origin = "file"
     corrections: tuple[Correction, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     def resolve(self, type: Type) -> Type:
         """Return `type` with references to other definitions followed, until it is something else."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pydantic import BaseModel
 
-from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec import BadInput, Reading
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+|[0-9]+")
 _DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -58,6 +58,12 @@ INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS
 
 _STUBS = INHERITED | _ANNOTATIONS | _MODULES
 _TABLES = frozenset({"METHODS", "FLAGS"})
+_TYPING = frozenset({"Literal", "Optional", "Union"})
+_LIBRARY = _TYPING | {"Model", "TypeAliasType"}
+"""What datamodel-code-generator needs itself, so that it gives no class the name."""
+
+_UNUSABLE = _TYPING | _ANNOTATIONS | {"__all__", "typing"}
+"""What modules of types need under just this name."""
 
 
 def words(name: str) -> list[str]:
@@ -82,7 +88,26 @@ def constant(name: str) -> str:
 
 def is_definition(name: str) -> bool:
     """Return whether generated code can use the name of a definition as it is: for a class, or an alias."""
-    return _DEFINITION.fullmatch(name) is not None and not keyword.iskeyword(name)
+    return _DEFINITION.fullmatch(name) is not None and not keyword.iskeyword(name) and name not in _LIBRARY
+
+
+def is_importable(name: str) -> bool:
+    """Return whether a module of types can give something by that name."""
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in _UNUSABLE
+
+
+def definition(name: str) -> str:
+    """Return the name of a class that is as near as possible to the `name` of a definition."""
+    found = pascal(name)
+    return found if is_definition(found) else f"{found}Type" if found[:1].isalpha() else f"Type{found}"
+
+
+def numbered(name: str, is_taken: Callable[[str], bool]) -> str:
+    """Return `name` with the first number from 2 on that makes it free."""
+    number = 2
+    while is_taken(f"{name}{number}"):
+        number += 1
+    return f"{name}{number}"
 
 
 def field(wire: str) -> str:
@@ -99,22 +124,24 @@ def _free(name: str, reserved: frozenset[str]) -> str:
     return f"{name}_" if keyword.iskeyword(name) or name in reserved else name
 
 
-def fields(owner: str, wires: Iterable[str]) -> dict[str, str]:
+def fields(owner: str, wires: Iterable[str], reading: Reading) -> dict[str, str]:
     """Return wire name -> Python name for all members of one object.
 
     Raises:
-        BadInput: Two members would have the same name in Python.
+        BadInput: In a strict reading: two members would have the same name in Python.
     """
     names: dict[str, str] = {}
     for wire in wires:
         name = field(wire)
         if name in names.values():
             other = next(known for known in names if names[known] == name)
-            raise BadInput(
+            error = BadInput(
                 f"the members {other!r} and {wire!r} of {owner} are both {name!r} in Python",
                 pointer=f"/$defs/{owner}",
                 fix="rename one of them with a patch",
             )
+            name = numbered(f"{name.removesuffix('_')}_", set(names.values()).__contains__)
+            reading.settle("member-taken", error, f"{wire!r} is {name!r}")
         names[wire] = name
     return names
 
@@ -136,12 +163,12 @@ def hoisted(parent: str, member: str) -> str:
 
 def request_stub(definition: str) -> str:
     """Return `CallToolRequest` -> `call_tool`."""
-    return _free(snake(definition.removesuffix("Request")), _STUBS)
+    return _free(snake(definition.removesuffix("Request")) or "request", _STUBS)
 
 
 def notification_stub(definition: str) -> str:
     """Return `ToolListChangedNotification` -> `tool_list_changed`; stubs put `on_` or `notify_` before it."""
-    return snake(definition.removesuffix("Notification"))
+    return snake(definition.removesuffix("Notification")) or "notification"
 
 
 def handler(stub: str) -> str:

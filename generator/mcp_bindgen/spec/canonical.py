@@ -39,7 +39,7 @@ def _canonical(schema: Schema) -> Schema:
         del ordered["required"]
     if "properties" in ordered:
         ordered["properties"] = {name: ordered["properties"][name] for name in sorted(ordered["properties"])}
-    return rebuild(ordered, _canonical)
+    return rebuild(ordered, lambda child, _: _canonical(child))
 
 
 def _sorted(value: Any) -> Any:

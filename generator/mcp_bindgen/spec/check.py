@@ -10,7 +10,8 @@ from . import kinds
 from . import pointer as json_pointer
 from .errors import BadInput
 from .json import is_array, is_object, listed
-from .keywords import KNOWN, NESTING, PROSE, STRUCTURE, Schema, children
+from .keywords import KNOWN, NESTING, PROSE, STRUCTURE, Schema, rebuild
+from .reading import Reading
 
 DEEPEST = 100
 """How many levels of JSON a schema may have, and how many definitions may stand for each other in a row: those of MCP
@@ -44,6 +45,9 @@ _KINDS = {
 }
 """Keyword -> what its value must be, for the keywords whose values are read."""
 
+_RELIES = {"additionalProperties": ("properties", "patternProperties"), "items": ("prefixItems",)}
+"""Keyword -> those that say what it is not about; without them it would be about more, and narrow it."""
+
 
 def check_depth(document: Any) -> None:
     """Refuse a document that is nested so deeply that walking it could exhaust the stack."""
@@ -62,60 +66,81 @@ def _inside(node: Any) -> Iterator[Any]:
         yield from node
 
 
-def check_definition(definition: Any, top: str, *, legacy: bool) -> None:
+def check_definition(definition: Any, top: str, reading: Reading, *, legacy: bool) -> Schema:
     """Check every schema of a definition.
 
     Args:
         definition: What stands at `top`.
         top: The definition's pointer.
+        reading: Decides about what breaks a rule.
         legacy: Whether it is draft-07, in which a reference hides what stands beside it.
 
+    Returns:
+        The definition; in a lenient reading without what cannot be read, so that it accepts the same or more.
+
     Raises:
-        BadInput: A keyword is unknown, has a value of the wrong kind, or is not supported beside another.
+        BadInput: The name or a value has half of a character; in a strict reading also: a keyword is unknown, has a
+            value of the wrong kind, or is not supported beside another.
     """
-    if not is_object(definition):
-        raise BadInput("a definition must be an object", pointer=top, fix="write it as a schema")
     _check_characters(top, top)
-    pending = [(top, definition)]
-    while pending:
-        here, node = pending.pop()
-        for keyword, value in node.items():
-            _check_keyword(keyword, value, json_pointer.join(here, keyword))
-        for name in listed(node.get("type", [])):
-            if name not in _TYPES:
-                raise BadInput(
-                    f"{name!r} is not a JSON type",
-                    pointer=json_pointer.join(here, "type"),
-                    fix=f"use one of {', '.join(sorted(_TYPES))}",
-                )
-        if "$ref" in node and not legacy:
-            _check_reference_stands_alone(node, here)
-        pending.extend(children(node, here))
+    if not is_object(definition):
+        error = BadInput("a definition must be an object", pointer=top, fix="write it as a schema")
+        reading.settle("definition-kind", error, "read as any JSON")
+        return {}
+    return _checked(definition, top, reading, legacy)
 
 
-def _check_keyword(keyword: str, value: Any, at: str) -> None:
+def _checked(schema: Schema, here: str, reading: Reading, legacy: bool) -> Schema:
+    kept: Schema = {}
+    for keyword, value in schema.items():
+        at = json_pointer.join(here, keyword)
+        if _is_readable(keyword, value, at, reading):
+            kept[keyword] = _value(keyword, value, at, reading)
+    for keyword, others in _RELIES.items():
+        if any(other in schema and other not in kept for other in others):
+            kept.pop(keyword, None)
+    kept = rebuild(kept, lambda child, at: _checked(child, at, reading, legacy), here)
+    return _reference_alone(kept, here, reading) if "$ref" in kept and not legacy else kept
+
+
+def _is_readable(keyword: str, value: Any, at: str, reading: Reading) -> bool:
     if keyword not in KNOWN and not keyword.startswith("x-"):
-        raise BadInput(
+        error = BadInput(
             f"the keyword {keyword!r} would change the meaning and is not supported",
             pointer=at,
             fix="express it with the keywords that MCP schemas use, or drop it with a patch",
         )
-    if keyword in _KINDS:
-        _KINDS[keyword].check(value, keyword, at)
-    for token, member in _members(keyword, value):
-        inner = json_pointer.join(at, token)
-        _check_characters(token, inner)
-        kinds.SCHEMA.check(member, str(token), inner)
+        reading.settle("keyword-unknown", error, "it is not checked")
+        return False
     if keyword not in NESTING | PROSE:
         _check_characters([keyword, value], at)
+    if keyword in _KINDS and (wrong := _KINDS[keyword].wrong(value, keyword, at)) is not None:
+        reading.settle("keyword-kind", wrong, "it is not read")
+        return False
+    unknown = [name for name in listed(value) if name not in _TYPES] if keyword == "type" else []
+    for name in unknown:
+        error = BadInput(f"{name!r} is not a JSON type", pointer=at, fix=f"use one of {', '.join(sorted(_TYPES))}")
+        reading.settle("type-unknown", error, "any type is accepted")
+    return not unknown
 
 
-def _members(keyword: str, value: Any) -> Iterator[tuple[str | int, Any]]:
-    """Return the schemas in the value of a keyword that has several."""
+def _value(keyword: str, value: Any, at: str, reading: Reading) -> Any:
+    """Return the value of a keyword, in which whatever should be a schema is one."""
     if keyword == "properties":
-        yield from value.items()
-    elif keyword in ("anyOf", "oneOf", "allOf"):
-        yield from enumerate(value)
+        return {name: _schema(member, name, json_pointer.join(at, name), reading) for name, member in value.items()}
+    if keyword in ("anyOf", "oneOf", "allOf"):
+        return [
+            _schema(member, str(index), json_pointer.join(at, index), reading) for index, member in enumerate(value)
+        ]
+    return value
+
+
+def _schema(value: Any, name: str, at: str, reading: Reading) -> Any:
+    _check_characters(name, at)
+    if (wrong := kinds.SCHEMA.wrong(value, name, at)) is not None:
+        reading.settle("schema-kind", wrong, "any JSON is accepted")
+        return True
+    return value
 
 
 def _check_characters(value: Any, at: str) -> None:
@@ -126,9 +151,14 @@ def _check_characters(value: Any, at: str) -> None:
         raise BadInput("has half of a character", pointer=at, fix="write the whole surrogate pair") from None
 
 
-def _check_reference_stands_alone(node: Schema, here: str) -> None:
-    beside = [keyword for keyword in STRUCTURE if keyword in node and keyword != "$ref"]
-    if beside:
-        raise BadInput(
-            f"{beside[0]!r} beside '$ref' is not supported", pointer=here, fix="combine the two with 'allOf'"
-        )
+def _reference_alone(schema: Schema, here: str, reading: Reading) -> Schema:
+    beside = {keyword: schema[keyword] for keyword in STRUCTURE if keyword in schema and keyword != "$ref"}
+    if not beside:
+        return schema
+    error = BadInput(
+        f"{next(iter(beside))!r} beside '$ref' is not supported", pointer=here, fix="combine the two with 'allOf'"
+    )
+    reading.settle("beside-reference", error, "both hold, as parts of an 'allOf'")
+    rest = {keyword: value for keyword, value in schema.items() if keyword not in beside and keyword != "$ref"}
+    parts = [{"$ref": schema["$ref"]}, *beside.pop("allOf", []), *([beside] if beside else [])]
+    return {**rest, "allOf": parts}

@@ -85,18 +85,28 @@ def walk(schema: Schema, pointer: str = "") -> Iterator[tuple[str, Schema]]:
         pending.extend(reversed(list(children(node, here))))
 
 
-def rebuild(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
-    """Return `schema` with `change(child)` in the place of each schema directly below it, as a copy."""
+def rebuild(schema: Schema, change: Callable[[Schema, str], Schema], pointer: str = "") -> Schema:
+    """Return a copy of `schema`, which stands at `pointer`, with each schema directly below it changed.
+
+    Args:
+        schema: The schema.
+        change: Takes a schema and its pointer, and returns what takes its place.
+        pointer: The pointer to `schema`.
+    """
     result = dict(schema)
     for keyword in _SCHEMAS:
         if is_object(schema.get(keyword)):
-            result[keyword] = change(schema[keyword])
+            result[keyword] = change(schema[keyword], json_pointer.join(pointer, keyword))
     for keyword in _SCHEMA_LISTS:
         if keyword in schema:
-            result[keyword] = [change(member) if is_object(member) else member for member in schema[keyword]]
+            result[keyword] = [
+                change(member, json_pointer.join(pointer, keyword, index)) if is_object(member) else member
+                for index, member in enumerate(schema[keyword])
+            ]
     for keyword in _SCHEMA_MAPS:
         if keyword in schema:
             result[keyword] = {
-                name: change(member) if is_object(member) else member for name, member in schema[keyword].items()
+                name: change(member, json_pointer.join(pointer, keyword, name)) if is_object(member) else member
+                for name, member in schema[keyword].items()
             }
     return result

@@ -23,10 +23,16 @@ class Kind:
     fits: Callable[[Any], bool]
     words: str
 
+    def wrong(self, value: Any, name: str, pointer: str) -> BadInput | None:
+        """Return the error for a `value` of `name`, at `pointer`, that is of another kind."""
+        if self.fits(value):
+            return None
+        return BadInput(f"{name!r} has a value of the wrong kind", pointer=pointer, fix=f"give it {self.words}")
+
     def check(self, value: Any, name: str, pointer: str) -> None:
         """Refuse a `value` of `name`, at `pointer`, that is of another kind."""
-        if not self.fits(value):
-            raise BadInput(f"{name!r} has a value of the wrong kind", pointer=pointer, fix=f"give it {self.words}")
+        if (wrong := self.wrong(value, name, pointer)) is not None:
+            raise wrong
 
 
 def _is_text(value: Any) -> bool:

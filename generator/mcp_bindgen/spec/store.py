@@ -16,6 +16,7 @@ from .errors import BadInput, locating
 from .json import is_object
 from .keywords import Schema, walk
 from .patches import Correction, Patch
+from .reading import Reading
 from .revisions import Pin
 from .semantics import merge_semantics, read_semantics
 from .sources import Readable, Source
@@ -43,6 +44,7 @@ class EffectiveSchema:
         file: Where it was read from, for errors that are found later.
         applied: The patches that found what they expect.
         draft: Whether it is not released yet.
+        reading: Decides about what breaks a rule, and knows what was decided so far.
     """
 
     revision: str
@@ -53,6 +55,7 @@ class EffectiveSchema:
     file: Path | str | None = None
     applied: tuple[Patch, ...] = ()
     draft: bool = False
+    reading: Reading = field(default_factory=Reading)
 
     @property
     def origin(self) -> Origin:
@@ -95,13 +98,15 @@ class Store:
     Args:
         root: The folder; by default those two.
         users: What the user keeps, if not where `user_folder` says.
+        strict: Whether drafts and schema files from elsewhere are refused where they break a rule, as releases are.
 
     Attributes:
         root: The folder, or that of the installation.
         users: What the user keeps; `None` where there is nothing. A revision of `root` hides one of that name there.
     """
 
-    def __init__(self, root: Path | None = None, *, users: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, *, users: Path | None = None, strict: bool = False) -> None:
+        self.strict = strict
         self.root = root if root is not None else find()
         if root is None and users is None:
             folder = user_folder()
@@ -178,6 +183,7 @@ class Store:
         with locating(self.root / "patches.toml"):
             patched, applied = patches.apply(structure, self.ledger, revision)
             patched = document.normalise(patched)
+        draft = self.pin(revision).status == "draft"
         return EffectiveSchema(
             revision=revision,
             definitions=patched["$defs"],
@@ -185,8 +191,9 @@ class Store:
             semantics=_with_own(self.semantics, folder),
             docs=self.docs if folder.parent == self.root else None,
             file=folder / _SCHEMA,
-            draft=self.pin(revision).status == "draft",
+            draft=draft,
             applied=applied,
+            reading=Reading(folder / _SCHEMA, strict=self.strict or not draft),
         )
 
     def is_pinned(self, revision: str) -> bool:
@@ -203,6 +210,7 @@ class Store:
         changed: date | None = None,
         semantics: Path | None = None,
         prose: bool = False,
+        reading: Reading | None = None,
     ) -> Pin:
         """Import an upstream file: writes its structure and pins it. Patches and other revisions are not touched.
 
@@ -215,6 +223,7 @@ class Store:
             semantics: Facts that only this revision needs, in a file of the form of `semantics.toml`; without it, those
                 that were there stay.
             prose: Keep the words of the file, where `docs.toml` has none of ours.
+            reading: Decides about what breaks a rule in a draft; by default, and in a release, it is refused.
 
         Raises:
             BadInput: A file is not usable, the name is not one, or the table of pins is damaged.
@@ -223,7 +232,7 @@ class Store:
         day = revisions.check_name(revision, draft=known == "draft")
         if known == "released" and not commit and not prose:
             raise BadInput("the upstream commit is not known", file=sources.read(file).label, fix="give --commit")
-        upstream, sha = document.read(file)
+        upstream, sha = document.read(file, reading if known == "draft" else None)
         pin = Pin(
             name=revision,
             era=era(upstream["$defs"]),
@@ -268,7 +277,12 @@ class Store:
 
 
 def external(
-    file: Readable, revision: str | None, semantics: Mapping[str, Any], ledger: Sequence[Patch] = ()
+    file: Readable,
+    revision: str | None,
+    semantics: Mapping[str, Any],
+    ledger: Sequence[Patch] = (),
+    *,
+    strict: bool = False,
 ) -> EffectiveSchema:
     """Return the effective schema of any file: a draft, a fork, a revision to come. Its own prose documents it.
 
@@ -277,12 +291,14 @@ def external(
         revision: What to call its revision; by default what the source is called.
         semantics: The facts about it.
         ledger: The known mistakes; those that are found are corrected.
+        strict: Whether what breaks a rule is an error; else it is read all the same, and the protocol model says how.
 
     Raises:
         BadInput: The file is not a usable schema.
     """
     source = sources.read(file)
-    loaded, applied = patches.apply(document.read(source)[0], ledger)
+    reading = Reading(source.label, strict=strict)
+    loaded, applied = patches.apply(document.read(source, reading)[0], ledger)
     if applied:
         with locating(source.label):
             loaded = document.normalise(loaded)
@@ -295,6 +311,7 @@ def external(
         file=source.label,
         applied=applied,
         draft=not revisions.is_date(name),
+        reading=reading,
     )
 
 
@@ -310,7 +327,8 @@ def named(name: str | Source, store: Store, semantics: Mapping[str, Any] | None 
         BadInput: It is neither a revision nor a source that can be read.
     """
     if isinstance(name, Source) or sources.is_source(name, store.pins):
-        return external(name, None, store.semantics if semantics is None else semantics, store.ledger)
+        facts = store.semantics if semantics is None else semantics
+        return external(name, None, facts, store.ledger, strict=store.strict)
     return store.effective(name)  # says which revisions there are
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,3 +20,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"is not UTF-8 (byte {error.start})", file=path, fix="save it as UTF-8 TOML") from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"is not TOML: {error}", file=path, fix="correct it there") from None
+
+
+def quoted(text: str) -> str:
+    """Return `text` as a string of TOML, which is also a key."""
+    return json.dumps(text)

@@ -23,7 +23,7 @@ from mcp_bindgen.diff.reports.json import json_schema
 from mcp_bindgen.diff.reports.markdown import markdown
 from mcp_bindgen.diff.reports.text import text
 from mcp_bindgen.protocol import build
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import Decision, Store
 from tests.support.commands import Done, bindgen, inside, save
 from tests.support.small_schemas import draft
 
@@ -43,7 +43,8 @@ def hostile() -> Comparison:
     """A comparison whose names come from somebody who means no good."""
     whole = between(*STEPS[0])
     bad = [replace(f, subject=f"X.{HOSTILE}", group=HOSTILE, old=HOSTILE, new=HOSTILE) for f in whole.findings]
-    return replace(whole, findings=tuple(bad), old=replace(whole.old, revision=HOSTILE))
+    decision = Decision("empty-choice", HOSTILE, f"/$defs/{HOSTILE}", HOSTILE, HOSTILE, HOSTILE)
+    return replace(whole, findings=tuple(bad), old=replace(whole.old, revision=HOSTILE, decisions=(decision,)))
 
 
 # --- text -----------------------------------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ def test_annotations() -> None:
 
 def test_annotations_are_escaped() -> None:
     lines = github([hostile()]).splitlines()
-    assert all(re.fullmatch(r"::(error|warning|notice) title=[^:,\n]*::.*", line) for line in lines)
+    assert all(re.fullmatch(r"::(error|warning|notice) (file=[^:,\n]*,)?title=[^:,\n]*::.*", line) for line in lines)
     assert any("%0A::error::c%250A" in line for line in lines)
 
 
@@ -291,9 +292,49 @@ def test_facts_about_files(tmp_path: Path) -> None:
     del schema["$defs"]["EchoResult"]
     file, facts = save(tmp_path / "old.json", schema), tmp_path / "semantics.toml"
     facts.write_text('[results]\n"echo" = "Loan"\n')
-    assert diff(file, file).returncode == 2
-    done = diff(file, file, "--semantics", facts)
+    assert diff(file, file, "--strict").returncode == 2
+    done = diff(file, file, "--semantics", facts, "--strict")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "MCP old -> old: 0 changes")
+
+
+@pytest.fixture
+def half_finished(tmp_path: Path) -> tuple[Path, Path]:
+    """A draft, and one in which a definition is gone that another refers to."""
+    schema = draft()
+    del schema["$defs"]["Loan"]
+    return save(tmp_path / "old.json", draft()), save(tmp_path / "new.json", schema)
+
+
+def test_how_drafts_were_read_is_in_every_format(half_finished: tuple[Path, Path]) -> None:
+    old, new = half_finished
+    place, reason, reading = f"{new}#/$defs/BorrowBookResult/properties/loan", "leads nowhere", "any JSON is accepted"
+    for form in Format:
+        done = diff(old, new, "--format", form)
+        assert done.returncode == 0
+        assert re.fullmatch(rf"warning: {re.escape(place)}: [^\n]+{reason}; {reading}; [^\n]+\n", done.stderr)
+        words = " ".join(done.stdout.split())
+        assert reason in words
+        assert reading in words
+    annotations = diff(old, new, "--format", "github").stdout
+    assert f"::warning file={new},title=MCP old -> new%3A reference-dangling::" in annotations
+    (comparison,) = json.loads(diff(old, new, "--format", "json").stdout)["comparisons"]
+    assert comparison["old"]["decisions"] == []
+    (decision,) = comparison["new"]["decisions"]
+    assert decision["kind"] == "reference-dangling"
+    assert f"{decision['file']}#{decision['pointer']}" == place
+    assert Draft202012Validator(json_schema()).is_valid(json.loads(diff(old, new, "--format", "json").stdout))
+
+
+def test_what_is_read_leniently_is_compared(half_finished: tuple[Path, Path]) -> None:
+    (comparison,) = json.loads(diff(*half_finished, "--format", "json").stdout)["comparisons"]
+    changes = {finding["subject"]: (finding["old"], finding["new"]) for finding in comparison["findings"]}
+    assert changes["BorrowBookResult.loan"] == ("Loan", "any JSON")
+
+
+def test_strict_compares_no_draft_that_breaks_a_rule(half_finished: tuple[Path, Path]) -> None:
+    done = diff(*half_finished, "--strict")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+leads nowhere; [^\n]+\n", done.stderr)
 
 
 def test_the_json_schema_is_printed() -> None:

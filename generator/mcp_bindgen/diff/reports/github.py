@@ -15,7 +15,9 @@ _COMMANDS = {Severity.BREAKING: "error", Severity.RISKY: "warning"}
 
 
 def github(comparisons: Sequence[Comparison], walked: Walked | None = None) -> str:
-    """Return the report as workflow commands: a notice for each verdict, then what breaks or is risky, the worst first.
+    """Return the report as workflow commands: a notice for each verdict, how drafts were read, then findings.
+
+    What breaks or is risky comes with the worst first.
 
     Harmless findings are left out: a workflow shows only the first few annotations of each kind.
     """
@@ -38,6 +40,9 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     made = [f"Commit {_commit(commit)}." for commit in comparison.commits]
     for pairing, outcome, reasons in verdict_of(comparison):
         yield command("notice", " ".join([*made, f"{pairing.capitalize()}: {outcome}.", *reasons]), title=revisions)
+    for decision in comparison.decisions:
+        message = f"{decision.pointer}: {decision.reason}; {decision.reading}; {decision.fix}"
+        yield command("warning", printable(message), file=decision.file, title=f"{revisions}: {decision.kind}")
     for finding in sorted(comparison.findings, key=lambda finding: -finding.severity):
         if finding.severity in _COMMANDS:
             title = f"{revisions}: {finding.rule}"

@@ -20,7 +20,7 @@ from ..commits import Walked
 from ..finding import Comparison, Impact, Message, Plane, Severity
 from .page import Step
 from .terminal import plain
-from .words import OUTCOMES, about_words, telling, walked_in_words
+from .words import OUTCOMES, about_words, place, telling, walked_in_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -70,6 +70,7 @@ def html(compared: Comparison | Sequence[Comparison], walked: Walked | None = No
         "about_words": about_words,
         "json": _json,
         "prose": _prose,
+        "place": place,
     }
     page = _environment().get_template("report.html.jinja").render(values)
     return page.encode("utf-8", "ignore").decode()  # prose may hold halves of characters, which no file can

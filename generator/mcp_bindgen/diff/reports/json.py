@@ -6,7 +6,7 @@ import json as encoder
 from typing import Any
 
 from mcp_bindgen.protocol.model import Protocol
-from mcp_bindgen.spec import Correction
+from mcp_bindgen.spec import Correction, Decision
 from mcp_bindgen.spec.git import Commit
 
 from ..accept import Acceptance, Accepted
@@ -49,7 +49,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 
 def _revision(protocol: Protocol) -> dict[str, Any]:
     known = {"revision": protocol.revision, "era": protocol.era, "digest": protocol.digest}
-    return {**known, "corrections": as_json(protocol.corrections)}
+    return {**known, "corrections": as_json(protocol.corrections), "decisions": as_json(protocol.decisions)}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -98,10 +98,12 @@ def json_schema() -> dict[str, Any]:
                 era={"enum": ["stateful", "stateless"]},
                 digest=text,
                 corrections=_list("Correction", "The known mistakes that were corrected in a file from outside."),
+                decisions=_list("Decision", "How a file from outside was read where it breaks a rule."),
             ),
             "Finding": schema_of(Finding, _OR_NULL, {**finding, "rule": {"enum": sorted(RULES)}}),
             **{
-                kind.__name__: schema_of(kind, _OR_NULL) for kind in (Acceptance, Correction, Message, Verdict, Witness)
+                kind.__name__: schema_of(kind, _OR_NULL)
+                for kind in (Acceptance, Correction, Decision, Message, Verdict, Witness)
             },
             **{kind.__name__: schema_of(kind) for kind in (Commit, Skipped, Walked)},
         },

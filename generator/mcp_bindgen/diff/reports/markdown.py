@@ -14,6 +14,7 @@ from .words import (
     by_rule,
     grouped,
     on,
+    place,
     plural,
     reached,
     said,
@@ -90,6 +91,11 @@ def _section(comparison: Comparison, witness: bool) -> Iterator[str]:
                 yield from _finding(finding, witness)
     yield from _others(comparison, Plane.SOURCE, "Only in generated code")
     yield from _others(comparison, Plane.DOC, "Only in words")
+    if comparison.decisions:
+        yield from ("", "## How the schemas were read", "")
+    for decision in comparison.decisions:
+        yield f"- {code(place(decision))}: {_plain(decision.reason)}; **{_plain(decision.reading)}**."
+        yield f"  {_plain(decision.fix[:1].upper() + decision.fix[1:])}."
 
 
 def _counts(comparison: Comparison) -> str:

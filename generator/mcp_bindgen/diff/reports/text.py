@@ -19,6 +19,7 @@ from .words import (
     by_rule,
     grouped,
     on,
+    place,
     plural,
     reached,
     sentence,
@@ -148,6 +149,16 @@ class _Printer(Terminal):
                     yield f"  {first.strip()}"
                     yield from rest
                     yield self.style(f"    {finding.fingerprint}", DIM)
+
+        if comparison.decisions:
+            yield ""
+            yield from self.heading("HOW THE SCHEMAS WERE READ")
+        for decision in comparison.decisions:
+            yield ""
+            for line in self.folded(place(decision), 0, more=2):
+                yield self.style(line, BOLD)
+            for words in (f"{decision.reason}; {decision.reading}", decision.fix):
+                yield from self.folded(words, 2)
 
     def heading(self, title: str) -> Iterator[str]:
         yield self.style(f"{title} {'-' * (self.width - len(title) - 1)}", DIM)

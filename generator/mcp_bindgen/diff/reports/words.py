@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
+from mcp_bindgen.spec import Decision
+
 from ..commits import Walked
 from ..finding import Comparison, Finding, Impact, Outcome, Plane, Severity
 from ..rules import RULES
@@ -55,6 +57,11 @@ def about_words(comparison: Comparison) -> str:
     if comparison.compares_words:
         return ""
     return "Descriptions and deprecations are not compared: one side has our words, the other those of its file."
+
+
+def place(decision: Decision) -> str:
+    """Return where a decision was taken."""
+    return f"{decision.file}#{decision.pointer}"
 
 
 def plural(count: int, one: str, many: str = "") -> str:

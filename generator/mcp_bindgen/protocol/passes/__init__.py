@@ -15,18 +15,22 @@ from .link_capabilities import link_capabilities
 from .link_fields import link_fields
 from .link_results import link_results
 from .merge_inline_objects import merge_inline_objects
+from .name_definitions import name_definitions
 from .name_open_params import name_open_params
 from .name_refinements import name_refinements
 from .read_definitions import read_definitions
 from .recognise_free import recognise_free
 from .restore_unions import restore_unions
 from .shape_calls import shape_calls
+from .state_types import state_types
 from .tag_unions import tag_unions
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
     # on JSON Schema
+    name_definitions,
     restore_unions,
     flatten_all_of,
+    state_types,
     hoist_inline_objects,
     # from JSON Schema to types
     read_definitions,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec import BadInput, Reading
 
 from .. import naming
 from ..model import Const, Definition, Method, Object, Ref, Sender, Type, Union
+from ..senders import infer_senders, kind_of
 from .draft import Draft
 
 _SUFFIX = {"request": "Request", "notification": "Notification"}
@@ -17,42 +19,54 @@ def collect_methods(draft: Draft) -> Draft:
     """Fill in the methods with kind, senders, carrier and params.
 
     Raises:
-        BadInput: There is no role union, a member of one is not a message, a message is in none of them, or a method
-            has two.
+        BadInput: In a strict reading: there is no role union, a member of one is not a message, a message is in none of
+            them, or a method has two.
     """
     methods: dict[str, Method] = {}
     for union, role in draft.semantics["unions"].items():
         for name in _members(draft, union):
             definition = draft.definitions[name]
-            method = _checked(definition, union, role["kind"])
-            methods[method] = _with_sender(methods.get(method), definition, method, role)
+            method = _checked(definition, union, role["kind"], draft.reading)
+            if method is not None:
+                methods[method] = _with_sender(methods.get(method), definition, method, role, draft.reading)
     if not methods:
-        raise BadInput(
+        error = BadInput(
             "no role union says who sends what",
             pointer="/$defs",
-            fix=f"define one of {_known(draft)}, or name the union under [unions] in semantics.toml",
+            fix=f"define one of {_known(draft)}, or name the union under [unions] in a file for --semantics",
         )
-    _check_all_found(draft, methods)
+        draft.reading.settle(
+            "role-union",
+            error,
+            "senders are inferred" if any(map(method_of, draft.definitions.values())) else "there are no methods",
+        )
+    methods |= dict(_lost(draft, methods))
     return replace(draft, methods=dict(sorted(methods.items())))
 
 
-def _checked(definition: Definition, union: str, kind: str) -> str:
-    """Return the method of a message, which keeps the conventions for a member of `union`."""
+def _checked(definition: Definition, union: str, kind: str, reading: Reading) -> str | None:
+    """Return the method of a message, which keeps the conventions for a member of `union`; `None` for other members."""
     method, name, suffix = method_of(definition), definition.name, _SUFFIX[kind]
     if method is None:
-        raise BadInput(
+        error = BadInput(
             f"{name} is a member of {union} but has no 'method' constant",
             pointer=f"/$defs/{name}",
             fix="every message names its one method in properties.method.const",
         )
-    if not name.endswith(suffix) or name == suffix:
+        reading.settle("union-member", error, "it is no message")
+    elif not name.endswith(suffix) or name == suffix:
         wrong = "has no words before" if name == suffix else "does not end in"
-        raise BadInput(
+        error = BadInput(
             f"{name} is a {kind} but its name {wrong} {suffix!r}",
             pointer=f"/$defs/{name}",
             fix="stubs are named after the definition: rename it",
         )
+        reading.settle("message-name", error, f"its stub is {_stub(definition, kind)!r}")
     return method
+
+
+def _stub(definition: Definition, kind: str) -> str:
+    return (naming.request_stub if kind == "request" else naming.notification_stub)(definition.name)
 
 
 def _known(draft: Draft) -> str:
@@ -63,14 +77,17 @@ def _members(draft: Draft, union: str) -> list[str]:
     definition = draft.definitions.get(union)
     if definition is None:
         return []
+    if method_of(definition) is not None:  # facts may name a message that stands in no union
+        return [union]
     members = definition.type.members if isinstance(definition.type, Union) else (definition.type,)
     names = [member.name for member in members if isinstance(member, Ref)]
     if len(names) != len(members):
-        raise BadInput(
+        error = BadInput(
             f"{union} has a member that is not a reference to a message",
             pointer=f"/$defs/{union}",
             fix="refer to a definition with a 'method' constant",
         )
+        draft.reading.settle("union-member", error, "it is no message")
     nested = [name for name in names if isinstance(draft.definitions[name].type, Union | Ref)]
     return [name for name in names if name not in nested] + [leaf for name in nested for leaf in _members(draft, name)]
 
@@ -84,27 +101,30 @@ def method_of(definition: Definition) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _with_sender(known: Method | None, definition: Definition, name: str, role: dict[str, str]) -> Method:
+def _with_sender(
+    known: Method | None, definition: Definition, name: str, role: Mapping[str, str], reading: Reading
+) -> Method:
     sender: Sender = "client" if role["sender"] == "client" else "server"
+    if known is not None and known.definition != definition.name:
+        error = BadInput(
+            f"{known.definition} and {definition.name} are both the message of {name!r}",
+            pointer=f"/$defs/{definition.name}",
+            fix="give each method one message",
+        )
+        reading.settle("message-twice", error, f"the first is its message, {definition.name} only a type")
+        return known
     if known is not None:
-        if known.definition != definition.name:
-            raise BadInput(
-                f"{known.definition} and {definition.name} are both the message of {name!r}",
-                pointer=f"/$defs/{definition.name}",
-                fix="give each method one message",
-            )
         senders = known.senders if sender in known.senders else (*known.senders, sender)
         return replace(known, senders=tuple(sorted(senders)))
     params: tuple[Type, bool] | None = None
     assert isinstance(definition.type, Object)
     if (field := definition.type.field("params")) is not None:
         params = (field.type, field.required)
-    request = role["kind"] == "request"
     return Method(
         name=name,
         definition=definition.name,
-        stub=naming.request_stub(definition.name) if request else naming.notification_stub(definition.name),
-        kind="request" if request else "notification",
+        stub=_stub(definition, role["kind"]),
+        kind="request" if role["kind"] == "request" else "notification",
         senders=(sender,),
         carrier="embedded" if role.get("carrier") == "embedded" else "message",
         params=params[0] if params else None,
@@ -113,12 +133,26 @@ def _with_sender(known: Method | None, definition: Definition, name: str, role: 
     )
 
 
-def _check_all_found(draft: Draft, methods: dict[str, Method]) -> None:
+def _lost(draft: Draft, methods: Mapping[str, Method]) -> Iterator[tuple[str, Method]]:
+    """Return the messages that stand in no role union, as sent by whom the schema suggests."""
+    lost: dict[str, Method] = {}
     for name, definition in draft.definitions.items():
         method = method_of(definition)
-        if method is not None and method not in methods:
-            raise BadInput(
-                f"{name} is a message but stands in no role union, so nobody is known to send it",
-                pointer=f"/$defs/{name}",
-                fix=f"add it to one of {_known(draft)}, or name its union under [unions] in semantics.toml",
-            )
+        if method is None or method in methods:
+            continue
+        kind = kind_of(name, method)
+        senders, reason = infer_senders(method, kind, name, draft.definitions, methods.values())
+        unions = [f"{sender.capitalize()}{_SUFFIX[kind]}" for sender in senders]
+        fact = f'unions.{name} = {{ sender = "{senders[0]}", kind = "{kind}" }}'
+        error = BadInput(
+            f"{name} is a message but stands in no role union, so nobody is known to send it",
+            pointer=f"/$defs/{name}",
+            fix=f"add it to {' and '.join(unions)}"
+            + (f", or write {fact} in a file for --semantics" if len(senders) == 1 else ""),
+        )
+        who = "either side sends it" if len(senders) == 2 else f"the {senders[0]} sends it"
+        draft.reading.settle("sender-inferred", error, f"{who}, {reason}")
+        for sender in senders:
+            role = {"sender": sender, "kind": kind}
+            lost[method] = _with_sender(lost.get(method), definition, method, role, draft.reading)
+    yield from lost.items()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bindgen.spec import EffectiveSchema, Schema
+from mcp_bindgen.spec import EffectiveSchema, Reading, Schema
 
 from ..model import Capability, Definition, ErrorCode, Facts, Method
 
@@ -18,6 +18,8 @@ class Draft:
     Attributes:
         source: What it all comes from.
         schemas: Definition name -> JSON Schema, rewritten by the first passes.
+        reading: Decides about what breaks a rule.
+        renamed: The definitions that have another name in the schema -> that name.
         hoisted: The definitions that were inline objects.
         definitions: The same definitions as types of the protocol model.
         methods: Method name -> method.
@@ -28,6 +30,8 @@ class Draft:
 
     source: EffectiveSchema
     schemas: Mapping[str, Schema]
+    reading: Reading = field(default_factory=Reading)
+    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
     hoisted: frozenset[str] = frozenset()
     definitions: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
     methods: Mapping[str, Method] = field(default_factory=dict[str, Method])

@@ -4,80 +4,84 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcp_bindgen.spec import BadInput, Schema
+from mcp_bindgen.spec import BadInput, Reading, Schema
 from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.pointer import join
 
 from .. import naming
 from .draft import Draft
+from .state_types import has_members
 
 
 def hoist_inline_objects(draft: Draft) -> Draft:
     """Move each object with members of its own out of its place and into a definition.
 
     Raises:
-        BadInput: The new name is taken.
+        BadInput: In a strict reading: the new name is taken.
     """
-    hoist = _Hoist(set(draft.schemas))
-    schemas = {name: hoist.definition(name, schema) for name, schema in draft.schemas.items()}
+    hoist = _Hoist(set(draft.schemas), draft.reading)
+    schemas = {
+        name: hoist.definition(name, draft.schemas[name], join("/$defs", name)) for name in sorted(draft.schemas)
+    }
     return replace(draft, schemas={**schemas, **hoist.found}, hoisted=frozenset(hoist.found))
 
 
 class _Hoist:
-    def __init__(self, taken: set[str]) -> None:
-        self.taken = taken
+    def __init__(self, taken: set[str], reading: Reading) -> None:
+        self.taken, self.reading = taken, reading
         self.found: dict[str, Schema] = {}
 
-    def definition(self, name: str, schema: Schema) -> Schema:
+    def definition(self, name: str, schema: Schema, here: str) -> Schema:
         """Return `schema`, which stays where it is, with everything inline below it moved out."""
         result = dict(schema)
         for keyword, member in (("items", "Item"), ("additionalProperties", "Value")):
             if is_object(schema.get(keyword)):
-                result[keyword] = self.place(name, member, schema[keyword])
+                result[keyword] = self.place(name, member, schema[keyword], join(here, keyword))
         if "properties" in schema:
             result["properties"] = {
-                member: self.place(name, member, child) for member, child in schema["properties"].items()
+                member: self.place(name, member, child, join(here, "properties", member))
+                for member, child in schema["properties"].items()
             }
-        return self.unions(result, name, "Option")
+        return self.unions(result, name, "Option", here)
 
-    def place(self, parent: str, member: str, schema: Schema | bool) -> Schema | bool:
+    def place(self, parent: str, member: str, schema: Schema | bool, here: str) -> Schema | bool:
         """Return what takes the place of `schema`: itself, or a reference to where it was moved."""
         if not is_object(schema):
             return schema
-        if _has_members(schema):
-            return self.move(naming.hoisted(parent, member), schema)
+        if has_members(schema):
+            return self.move(naming.hoisted(parent, member), schema, here)
         result = dict(schema)
         for keyword in ("items", "additionalProperties"):
             if keyword in schema:
-                result[keyword] = self.place(parent, member, schema[keyword])
-        return self.unions(result, parent, member)
+                result[keyword] = self.place(parent, member, schema[keyword], join(here, keyword))
+        return self.unions(result, parent, member, here)
 
-    def unions(self, schema: Schema, parent: str, member: str) -> Schema:
+    def unions(self, schema: Schema, parent: str, member: str, here: str) -> Schema:
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
-                inline = [option for option in schema[keyword] if is_object(option) and _has_members(option)]
+                inline = [option for option in schema[keyword] if is_object(option) and has_members(option)]
                 several = len(inline) > 1
                 schema[keyword] = [
                     self.place(
                         parent,
                         f"{member}{inline.index(option) + 1}" if several and option in inline else member,
                         option,
+                        join(here, keyword, index),
                     )
-                    for option in schema[keyword]
+                    for index, option in enumerate(schema[keyword])
                 ]
         return schema
 
-    def move(self, name: str, schema: Schema) -> Schema:
+    def move(self, name: str, schema: Schema, here: str) -> Schema:
         if name in self.taken:
-            raise BadInput(
+            error = BadInput(
                 f"an inline object would be named {name!r}, which is taken",
-                pointer=f"/$defs/{name}",
+                pointer=here,
                 fix="rename one of them with a patch",
             )
+            name = naming.numbered(name, self.taken.__contains__)
+            self.reading.settle("inline-name-taken", error, f"it is named {name!r}")
         self.taken.add(name)
-        self.found[name] = self.definition(name, schema)
+        self.reading.moved(name, here)
+        self.found[name] = self.definition(name, schema, join("/$defs", name))
         return {"$ref": f"#/$defs/{name}"}
-
-
-def _has_members(schema: Schema) -> bool:
-    """Return whether a schema has members of its own; otherwise it is a plain dictionary and needs no class."""
-    return bool(schema.get("properties")) or schema.get("additionalProperties") is False or bool(schema.get("required"))

@@ -5,18 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.toml import quoted
 
-from ..model import Method, Object, Ref, Type, Union
+from ..model import Definition, Method, Object, Ref, Type, Union
+from .collect_methods import method_of
 from .draft import Draft
+
+_EMPTY = "EmptyResult"
 
 
 def link_results(draft: Draft) -> Draft:
     """Fill in the results: from `XResultResponse`, else by the name rule `XRequest` -> `XResult`, else from semantics.
 
     Raises:
-        BadInput: Nothing says what answers a request; the error says what to add.
+        BadInput: In a strict reading: nothing says what answers a request; the error says what to add.
     """
-    return replace(draft, methods={name: _linked(method, draft) for name, method in draft.methods.items()})
+    methods = {name: _linked(method, draft) for name, method in draft.methods.items()}
+    definitions = draft.definitions
+    if any(Ref(_EMPTY) == method.result for method in methods.values()) and _EMPTY not in definitions:
+        definitions = dict(sorted({**definitions, _EMPTY: Definition(_EMPTY, Object(()), hoisted=True)}.items()))
+    return replace(draft, methods=methods, definitions=definitions)
 
 
 def _linked(method: Method, draft: Draft) -> Method:
@@ -29,11 +37,7 @@ def _linked(method: Method, draft: Draft) -> Method:
     if not answers and named in draft.definitions:
         answers = [Ref(named)]
     if not answers:
-        raise BadInput(
-            f"nothing says what answers {method.name!r}: there is no {stem}Result",
-            pointer=f"/$defs/{method.definition}",
-            fix=f'add "{method.name}" = "NAME" under [results] in semantics.toml, NAME being its result\'s definition',
-        )
+        answers = [Ref(_assumed(method, stem, draft))]
     primary = Ref(named) if Ref(named) in answers else answers[-1]
     others = [answer for answer in answers if answer != primary]
     others += [Ref(name) for name in draft.semantics["alternatives"].get(method.name, ()) if name in draft.definitions]
@@ -46,3 +50,25 @@ def _response(name: str, draft: Draft) -> list[Type]:
     if field is None:
         return []
     return list(field.type.members) if isinstance(field.type, Union) else [field.type]
+
+
+def _assumed(method: Method, stem: str, draft: Draft) -> str:
+    """Return the definition that answers a request of which nothing says so.
+
+    It may be named after the request without a second `Result`, after another message of the same method or after the
+    params; else it is empty.
+    """
+    stems = [name for name, other in draft.definitions.items() if method_of(other) == method.name]
+    stems += [method.params.name.removesuffix("Params")] if isinstance(method.params, Ref) else []
+    results = [stem, *(f"{name.removesuffix('Request')}Result" for name in stems)]
+    known = [name for name in results if name in draft.definitions and name.endswith("Result")]
+    empty = next((name for name in (_EMPTY, "Result") if name in draft.definitions), _EMPTY)
+    found = next(iter(known), empty)
+    fact = f"write results.{quoted(method.name)} = {quoted(found)} in a file for --semantics"
+    error = BadInput(
+        f"nothing says what answers {method.name!r}: there is no {stem}Result",
+        pointer=f"/$defs/{method.definition}",
+        fix=f"define it, or {fact}" if found in draft.definitions else "define it",
+    )
+    draft.reading.settle("result-assumed", error, f"answered by {found}" + ("" if known else ", an empty result"))
+    return found

@@ -19,9 +19,10 @@ def name_open_params(draft: Draft) -> Draft:
     """Make a definition, `{Message}Params`, of params that name no member: `{}`, or `{"type": "object"}`.
 
     Raises:
-        BadInput: The new name is taken.
+        BadInput: In a strict reading: the new name is taken.
     """
     found: dict[str, Definition] = {}
+    taken = set(draft.definitions)
     for name, definition in draft.definitions.items():
         field = definition.type.field(_MEMBER) if isinstance(definition.type, Object) else None
         extra = _values(field.type, draft.definitions) if field is not None else None
@@ -29,12 +30,15 @@ def name_open_params(draft: Draft) -> Draft:
             continue
         assert isinstance(definition.type, Object)
         named = naming.hoisted(name, _MEMBER)
-        if named in draft.definitions:
-            raise BadInput(
+        if named in taken:
+            error = BadInput(
                 f"its params would be named {named!r}, which is taken",
                 pointer=f"/$defs/{name}/properties/{_MEMBER}",
                 fix=f"refer to {named!r} there, or rename it with a patch",
             )
+            named = naming.numbered(named, taken.__contains__)
+            draft.reading.settle("inline-name-taken", error, f"they are named {named!r}")
+        taken.add(named)
         fields = tuple(replace(one, type=Ref(named)) if one is field else one for one in definition.type.fields)
         found[name] = replace(definition, type=replace(definition.type, fields=fields))
         found[named] = Definition(named, Object((), extra), field.doc, hoisted=True)

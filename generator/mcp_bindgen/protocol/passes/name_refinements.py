@@ -12,51 +12,71 @@ from .draft import Draft
 
 
 def name_refinements(draft: Draft) -> Draft:
-    """Move tagged unions and constrained types out of arrays, maps and unions: `{Parent}{Property}`."""
-    found: dict[str, Definition] = {}
+    """Move tagged unions and constrained types out of arrays, maps and unions: `{Parent}{Property}`.
+
+    Raises:
+        BadInput: In a strict reading: the new name is taken.
+    """
+    namer = _Namer(draft)
     definitions = {
-        name: replace(definition, type=_outer(definition.type, name, "", found))
+        name: replace(definition, type=namer.outer(definition.type, name, ""))
         for name, definition in draft.definitions.items()
     }
-    for name in found:
-        if name in definitions:
-            raise BadInput(
-                f"an inline type would be named {name!r}, which is taken",
-                pointer=f"/$defs/{name}",
+    return replace(draft, definitions=dict(sorted({**definitions, **namer.found}.items())))
+
+
+class _Namer:
+    """Gives types definitions of their own.
+
+    Args:
+        draft: What they stand in.
+    """
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.found: dict[str, Definition] = {}
+
+    def outer(self, type: Type, parent: str, member: str) -> Type:
+        """Return `type` in a place where it can be refined: a definition or a field."""
+        match type:
+            case Array(items, constraints):
+                return Array(self.inner(items, parent, member or "Item"), constraints)
+            case Map(values):
+                return Map(self.inner(values, parent, member or "Value"))
+            case Union(members, tag):
+                return Union(tuple(self.inner(option, parent, member or "Option") for option in members), tag)
+            case Object(fields, extra):
+                return Object(
+                    tuple(replace(field, type=self.outer(field.type, parent, field.wire)) for field in fields),
+                    None if extra is None else self.inner(extra, parent, "Extra"),
+                )
+            case _:
+                return type
+
+    def inner(self, type: Type, parent: str, member: str) -> Type:
+        """Return `type` in a place where it cannot: a reference, if it would have to be."""
+        type = self.outer(type, parent, member)
+        refined = (isinstance(type, Union) and type.tag is not None) or (
+            isinstance(type, Scalar | Array) and bool(type.constraints)
+        )
+        if not refined:
+            return type
+        stem = naming.hoisted(parent, member)
+        name = self.free(stem, type)
+        if stem in self.draft.definitions:
+            error = BadInput(
+                f"an inline type would be named {stem!r}, which is taken",
+                pointer=f"/$defs/{parent}",
                 fix="rename one of them with a patch",
             )
-    return replace(draft, definitions=dict(sorted({**definitions, **found}.items())))
+            self.draft.reading.settle("inline-name-taken", error, f"it is named {name!r}")
+        self.found[name] = Definition(name, type, hoisted=True)
+        return Ref(name)
 
+    def free(self, stem: str, type: Type) -> str:
+        """Return `stem`, or with a number where another type has that name."""
 
-def _outer(type: Type, parent: str, member: str, found: dict[str, Definition]) -> Type:
-    """Return `type` in a place where it can be refined: a definition or a field."""
-    match type:
-        case Array(items, constraints):
-            return Array(_inner(items, parent, member or "Item", found), constraints)
-        case Map(values):
-            return Map(_inner(values, parent, member or "Value", found))
-        case Union(members, tag):
-            return Union(tuple(_inner(option, parent, member or "Option", found) for option in members), tag)
-        case Object(fields, extra):
-            return Object(
-                tuple(replace(field, type=_outer(field.type, parent, field.wire, found)) for field in fields),
-                None if extra is None else _inner(extra, parent, "Extra", found),
-            )
-        case _:
-            return type
+        def is_taken(name: str) -> bool:
+            return name in self.draft.definitions or (name in self.found and self.found[name].type != type)
 
-
-def _inner(type: Type, parent: str, member: str, found: dict[str, Definition]) -> Type:
-    type = _outer(type, parent, member, found)
-    refined = (isinstance(type, Union) and type.tag is not None) or (
-        isinstance(type, Scalar | Array) and bool(type.constraints)
-    )
-    if not refined:
-        return type
-    name = stem = naming.hoisted(parent, member)
-    number = 1
-    while name in found and found[name].type != type:
-        number += 1
-        name = f"{stem}{number}"
-    found[name] = Definition(name, type, hoisted=True)
-    return Ref(name)
+        return naming.numbered(stem, is_taken) if is_taken(stem) else stem

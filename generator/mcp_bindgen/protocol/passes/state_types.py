@@ -1,0 +1,67 @@
+"""State the type of what has members: those that say nothing of it are objects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mcp_bindgen.spec import BadInput, Reading, Schema
+from mcp_bindgen.spec.json import listed
+from mcp_bindgen.spec.keywords import rebuild
+from mcp_bindgen.spec.pointer import join
+
+from ..losses import beside_union
+from .draft import Draft
+
+_MEMBERS = ("properties", "required", "additionalProperties")
+
+
+def state_types(draft: Draft) -> Draft:
+    """Make every schema with members say `"type": "object"`, and nothing beside it that members are not about.
+
+    A schema of several types with members becomes a union of them.
+
+    Raises:
+        BadInput: In a strict reading: one says something else.
+    """
+    schemas = {name: _stated(schema, join("/$defs", name), draft.reading) for name, schema in draft.schemas.items()}
+    return replace(draft, schemas=schemas)
+
+
+def has_members(schema: Schema) -> bool:
+    """Return whether a schema has members of its own; otherwise it is a plain dictionary and needs no class."""
+    return bool(schema.get("properties") or schema.get("required")) or schema.get("additionalProperties") is False
+
+
+def _stated(schema: Schema, here: str, reading: Reading) -> Schema:
+    schema = rebuild(schema, lambda child, at: _stated(child, at, reading), here)
+    if not has_members(schema) or "$ref" in schema:
+        return schema
+    if (wrong := beside_union(schema, here)) is not None:
+        reading.settle("beside-union", wrong, "the union is not checked")
+        schema = {keyword: value for keyword, value in schema.items() if keyword not in ("anyOf", "oneOf")}
+    if schema.get("type") == "object":
+        return schema
+    error = BadInput(
+        'members without "type": "object" do not say what else is accepted', pointer=here, fix='add "type": "object"'
+    )
+    kinds = listed(schema.get("type", []))
+    if "object" not in kinds and kinds:
+        reading.settle("members-of-others", error, "the members are not checked")
+        return {keyword: value for keyword, value in schema.items() if keyword not in _MEMBERS}
+    if kinds:
+        reading.settle("members-of-several", error, "they are those of the objects among what is accepted")
+        return _split(schema, kinds)
+    reading.settle("members-without-type", error, "it is an object")
+    return {**schema, "type": "object"}
+
+
+def _split(schema: Schema, kinds: list[Any]) -> Schema:
+    """Return a union of an object with the members of `schema` and of its other types."""
+    others = [kind for kind in kinds if kind != "object"]
+    if not others:
+        return {**schema, "type": "object"}
+    rest = {keyword: value for keyword, value in schema.items() if keyword not in _MEMBERS}
+    members = {keyword: schema[keyword] for keyword in _MEMBERS if keyword in schema}
+    prose: Schema = {keyword: rest.pop(keyword) for keyword in ("description", "default") if keyword in rest}
+    return {**prose, "anyOf": [{"type": "object", **members}, {**rest, "type": others}]}

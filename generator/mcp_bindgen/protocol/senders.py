@@ -1,0 +1,72 @@
+"""Infer who sends a message of which the schema does not say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .model import Definition, Kind, Method, Object, Sender, references
+
+_OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
+_BOTH: tuple[Sender, ...] = ("client", "server")
+
+
+def kind_of(definition: str, method: str) -> Kind:
+    """Return whether a message is a request or a notification, by its name, else by its method."""
+    if definition.endswith("Request"):
+        return "request"
+    return "notification" if definition.endswith("Notification") or method.startswith("notifications/") else "request"
+
+
+def infer_senders(
+    method: str, kind: Kind, definition: str, definitions: Mapping[str, Definition], known: Iterable[Method]
+) -> tuple[tuple[Sender, ...], str]:
+    """Infer who sends a message, from the strongest evidence that there is.
+
+    That is, in this order: a union of results that has its result (`ServerResult`), the methods with most of its first
+    segments in common, requests with requests and notifications with notifications, those of the other kind, which go
+    the other way, and the capability of its first segment.
+
+    Args:
+        method: The method.
+        kind: Its kind.
+        definition: The definition of its message.
+        definitions: All definitions.
+        known: The methods whose senders are stated.
+
+    Returns:
+        The senders, both where nothing tells, and the reason in a few words.
+    """
+    if kind == "request":
+        result = f"{definition.removesuffix('Request')}Result"
+        for side in _BOTH:
+            if result in _members(f"{side.capitalize()}Result", definitions):
+                return (_OTHER[side],), f"as its result is one of {side.capitalize()}Result"
+    segments = _segments(method)
+    near = sorted(known, key=lambda other: (-_common(segments, other), other.name))
+    siblings = [other for other in near if len(segments) > 1 and _common(segments, other)]
+    for other in siblings:
+        if other.kind == kind:
+            return other.senders, f"like {other.name!r}"
+    for other in siblings:
+        return tuple(sorted(_OTHER[sender] for sender in other.senders)), f"the other way round than {other.name!r}"
+    for side in _BOTH:
+        declared = definitions.get(f"{side.capitalize()}Capabilities")
+        if declared and isinstance(declared.type, Object) and declared.type.field(segments[0]) is not None:
+            sender = _OTHER[side] if kind == "request" else side
+            return (sender,), f"as {segments[0]!r} is a capability of the {side}"
+    return _BOTH, "as nothing says who does"
+
+
+def _segments(method: str) -> list[str]:
+    return method.removeprefix("notifications/").split("/")
+
+
+def _common(segments: list[str], other: Method) -> int:
+    """Return how many segments two methods have in common at their beginning."""
+    pairs = list(zip(segments, _segments(other.name), strict=False))
+    return next((place for place, (one, two) in enumerate(pairs) if one != two), len(pairs))
+
+
+def _members(union: str, definitions: Mapping[str, Definition]) -> list[str]:
+    """Return the definitions that a union consists of."""
+    return list(references(definitions[union].type)) if union in definitions else []
