@@ -104,6 +104,11 @@ def test_every_kind_of_decision_has_a_draft() -> None:
     assert {draft.values[0].kind for draft in DRAFTS} == kinds()
 
 
+def test_every_kind_of_decision_is_documented() -> None:
+    rows = re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "drafts.md").read_text("utf-8"), re.MULTILINE)
+    assert kinds() <= {name for row in rows for name in re.findall("`([a-z-]+)`", row)}
+
+
 @cache
 def kinds() -> set[str]:
     """The kinds of decision that the generator takes."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_bindgen.spec import BadInput, Reading, Schema
-from mcp_bindgen.spec.json import is_object, listed
+from mcp_bindgen.spec.json import is_array, is_object, listed
 from mcp_bindgen.spec.keywords import CONSTRAINTS
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
@@ -140,7 +140,7 @@ class _Reader:
         plain: list[Json] = []
         others: list[Type] = []
         for value in values:
-            if isinstance(value, list | dict | float):
+            if isinstance(value, float) or is_array(value) or is_object(value):
                 error = BadInput(
                     "only strings, integers, booleans and null can be constants",
                     pointer=pointer,
