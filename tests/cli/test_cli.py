@@ -22,7 +22,7 @@ from mcp_bindgen.emit import MARK
 from mcp_bindgen.spec import Store
 from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside, python, save, snapshot
 from tests.support.effort import cases
-from tests.support.small_schemas import draft, small
+from tests.support.small_schemas import draft, record, ref, small
 
 REVISION = "2025-11-25"
 OWN = ("--out", "out", "--package", "acme.mcp")
@@ -180,6 +180,22 @@ def test_drift_is_shown_with_the_command_that_ends_it(own: Path, copied: Path, m
 
 
 # --- methods and show -----------------------------------------------------------------------------------------
+
+
+def test_drafts_are_looked_up_with_what_was_decided_about_them(tmp_path: Path) -> None:
+    file = save(tmp_path / "draft.json", small(FindBookResult=None, Shelf=record(book=ref("Book"))))
+    warnings = inside("methods", file).stderr
+    assert [line.partition(":")[0] for line in warnings.splitlines()] == ["warning", "warning"]
+    assert inside("methods", file, "--strict").returncode == inside("show", file, "Shelf", "--strict").returncode == 2
+    ((method,), shelf) = (
+        json.loads(inside(*words, "--json").stdout) for words in (("methods", file), ("show", file, "Shelf"))
+    )
+    assert [decision["kind"] for decision in method["decisions"]] == ["result-assumed"]
+    assert [decision["pointer"] for decision in shelf["decisions"]] == ["/$defs/Shelf/properties/book"]
+    story = json.loads(inside("history", "tools/call", "--schema", file, "--json").stdout)
+    assert [decision["kind"] for decision in story["decisions"]] == ["reference-dangling", "result-assumed"]
+    look = json.loads(inside("watch", file, "--state", tmp_path / "seen.json", "--format", "json").stdout)
+    assert look["decisions"] == story["decisions"]
 
 
 def test_methods_as_json() -> None:

@@ -28,7 +28,7 @@ from tests.support.commands import ROOT, save
 from tests.support.drafts import DRAFTS, Draft
 from tests.support.effort import examples
 from tests.support.schema_damage import damaged
-from tests.support.small_schemas import Schema
+from tests.support.small_schemas import Schema, small
 from tests.support.small_schemas import draft as draft_of_a_library
 
 SEMANTICS = Store().semantics
@@ -98,6 +98,13 @@ def test_a_fact_settles_the_decision_that_names_it(tmp_path: Path, draft: Draft)
     assert not facts.keys() & set(after.decisions)
     assert set(after.decisions) <= set(before.decisions)
     assert after.methods == before.methods
+
+
+def test_a_fact_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    protocol = read(tmp_path, small(), 'results."books/find" = "Gone"')
+    (decision,) = protocol.decisions
+    assert (decision.kind, decision.pointer) == ("result-assumed", "/$defs/FindBookRequest")
+    assert decision.reason.endswith("there is no Gone")
 
 
 def test_every_kind_of_decision_has_a_draft() -> None:

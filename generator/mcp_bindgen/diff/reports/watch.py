@@ -14,6 +14,7 @@ from . import Style
 from .github import command, github
 from .json import document
 from .markdown import code, markdown
+from .record import as_json
 from .text import text
 from .words import plural
 
@@ -79,6 +80,7 @@ def _record(look: Look) -> dict[str, Any]:
         "source": look.source.label,
         "revision": look.protocol.revision,
         "digest": look.protocol.digest,
+        "decisions": as_json(look.protocol.decisions),
         "lastLook": look.seen or None,
         "changed": bool(look.comparison is not None and look.comparison.findings),
         "report": document(Accepted((look.comparison,))) if look.comparison is not None else None,

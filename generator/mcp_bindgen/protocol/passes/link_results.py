@@ -37,7 +37,7 @@ def _linked(method: Method, draft: Draft) -> Method:
     if not answers and named in draft.definitions:
         answers = [Ref(named)]
     if not answers:
-        answers = [Ref(_assumed(method, stem, draft))]
+        answers = [Ref(_assumed(method, stem, named, draft))]
     primary = Ref(named) if Ref(named) in answers else answers[-1]
     others = [answer for answer in answers if answer != primary]
     others += [Ref(name) for name in draft.semantics["alternatives"].get(method.name, ()) if name in draft.definitions]
@@ -52,7 +52,7 @@ def _response(name: str, draft: Draft) -> list[Type]:
     return list(field.type.members) if isinstance(field.type, Union) else [field.type]
 
 
-def _assumed(method: Method, stem: str, draft: Draft) -> str:
+def _assumed(method: Method, stem: str, named: str, draft: Draft) -> str:
     """Return the definition that answers a request of which nothing says so.
 
     It may be named after the request without a second `Result`, after another message of the same method or after the
@@ -66,7 +66,7 @@ def _assumed(method: Method, stem: str, draft: Draft) -> str:
     found = next(iter(known), empty)
     fact = f"write results.{quoted(method.name)} = {quoted(found)} in a file for --semantics"
     error = BadInput(
-        f"nothing says what answers {method.name!r}: there is no {stem}Result",
+        f"nothing says what answers {method.name!r}: there is no {named}",
         pointer=f"/$defs/{method.definition}",
         fix=f"define it, or {fact}" if found in draft.definitions else "define it",
     )
