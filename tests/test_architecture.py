@@ -48,6 +48,7 @@ MAY_IMPORT = {
 
 LAYERS = {
     "core": {"core"},
+    "auth": {"auth", "core"},
     "eras": {"eras", "core", "tasks"},
     "endpoint": {"endpoint", "eras", "core", "tasks"},
     "transports": {"transports", "endpoint", "eras", "core", "tasks"},

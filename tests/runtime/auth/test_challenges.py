@@ -1,0 +1,72 @@
+"""Challenges: what is written is read again, and what others write is read by the grammar or left out."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime.auth.challenges import Challenge, parse, write
+
+NAMES = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=8)
+VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=20)
+
+
+def read(*values: str) -> list[tuple[str, dict[str, str], str | None]]:
+    return [(one.scheme, dict(one.parameters), one.token) for one in parse(values)]
+
+
+@given(st.lists(st.tuples(NAMES, st.dictionaries(NAMES.map(str.lower), VALUES, max_size=4)), max_size=4), st.booleans())
+def test_what_is_written_is_read_in_one_header_or_several(written: list[tuple[str, dict[str, str]]], one: bool) -> None:
+    values = [write(scheme, parameters) for scheme, parameters in written]
+    expected = [(scheme.lower(), parameters, None) for scheme, parameters in written]
+    assert read(*([", ".join(values)] if one else values)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Bearer", [("bearer", {}, None)]),
+        ("Negotiate a87421000492aa874209af8bc028==", [("negotiate", {}, "a87421000492aa874209af8bc028==")]),
+        ("NTLM, Basic realm=x", [("ntlm", {}, None), ("basic", {"realm": "x"}, None)]),
+        (
+            'Basic realm="a, Bearer b=\\"c\\"" , DPoP algs="ES256 PS256", error=use_dpop_nonce',
+            [
+                ("basic", {"realm": 'a, Bearer b="c"'}, None),
+                ("dpop", {"algs": "ES256 PS256", "error": "use_dpop_nonce"}, None),
+            ],
+        ),
+        (
+            ',, Bearer  scope = \t"a b" ,, ERROR=invalid_token,',
+            [("bearer", {"scope": "a b", "error": "invalid_token"}, None)],
+        ),
+        ("Bearer a=1, b", [("bearer", {"a": "1"}, None), ("b", {}, None)]),
+        ("Bearer a=1, a=2, Basic realm=x", [("basic", {"realm": "x"}, None)]),
+        ('Bearer a="open, Basic realm=x', []),
+        ("Basic realm=x, Bearer a=b c, DPoP", [("basic", {"realm": "x"}, None)]),
+        ("Bearer scope=\"a\x00b\"", []),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_what_others_write_is_read_by_the_grammar(value: str, expected: object) -> None:
+    assert read(value) == expected
+
+
+@given(st.text('Bearer =",\\ \t\x00é', max_size=40))
+def test_nothing_that_is_written_breaks_the_reader(value: str) -> None:
+    assert all(isinstance(one, Challenge) for one in parse([value]))
+
+
+def test_a_long_value_is_read_in_linear_time() -> None:
+    start = time.monotonic()
+    for text in ('a="' + "\\" * 100_000, "a " * 50_000, "a=" * 50_000, "," * 100_000, "Bearer " + "a=1, " * 20_000):
+        parse([text])
+    assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize("parameters", [{"a b": "x"}, {"a": "x\r\nSet-Cookie: y"}, {"": "x"}, {"a": "é"}])
+def test_what_cannot_stand_in_a_header_is_not_written(parameters: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="in a challenge"):
+        write("Bearer", parameters)
