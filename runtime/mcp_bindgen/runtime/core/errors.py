@@ -121,6 +121,18 @@ class Refused(ConnectionClosed):
         self.status = status
 
 
+class AuthorizationError(Exception):
+    """There is no way to be authorized, or not now; the message says why and what to do, and nothing secret.
+
+    Attributes:
+        is_temporary: Whether the same may work later, without anybody's doing.
+    """
+
+    def __init__(self, reason: str, *, is_temporary: bool = False) -> None:
+        super().__init__(reason)
+        self.is_temporary = is_temporary
+
+
 class RequestTimeout(Exception):
     """No answer came in time; the other side was told that it is no longer wanted."""
 

@@ -1,0 +1,135 @@
+"""Identify a client to an authorization server, and authenticate it there (OAuth 2.1, section 2.4; RFC 7523)."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote_plus, urlsplit
+from uuid import uuid4
+
+from joserfc import jwt
+from joserfc.jwk import import_key
+
+from ...core.errors import AuthorizationError
+from .metadata import ServerMetadata
+
+ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+_LIFETIME = 120  # seconds that an assertion is valid
+_ALGORITHMS = {"RSA": "RS256", "OKP": "Ed25519"}
+_CURVES = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a client adds to a request to prove who it is.
+
+    Attributes:
+        form: Fields of the form.
+        headers: Headers.
+    """
+
+    form: Mapping[str, str] = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+@dataclass(frozen=True)
+class KnownClient:
+    """A client that an authorization server knows, without a secret.
+
+    Attributes:
+        id: Its identifier there.
+        issuer: The authorization server that knows it; by default the one that the server names.
+        redirect_uri: Where users come back to, if the authorization server knows only some.
+    """
+
+    id: str
+    issuer: str | None = None
+    redirect_uri: str | None = None
+
+    def credentials(self, server: ServerMetadata) -> Credentials:
+        """Return what proves to an authorization server who the client is.
+
+        Raises:
+            AuthorizationError: It knows no way that this client has.
+        """
+        return Credentials({"client_id": self.id} if self.id else {})
+
+
+@dataclass(frozen=True)
+class ClientSecret(KnownClient):
+    """A client that has a secret.
+
+    Attributes:
+        secret: The secret.
+        method: `client_secret_basic` or `client_secret_post`; by default the first that the server knows.
+    """
+
+    secret: str = field(default="", repr=False)
+    method: str | None = None
+
+    def credentials(self, server: ServerMetadata) -> Credentials:
+        """Return the secret in the way that the server knows."""
+        methods = [self.method] if self.method else ["client_secret_basic", "client_secret_post"]
+        method = next((one for one in methods if self.method or one in server.auth_methods), None)
+        if method == "client_secret_basic":
+            pair = f"{quote_plus(self.id)}:{quote_plus(self.secret)}".encode("ascii")
+            return Credentials({}, {"authorization": f"Basic {base64.b64encode(pair).decode()}"})
+        if method == "client_secret_post":
+            return Credentials({"client_id": self.id, "client_secret": self.secret})
+        raise AuthorizationError(f"{server.issuer} does not let clients authenticate with a secret")
+
+
+@dataclass(frozen=True)
+class PrivateKeyJwt(KnownClient):
+    """A client that signs who it is, for one authorization server at a time: the audience is its issuer.
+
+    Attributes:
+        key: The private key: PEM, or a JSON Web Key.
+        algorithm: What to sign with; by default what fits the key.
+        key_id: The identifier of the key, if the authorization server knows several.
+    """
+
+    key: str | bytes | Mapping[str, Any] = field(default="", repr=False)
+    algorithm: str | None = None
+    key_id: str | None = None
+
+    def credentials(self, server: ServerMetadata) -> Credentials:
+        """Return a signed assertion."""
+        signed = self.assertion(server.issuer)
+        return Credentials({"client_id": self.id, "client_assertion_type": ASSERTION, "client_assertion": signed})
+
+    def assertion(self, audience: str) -> str:
+        """Return a fresh assertion (RFC 7523, section 3)."""
+        now = int(time.time())
+        claims = {"iss": self.id, "sub": self.id, "aud": audience, "iat": now, "exp": now + _LIFETIME}
+        try:
+            key = import_key(dict(self.key)) if isinstance(self.key, Mapping) else _from_pem(self.key)
+            algorithm = self.algorithm or _CURVES.get(str(key.get("crv"))) or _ALGORITHMS[key.key_type]
+            header = {"alg": algorithm, **({"kid": self.key_id} if self.key_id else {})}
+            return jwt.encode(header, {**claims, "jti": uuid4().hex}, key, algorithms=[algorithm])
+        except Exception as error:
+            problem = type(error).__name__
+            raise AuthorizationError(f"the private key of client {self.id} cannot sign: {problem}") from None
+
+
+def _from_pem(text: str | bytes) -> Any:
+    """Return the key in a PEM text, whatever kind it is."""
+    failure: Exception | None = None
+    for kind in ("EC", "RSA", "OKP"):
+        try:
+            return import_key(text, kind)
+        except Exception as error:
+            failure = error
+    raise failure or ValueError("no key")
+
+
+def is_document_url(url: str) -> bool:
+    """Tell whether a URL can identify a client by its metadata document: https, with a path, and nothing hidden."""
+    parts = urlsplit(url)
+    segments = parts.path.split("/")
+    plain = not (parts.fragment or "@" in parts.netloc or "." in segments or ".." in segments)
+    return parts.scheme == "https" and bool(parts.hostname) and len(parts.path) > 1 and plain

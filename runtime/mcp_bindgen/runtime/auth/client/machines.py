@@ -1,0 +1,151 @@
+"""Get tokens for programs, without a user who logs in: the extensions of MCP for that.
+
+`io.modelcontextprotocol/oauth-client-credentials`, `.../enterprise-managed-authorization`, `.../auth/wif`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Unpack
+
+from ...core.errors import AuthorizationError
+from ..store import MemoryStore
+from .authorizer import Options, ServerAuthorizer, Settings, Source, Wanted, settings
+from .clients import KnownClient
+from .discovery import find_server
+from .grants import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN_EXCHANGE, Grant
+from .metadata import ServerMetadata
+from .token_endpoint import Endpoints
+
+Secret = str | Callable[[], str | Awaitable[str]]
+"""A token that somebody else issued, or what returns one that is fresh."""
+
+
+class _Machine:
+    """A way to get tokens without asking anybody. It is an `Auth` and a `Source`.
+
+    Args:
+        client: Who it is for the authorization server of the resource.
+        extension: The extension of the protocol that it is.
+        options: Those of all ways.
+    """
+
+    asks = False
+
+    def __init__(self, client: KnownClient, extension: str, **options: Unpack[Options]) -> None:
+        self._client = client
+        self.name = client.id
+        self.extensions: Mapping[str, Any] = {extension: {}}
+        self.issuers = frozenset([client.issuer] if client.issuer is not None else [])
+        self._settings = settings(options, MemoryStore())
+        self._authorizers: dict[str, ServerAuthorizer] = {}
+
+    def authorizer(self, url: str) -> ServerAuthorizer:
+        """Return what authorizes requests to a server."""
+        if url not in self._authorizers:
+            source: Source = self
+            self._authorizers[url] = ServerAuthorizer(url, source, self._settings)
+        return self._authorizers[url]
+
+    async def client(self, grant: Grant, server: ServerMetadata, settings: Settings) -> KnownClient | None:
+        """Return the client."""
+        return self._client
+
+    async def obtain(self, wanted: Wanted, endpoints: Endpoints, settings: Settings) -> Grant:
+        """Get a token."""
+        form = {**await self._form(wanted, endpoints), **wanted.fields}
+        return wanted.grant(await endpoints.token(wanted.server, self._client, form, wanted.key), self._client)
+
+    async def _form(self, wanted: Wanted, endpoints: Endpoints) -> dict[str, str]:
+        raise NotImplementedError
+
+
+class ClientCredentials(_Machine):
+    """Be authorized as a program (OAuth 2.1, section 4.2).
+
+    Args:
+        client: The program: `ClientSecret(...)` or `PrivateKeyJwt(...)`. Name its issuer, else its secret goes to
+            whichever authorization server the resource names.
+        options: Those of all ways; tokens are kept only as long as the process lives, because it can get others.
+    """
+
+    def __init__(self, client: KnownClient, **options: Unpack[Options]) -> None:
+        super().__init__(client, "io.modelcontextprotocol/oauth-client-credentials", **options)
+
+    async def _form(self, wanted: Wanted, endpoints: Endpoints) -> dict[str, str]:
+        return {"grant_type": "client_credentials"}
+
+
+class WorkloadIdentity(_Machine):
+    """Be authorized by the identity that the platform gives a workload (RFC 7523, section 2.1).
+
+    A refusal is final for the request: neither is it asked again nor another way tried.
+
+    Args:
+        token: The workload's token, or what returns one; its audience must be the authorization server.
+        client: The client, if the authorization server wants to know.
+        options: Those of all ways.
+    """
+
+    def __init__(self, token: Secret, client: KnownClient | None = None, **options: Unpack[Options]) -> None:
+        super().__init__(client or KnownClient(""), "io.modelcontextprotocol/auth/wif", **options)
+        self._token = token
+
+    async def _form(self, wanted: Wanted, endpoints: Endpoints) -> dict[str, str]:
+        return {"grant_type": JWT_BEARER, "assertion": await _value(self._token)}
+
+
+class EnterpriseManaged(_Machine):
+    """Be authorized by the identity provider of an enterprise, which decides for its users.
+
+    The user's ID token is exchanged there for an assertion to the authorization server of the resource (RFC 8693),
+    which issues an access token for that (RFC 7523).
+
+    Args:
+        id_token: The user's ID token, or what returns one.
+        provider: The issuer of the identity provider.
+        provider_client: The client there.
+        client: The client of the resource's authorization server.
+        token_type: What `id_token` is, if it is something else.
+        options: Those of all ways.
+    """
+
+    def __init__(
+        self,
+        id_token: Secret,
+        provider: str,
+        provider_client: KnownClient,
+        client: KnownClient,
+        *,
+        token_type: str = ID_TOKEN,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(client, "io.modelcontextprotocol/enterprise-managed-authorization", **options)
+        self._id_token = id_token
+        self._provider = provider
+        self._provider_client = provider_client
+        self._type = token_type
+
+    async def _form(self, wanted: Wanted, endpoints: Endpoints) -> dict[str, str]:
+        provider = await find_server(endpoints.fetcher, self._provider)
+        form = {
+            "grant_type": TOKEN_EXCHANGE,
+            "requested_token_type": ID_JAG,
+            "audience": wanted.server.issuer,
+            "resource": wanted.resource,
+            "subject_token": await _value(self._id_token),
+            "subject_token_type": self._type,
+        }
+        if wanted.scopes:
+            form["scope"] = " ".join(wanted.scopes)
+        answer = await endpoints.token(provider, self._provider_client, form)
+        assertion = answer.get("access_token")
+        if answer.get("issued_token_type") != ID_JAG or not isinstance(assertion, str):
+            raise AuthorizationError(f"{provider.issuer} issued something else than an assertion of an identity")
+        return {"grant_type": JWT_BEARER, "assertion": assertion}
+
+
+async def _value(secret: Secret) -> str:
+    found = secret if isinstance(secret, str) else secret()
+    return await found if inspect.isawaitable(found) else found
