@@ -6,7 +6,9 @@ from .core.lazy import lazy_modules
 from .entrypoints import user_bindings
 
 if TYPE_CHECKING:
-    from .core.errors import CapabilityMissing as CapabilityMissing, ConnectionClosed as ConnectionClosed
+    from .core.authorization import Auth as Auth
+    from .core.errors import AuthorizationError as AuthorizationError, CapabilityMissing as CapabilityMissing
+    from .core.errors import ConnectionClosed as ConnectionClosed
     from .core.errors import InvalidParams as InvalidParams, MethodNotFound as MethodNotFound
     from .core.errors import ProtocolError as ProtocolError, RequestTimeout as RequestTimeout
     from .core.errors import UnexpectedAnswer as UnexpectedAnswer, UnsupportedRevision as UnsupportedRevision
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from .eras.stateless.request_state import StateSeal as StateSeal
 
 _MODULES = {
+    "core.authorization": ["Auth"],
     "core.errors": [
+        "AuthorizationError",
         "CapabilityMissing",
         "ConnectionClosed",
         "InvalidParams",

@@ -60,6 +60,11 @@ class Pauses:
             finally:
                 self._left.pop(scope, None)
 
+    def stop(self, scope: anyio.CancelScope) -> None:
+        """Let a block go on for ever."""
+        self._left.pop(scope, None)
+        scope.deadline = math.inf
+
     @contextmanager
     def fail_after(self, seconds: float | None) -> Generator[anyio.CancelScope]:
         """Cancel the block as `move_on_after` does; raise `TimeoutError` then."""
@@ -95,18 +100,17 @@ class Attempt(Protocol):
 
 
 class Authorizer(Protocol):
-    """Authorizes the requests to one server, over any number of connections.
-
-    Attributes:
-        pauses: Tells who measures time that somebody is asked.
-        extensions: The extensions of the protocol that it uses, to be declared by the client.
-    """
+    """Authorizes the requests to one server, over any number of connections."""
 
     @property
-    def pauses(self) -> Pauses: ...
+    def pauses(self) -> Pauses:
+        """Stops the clocks while somebody is asked."""
+        ...
 
     @property
-    def extensions(self) -> Mapping[str, Any]: ...
+    def extensions(self) -> Mapping[str, Any]:
+        """The extensions of the protocol that it uses."""
+        ...
 
     def attempt(self, *, may_ask: bool) -> Attempt:
         """Begin a request.

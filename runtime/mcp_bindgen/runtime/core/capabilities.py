@@ -13,10 +13,19 @@ from .transitions import Role
 _OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
 
 
-def declared(target: Any, dispatcher: Dispatcher) -> dict[str, Any]:
-    """Return the capabilities that `target` declares, in wire form: those of its handlers, and what it adds."""
+def declared(target: Any, dispatcher: Dispatcher, extensions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the capabilities that `target` declares, in wire form: those of its handlers, and what it adds.
+
+    Args:
+        target: The server or client.
+        dispatcher: What it takes.
+        extensions: The extensions of the protocol that are used beside it, for revisions that know extensions.
+    """
     more: Mapping[str, Any] = target.extra_capabilities()
-    return merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target)), more)
+    found = merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target)), more)
+    if not extensions or "extensions" not in dispatcher.revision.types.ClientCapabilities.model_fields:
+        return found
+    return merge(found, {"extensions": extensions})
 
 
 def declare(role: Role, revision: Revision, offered: Iterable[str]) -> dict[str, Any]:

@@ -68,7 +68,8 @@ class Transport(Protocol):
     """Moves whole messages between two sides; it knows neither revisions nor what messages mean.
 
     It may have more: `mirror`, which makes from a `Revision` what keeps track of headers, if it sends any;
-    `principal`, who is on the other side;
+    `principal`, who is on the other side; `pauses`, which stop the clocks while somebody is asked for authorization,
+    and `extensions`, those of the protocol that authorization uses;
     `independent`, true if sending waits for the reader of one stream only, so that messages need not wait for each
     other; `close_stream`, see `Context.close_stream`.
     """

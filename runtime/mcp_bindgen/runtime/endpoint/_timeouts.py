@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.authorization import Pauses
 from ..core.events import Answered, Pending
 from ..core.logs import log
 from ..core.options import Options
@@ -58,14 +59,21 @@ class Timeouts:
         is_at_work: Tells whether a handler is at work on what the other side asked. Meanwhile `Options.timeout` does
             not run, because a person may be answering; for what such a handler asks itself it does.
         expired: Called with a request whose time is up.
+        pauses: Tells while a person is asked for authorization; meanwhile it does not run either.
     """
 
     def __init__(
-        self, pending: Mapping[int, Pending], is_at_work: Callable[[], bool], expired: Callable[[Pending], object]
+        self,
+        pending: Mapping[int, Pending],
+        is_at_work: Callable[[], bool],
+        expired: Callable[[Pending], object],
+        pauses: Pauses | None = None,
     ) -> None:
         self._pending = pending
         self._is_at_work = is_at_work
         self._expired = expired
+        self._pauses = pauses or Pauses()
+        self._pauses.ended.add(self.handled)
         self._next = math.inf
         self._timer: asyncio.TimerHandle | None = None
 
@@ -102,12 +110,16 @@ class Timeouts:
 
     def stop(self) -> None:
         """Cancel the timer."""
+        self._pauses.ended.discard(self.handled)
+        self._cancel()
+
+    def _cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
     def _wake_at(self, when: float) -> None:
         if when < self._next:
-            self.stop()
+            self._cancel()
             self._next = when
             self._timer = asyncio.get_running_loop().call_at(when, self._check)
 
@@ -119,7 +131,8 @@ class Timeouts:
             waiter: Waiter | None = pending.waiter
             if waiter is None:
                 continue
-            due = waiter.deadline if is_at_work and not waiter.is_nested else waiter.due
+            waits = self._pauses.is_paused or (is_at_work and not waiter.is_nested)
+            due = waiter.deadline if waits else waiter.due
             if due <= now:
                 self._expired(pending)
             else:

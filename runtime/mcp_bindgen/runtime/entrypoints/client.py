@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Self
 
+from ..core.authorization import Auth
 from ..endpoint import client
 from .connect import TIMEOUT, connect
 from .target import Target
@@ -16,19 +17,30 @@ class Client(client.Client):
 
     @classmethod
     def connect(
-        cls, target: Target, *, headers: Mapping[str, str] | None = None, timeout: float | None = TIMEOUT
+        cls,
+        target: Target,
+        *,
+        headers: Mapping[str, str] | None = None,
+        auth: Auth | None = None,
+        timeout: float | None = TIMEOUT,
     ) -> AbstractAsyncContextManager[Self]:
         """Make a client, connected for as long as the `async with` block lasts; see `connected`."""
-        return cls().connected(target, headers=headers, timeout=timeout)
+        return cls().connected(target, headers=headers, auth=auth, timeout=timeout)
 
     def connected(
-        self, target: Target, *, headers: Mapping[str, str] | None = None, timeout: float | None = TIMEOUT
+        self,
+        target: Target,
+        *,
+        headers: Mapping[str, str] | None = None,
+        auth: Auth | None = None,
+        timeout: float | None = TIMEOUT,
     ) -> AbstractAsyncContextManager[Self]:
         """Connect this client: both sides know each other when the block begins, all is closed when it ends.
 
         Args:
             target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
             headers: HTTP headers to send with each request.
+            auth: Authorizes requests to a URL, such as `OAuth()`.
             timeout: Seconds that connecting may take in all; `None` for no limit.
 
         Raises:
@@ -36,4 +48,4 @@ class Client(client.Client):
                 `mcp_bindgen.runtime` for clients of several.
             ConnectionClosed: The server is gone before the handshake is over, or that takes too long.
         """
-        return connect(target, self, headers=headers, timeout=timeout)
+        return connect(target, self, headers=headers, auth=auth, timeout=timeout)

@@ -5,7 +5,6 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and "Streamable HTTP": Bac
 
 from __future__ import annotations
 
-import math
 import pkgutil
 import re
 from collections import OrderedDict
@@ -16,8 +15,7 @@ from functools import partial
 from importlib import import_module
 from typing import IO, Any, TypeVar, overload
 
-import anyio
-
+from ..core.authorization import Auth
 from ..core.errors import ConnectionClosed, ProtocolError, RequestTimeout
 from ..core.logs import log
 from ..core.peer import Peer
@@ -79,6 +77,7 @@ def connect(
     target: Target,
     *,
     headers: Mapping[str, str] | None = None,
+    auth: Auth | None = None,
     cache: ResultCache | None = None,
     patience: float = PATIENCE,
     timeout: float | None = TIMEOUT,
@@ -91,6 +90,7 @@ def connect(
     target: Target,
     *clients: type[C] | C,
     headers: Mapping[str, str] | None = None,
+    auth: Auth | None = None,
     cache: ResultCache | None = None,
     patience: float = PATIENCE,
     timeout: float | None = TIMEOUT,
@@ -103,6 +103,7 @@ async def connect(
     target: Target,
     *clients: Any,
     headers: Mapping[str, str] | None = None,
+    auth: Auth | None = None,
     cache: ResultCache | None = None,
     patience: float = PATIENCE,
     timeout: float | None = TIMEOUT,
@@ -118,7 +119,9 @@ async def connect(
         target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
         clients: The client classes, or clients, one for each revision that may be spoken; by default those of all
             bindings that are installed.
-        headers: HTTP headers to send with each request, for example to authenticate.
+        headers: HTTP headers to send with each request.
+        auth: Authorizes requests to a URL: `OAuth()` logs a user in, `Bearer(token)` sends a token, and so on. While
+            somebody is asked, the time limits below do not run.
         cache: Keeps results; without it, that of the client's class, if there is one.
         patience: Seconds that a server has to answer the question before it is taken for one that does not know it.
         timeout: Seconds that all of this may take; `None` for no limit. A single answer may take as long as the options
@@ -129,18 +132,19 @@ async def connect(
         UnsupportedRevision: The server speaks other revisions.
         ConnectionClosed: There is no way to the server; one error says what was tried.
         ProtocolError: The server refuses.
+        AuthorizationError: It wants authorization, and there is none to be had.
         ValueError: There is nothing to connect to.
     """
-    place = address(target, headers, stderr)
+    place = address(target, headers, stderr, auth)
     kinds = clients or installed()
     ours: list[Any] = [kind() if isinstance(kind, type) else kind for kind in kinds]
     if cache is not None:
         for client in ours:
             client.cache = cache
     search = _Search(place, Clients(ours), patience)
-    with anyio.CancelScope(deadline=math.inf if timeout is None else anyio.current_time() + timeout) as scope:
+    with place.pauses.move_on_after(timeout) as scope:
         async with search.connected() as client:
-            scope.deadline = math.inf
+            place.pauses.stop(scope)
             yield client
     if scope.cancelled_caught:
         raise NoConnection([*search.failures, ("connecting", RequestTimeout(f"not done within {timeout:g} s"))])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, Any, TypeAlias
 from urllib.parse import urlsplit
 
+from ..core.authorization import Auth, Pauses
 from ..core.transport import Transport
 from ..transports.stdio import stdio
 from .mcp_servers import Entry, entry
@@ -30,6 +31,7 @@ class Address:
         place: What belongs to the server as a program, such as its era, is remembered under this; `None` if nothing is.
         server: What identifies the server and what it offers.
         reopens: Whether a connection can be opened again because the server ended it.
+        pauses: Stops the clocks while somebody is asked for authorization.
     """
 
     open: Opener | None
@@ -37,32 +39,39 @@ class Address:
     place: Hashable | None = None
     server: Hashable | None = None
     reopens: bool = False
+    pauses: Pauses = field(default_factory=Pauses)
 
 
-def address(target: Target, headers: Mapping[str, str] | None = None, stderr: int | IO[Any] | None = None) -> Address:
+def address(
+    target: Target,
+    headers: Mapping[str, str] | None = None,
+    stderr: int | IO[Any] | None = None,
+    auth: Auth | None = None,
+) -> Address:
     """Return the address of `target`.
 
     Args:
         target: What to connect to.
         headers: HTTP headers to send there, beside those of an entry.
         stderr: Where the error output of a command goes.
+        auth: Authorizes requests to a URL.
 
     Raises:
-        ValueError: It is nothing to connect to, or headers are given for what takes none.
+        ValueError: It is nothing to connect to, or headers or `auth` are given for what takes none.
+        AuthorizationError: `auth` is of no use at this URL.
     """
     if isinstance(target, str):
         target = {"url": target} if target.startswith(("http://", "https://")) else command_words(target)
     if isinstance(target, AbstractAsyncContextManager):
         found = Address(lambda: target)
     elif isinstance(target, Mapping | Entry):
-        return _entry(target if isinstance(target, Entry) else entry("", dict(target)), headers, stderr)
+        return _entry(target if isinstance(target, Entry) else entry("", dict(target)), headers, stderr, auth)
     elif isinstance(target, Sequence):
         command, *arguments = target
-        return _entry(Entry(command, tuple(arguments)), headers, stderr)
+        return _entry(Entry(command, tuple(arguments)), headers, stderr, auth)
     else:
         found = Address(lambda: nullcontext(target))
-    if headers:
-        raise ValueError("headers can only be sent to a URL")
+    _check_plain(headers, auth)
     return found
 
 
@@ -77,18 +86,24 @@ def command_words(line: str) -> list[str]:
     return words
 
 
-def _entry(found: Entry, headers: Mapping[str, str] | None, stderr: int | IO[Any] | None) -> Address:
-    if found.url is not None:
-        return _url(found.url, {**found.headers, **(headers or {})}, found.type)
+def _check_plain(headers: Mapping[str, str] | None, auth: Auth | None) -> None:
     if headers:
         raise ValueError("headers can only be sent to a URL")
+    if auth is not None:
+        raise ValueError("auth is for URLs; what is started takes its credentials from the environment")
+
+
+def _entry(found: Entry, headers: Mapping[str, str] | None, stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
+    if found.url is not None:
+        return _url(found.url, {**found.headers, **(headers or {})}, found.type, auth)
+    _check_plain(headers, auth)
     command = found.command or ""
     start = partial(stdio, command, *found.args, env=found.env, cwd=found.cwd, stderr=stderr)
     place = (command, *found.args, found.cwd)
     return Address(start, place=place, server=(place, frozenset(found.env.items())), reopens=True)
 
 
-def _url(url: str, headers: Mapping[str, str], kind: str | None) -> Address:
+def _url(url: str, headers: Mapping[str, str], kind: str | None, auth: Auth | None) -> Address:
     from ..http.client.legacy_sse import sse
     from ..http.client.transport import http  # brings an HTTP client with it
 
@@ -96,8 +111,9 @@ def _url(url: str, headers: Mapping[str, str], kind: str | None) -> Address:
     host = parts.netloc.rpartition("@")[2]
     place = f"{parts.scheme}://{host}{parts.path}"
     return Address(
-        None if kind == "sse" else partial(http, url, headers=headers),
-        None if kind in ("http", "streamable-http") else partial(sse, url, headers=headers),
+        None if kind == "sse" else partial(http, url, headers=headers, auth=auth),
+        None if kind in ("http", "streamable-http") else partial(sse, url, headers=headers, auth=auth),
         place=place,
         server=f"{place}?{parts.query}",
+        pauses=auth.authorizer(url).pauses if auth is not None else Pauses(),
     )

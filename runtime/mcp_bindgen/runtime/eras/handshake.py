@@ -16,7 +16,7 @@ from ..core.revision import Connection, Dispatcher, Handler, Revision
 from ..core.routing import Route
 from ..core.transitions import State
 from .lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PING, SET_LEVEL
-from .sides import bound, empty_list, introduction
+from .sides import bound, empty_list, extensions, introduction
 
 VERSION_HEADER = "MCP-Protocol-Version"
 
@@ -154,7 +154,7 @@ class Handshake:
             ProtocolError: The server refuses, or does not say which revision it speaks.
         """
         dispatcher: Dispatcher = session.peer.dispatcher
-        session.negotiated.declared["client"] = declared(client, dispatcher)
+        session.negotiated.declared["client"] = declared(client, dispatcher, extensions(session))
         method = dispatcher.revision.request(INITIALIZE)
         wire = {
             "protocolVersion": dispatcher.revision.name,

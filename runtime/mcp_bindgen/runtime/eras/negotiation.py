@@ -11,7 +11,14 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..core.errors import ConnectionClosed, ProtocolError, Refused, RequestTimeout, UnsupportedRevision
+from ..core.errors import (
+    AuthorizationError,
+    ConnectionClosed,
+    ProtocolError,
+    Refused,
+    RequestTimeout,
+    UnsupportedRevision,
+)
 from ..core.options import Options
 from ..core.revision import Dispatcher
 from .handshake import HANDSHAKE
@@ -107,6 +114,7 @@ class Negotiation(Generic[C]):
         Raises:
             UnsupportedRevision: The server speaks none of the revisions.
             ProtocolError: It is a stateless server, and objects to the probe.
+            AuthorizationError: There is no way to be authorized.
         """
         steps = [self._probe] if probe and self._clients.stateless else []
         if self._clients.stateful:
@@ -140,7 +148,7 @@ class Negotiation(Generic[C]):
             options, patience = Options(timeout=None), self._patience
         self._asked = True
         self._tasks.start_soon(self._ask, client, options)
-        with anyio.move_on_after(patience):
+        with self._session.pauses.move_on_after(patience):
             await self._heard.wait()
         if self._heard.is_set():
             return await self._conclude()
@@ -151,7 +159,7 @@ class Negotiation(Generic[C]):
         with self._asking:
             try:
                 self._answer = await stateless.discover(client, self._session, options)
-            except FAILURES as error:
+            except (*FAILURES, AuthorizationError) as error:
                 self._error = error
             self._heard.set()
 
@@ -159,7 +167,7 @@ class Negotiation(Generic[C]):
         """Wait once more for the answer to the probe after the handshake failed: the server may only have been slow."""
         if not self._asked or self._error is not None:
             return None
-        with anyio.move_on_after(self._patience):
+        with self._session.pauses.move_on_after(self._patience):
             await self._heard.wait()
         return await self._conclude() if self._heard.is_set() else None
 
@@ -168,6 +176,8 @@ class Negotiation(Generic[C]):
         if self._answer is not None:
             return await self._choose(self._answer.supported_versions)
         assert self._error is not None
+        if isinstance(self._error, AuthorizationError):
+            raise self._error  # asking in another way would only ask for another login
         revision = self._clients.dispatchers[self._clients.stateless[0]].revision
         if not isinstance(self._error, ProtocolError) or not stateless.is_modern(revision, self._error):
             self.failures.append((DISCOVER, self._error))

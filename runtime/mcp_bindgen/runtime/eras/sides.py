@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ..core import jsonrpc
@@ -19,6 +19,12 @@ def introduction(target: Any, revision: Revision) -> Any:
     """Return how `target` introduces itself, an `Implementation`; by default it is named after this runtime."""
     info = getattr(target, "info", None)
     return info if info is not None else revision.types.Implementation(name="mcp-bindgen", version="0")
+
+
+def extensions(session: Any) -> Mapping[str, Any]:
+    """Return the extensions of the protocol that the transport of a client's session uses."""
+    found: Mapping[str, Any] = getattr(session.transport, "extensions", {})
+    return found
 
 
 async def checked_roots(answer: Awaitable[Any]) -> Any:

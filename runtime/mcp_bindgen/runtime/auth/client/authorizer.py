@@ -7,10 +7,10 @@ held while a token is got and never while a request is under way.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypedDict
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -20,12 +20,12 @@ from ...core.errors import AuthorizationError
 from ...core.logs import log
 from ..challenges import Challenge, parse
 from ..dpop import ALGORITHM, HEADER, NONCE, ProofKey
-from ..fetch import Fetcher, is_loopback, place
+from ..fetch import is_loopback, place
 from ..store import Key, Record, Store
-from .clients import KnownClient
 from .discovery import find_legacy_server, find_resource, find_server
-from .grants import Grant, TokenRefused, granted, split, union
+from .grants import Grant, TokenRefused, split, union
 from .metadata import ResourceMetadata, ServerMetadata, canonical, check_confidential, origin
+from .source import Departures, Settings, Source, Wanted
 from .token_endpoint import Endpoints
 
 _LONGEST = 8192
@@ -33,147 +33,6 @@ _NONCES = 2  # times that a server may want another nonce for one request
 _RENEWALS = 2  # times that one request is sent again with another token
 _AGAIN = 60.0  # seconds in which a token with the same scopes is not got again because the server refuses it
 _STEPS = 2  # times that one request may want more scopes; together with the first login, three
-
-
-@dataclass(frozen=True)
-class Departures:
-    """What one authorization server does differently than the specification, so that it can be used all the same.
-
-    Attributes:
-        omit_resource: It refuses to be told what a token is for, so the token may be good elsewhere, too.
-        assume_pkce: It protects codes by PKCE without saying so.
-    """
-
-    omit_resource: bool = False
-    assume_pkce: bool = False
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What all ways of getting tokens have in common.
-
-    Attributes:
-        store: Keeps tokens and registrations.
-        fetcher: Fetches metadata and tokens.
-        scopes: What to ask for; by default what servers say.
-        limit: What must not be exceeded by what servers want; `None` for no limit.
-        dpop: Whether to bind tokens to a key: always, never, or, with `None`, where both servers can.
-        departures: Issuer -> what it does differently.
-    """
-
-    store: Store = field(repr=False)
-    fetcher: Fetcher = field(default_factory=Fetcher)
-    scopes: tuple[str, ...] | None = None
-    limit: frozenset[str] | None = None
-    dpop: bool | None = None
-    departures: Mapping[str, Departures] = field(default_factory=dict[str, Departures])
-
-
-class Options(TypedDict, total=False):
-    """What all ways of getting tokens have in common, as users state it.
-
-    Attributes:
-        scopes: What to ask for in place of what servers say.
-        limit: The scopes that servers may want at most.
-        store: Keeps tokens and registrations.
-        fetcher: Reaches authorization servers: certificates, proxies, and which hosts in a network may be asked.
-        dpop: Whether tokens are bound to a key: always, never, or with `None` where both servers can.
-        departures: Issuer -> what it does differently than the specification, for example Microsoft Entra.
-    """
-
-    scopes: Iterable[str] | None
-    limit: Iterable[str] | None
-    store: Store | None
-    fetcher: Fetcher | None
-    dpop: bool | None
-    departures: Mapping[str, Departures]
-
-
-def settings(options: Options, store: Store) -> Settings:
-    """Return the settings that options state, with a store for those that name none."""
-    scopes, limit = options.get("scopes"), options.get("limit")
-    return Settings(
-        store=options.get("store") or store,
-        fetcher=options.get("fetcher") or Fetcher(),
-        scopes=None if scopes is None else tuple(scopes),
-        limit=None if limit is None else frozenset(limit),
-        dpop=options.get("dpop"),
-        departures=options.get("departures", {}),
-    )
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A token that is wanted.
-
-    Attributes:
-        server: Whose.
-        resource: What for.
-        scopes: With which scopes.
-        key: The key to bind it to, if it shall be bound.
-        must_bind: Whether it is of no use otherwise.
-        departures: What the server does differently.
-    """
-
-    server: ServerMetadata
-    resource: str
-    scopes: tuple[str, ...]
-    key: ProofKey | None
-    must_bind: bool
-    departures: Departures
-
-    @property
-    def fields(self) -> dict[str, str]:
-        """The resource and the scopes, as they stand in a form."""
-        found = {} if self.departures.omit_resource else {"resource": self.resource}
-        return found | ({"scope": " ".join(self.scopes)} if self.scopes else {})
-
-    def grant(self, document: Mapping[str, Any], client: KnownClient) -> Grant:
-        """Return what a token endpoint granted a client; raise `AuthorizationError`."""
-        return granted(
-            self.server,
-            document,
-            resource=self.resource,
-            client_id=client.id,
-            scopes=self.scopes,
-            key=None if self.key is None else self.key.dump(),
-            must_bind=self.must_bind,
-        )
-
-
-class Source(Protocol):
-    """A way to get tokens.
-
-    Attributes:
-        name: What tokens are kept under, with issuer and resource.
-        extensions: The extensions of the protocol that it is, if it is one.
-        asks: Whether it asks a person.
-        issuers: The authorization servers that it is good for; none for any.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def extensions(self) -> Mapping[str, Any]: ...
-
-    @property
-    def asks(self) -> bool: ...
-
-    @property
-    def issuers(self) -> frozenset[str]: ...
-
-    async def obtain(self, wanted: Wanted, endpoints: Endpoints, settings: Settings) -> Grant:
-        """Get a token.
-
-        Raises:
-            AuthorizationError: There is none to be had.
-        """
-        ...
-
-    async def client(self, grant: Grant, server: ServerMetadata, settings: Settings) -> KnownClient | None:
-        """Return the client that something was granted to, to refresh or revoke it; `None` if it is unknown now."""
-        ...
 
 
 class ServerAuthorizer:

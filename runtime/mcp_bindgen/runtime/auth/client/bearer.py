@@ -25,6 +25,7 @@ class Bearer:
 
     def __init__(self, token: Token) -> None:
         self._token = token
+        self._authorizers: dict[str, _Authorizer] = {}
 
     def authorizer(self, url: str) -> _Authorizer:
         """Return what authorizes requests to a server.
@@ -33,7 +34,9 @@ class Bearer:
             AuthorizationError: The token could be read on the way.
         """
         check_confidential(url)
-        return _Authorizer(self._token, url)
+        if url not in self._authorizers:
+            self._authorizers[url] = _Authorizer(self._token, url)
+        return self._authorizers[url]
 
 
 class _Authorizer:

@@ -32,8 +32,8 @@ async def find_resource(fetcher: Fetcher, url: str, named: str | None) -> Resour
     Raises:
         AuthorizationError: There is something that cannot be used, or nobody knows whether there is.
     """
-    places = list(dict.fromkeys([*([named] if named else []), *resource_places(url)]))
-    found = await _first(fetcher, places)
+    places = list(dict.fromkeys([named or "", *resource_places(url)]))
+    found = await _first(fetcher, [where for where in places if where])
     if found is None:
         return None
     where, document = found

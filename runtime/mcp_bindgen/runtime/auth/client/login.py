@@ -39,14 +39,12 @@ _TRIES = 3  # addresses that a user may paste
 
 
 class Redirect(Protocol):
-    """Where a user comes back to.
-
-    Attributes:
-        uri: The address.
-    """
+    """Where a user comes back to."""
 
     @property
-    def uri(self) -> str: ...
+    def uri(self) -> str:
+        """The address."""
+        ...
 
     async def visit(self, url: str, is_ours: IsOurs) -> str:
         """Have the user visit a URL; return the address that the user comes back to.

@@ -11,11 +11,12 @@ from typing import Any, Unpack
 
 from ...core.errors import AuthorizationError
 from ..store import MemoryStore
-from .authorizer import Options, ServerAuthorizer, Settings, Source, Wanted, settings
+from .authorizer import ServerAuthorizer
 from .clients import KnownClient
 from .discovery import find_server
 from .grants import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN_EXCHANGE, Grant
 from .metadata import ServerMetadata
+from .source import Options, Settings, Source, Wanted, settings
 from .token_endpoint import Endpoints
 
 Secret = str | Callable[[], str | Awaitable[str]]

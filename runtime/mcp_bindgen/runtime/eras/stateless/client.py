@@ -18,7 +18,7 @@ from ...core.methods import Request, untyped
 from ...core.model import Model
 from ...core.revision import Dispatcher, Revision
 from ..lifecycle import DISCOVER
-from ..sides import introduction
+from ..sides import extensions, introduction
 from .input_required import asks_for_input
 
 UNSUPPORTED = "UNSUPPORTED_PROTOCOL_VERSION"
@@ -68,7 +68,7 @@ def _prepare(client: Any, session: Any) -> None:
     """Tell a session what requests have to say."""
     dispatcher: Dispatcher = session.peer.dispatcher
     revision = dispatcher.revision
-    session.negotiated.declared["client"] = declared(client, dispatcher)
+    session.negotiated.declared["client"] = declared(client, dispatcher, extensions(session))
     said = {
         "protocol_version": revision.name,
         "client_info": introduction(client, revision).model_dump(),

@@ -8,11 +8,12 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 import anyio
 import httpx2
 
+from ...core.authorization import Attempt, Auth, Authorizer, Pauses
 from ...core.errors import ConnectionClosed, Refused
 from ...core.transport import Oversized
 from ..event_stream import MIN_RETRY, EventDecoder
@@ -43,12 +44,16 @@ class Endpoint:
         timeout: Seconds to wait for a connection, and for the server to take what is sent.
         limit: The largest body that is read, in bytes, after it is unpacked.
         min_retry: Seconds to wait at least before a stream is resumed.
+        authorizer: Authorizes what is sent, if anything does.
 
     Attributes:
         place: The URL as it may be shown: without credentials and query.
+        pauses: Stops the clocks while somebody is asked for authorization.
+        extensions: The extensions of the protocol that authorization uses.
 
     Raises:
         ConnectionClosed: The URL or a header is none.
+        ValueError: There are other credentials beside those that `authorizer` has.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class Endpoint:
         timeout: float,
         limit: int,
         min_retry: float,
+        authorizer: Authorizer | None = None,
     ) -> None:
         try:
             self.url = httpx2.URL(url)
@@ -68,7 +74,12 @@ class Endpoint:
         self.place = _place(self.url)
         if self.url.scheme not in ("http", "https") or not self.url.host:
             raise ConnectionClosed(f"{self.place} is not the URL of a server")
+        if authorizer is not None and (self.url.userinfo or "authorization" in self._headers):
+            raise ValueError("credentials come from auth, or else stand in the URL or the headers, not in both places")
         self.limit = limit
+        self.pauses = authorizer.pauses if authorizer is not None else Pauses()
+        self.extensions: Mapping[str, Any] = authorizer.extensions if authorizer is not None else {}
+        self._authorizer = authorizer
         self._client = client
         self._min_retry = min_retry
         self._seconds = timeout
@@ -99,30 +110,41 @@ class Endpoint:
 
     @asynccontextmanager
     async def request(
-        self, method: str, headers: Mapping[str, str], content: bytes | None = None, *, patient: bool = True
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        content: bytes | None = None,
+        *,
+        patient: bool = True,
+        may_ask: bool = True,
     ) -> AsyncGenerator[httpx2.Response]:
         """Send a request and give the response, of which only the head was read; close it in the end.
 
-        Redirects are followed on the same origin if they change nothing but the URL.
+        Redirects are followed on the same origin if they change nothing but the URL. What the server refuses for want
+        of authorization is sent again once there is one.
 
         Args:
             method: The method of HTTP.
             headers: Sent beside those of the endpoint, names in lower case.
             content: The body.
             patient: Whether the answer may take as long as it wants.
+            may_ask: Whether somebody may be asked to authorize it.
 
         Raises:
             Refused: It redirects without end.
+            AuthorizationError: It cannot be authorized.
             ConnectionClosed: The server cannot be reached, the connection broke off, or the response is packed in a way
                 that nobody asked for.
         """
         timeout = self._patient if patient else self._timeout
+        sent = {**_PACKED, **self._headers, **headers}
+        attempt = self._authorizer.attempt(may_ask=may_ask) if self._authorizer is not None else None
         try:
-            request = self._client.build_request(
-                method, self.url, content=content, headers={**_PACKED, **self._headers, **headers}, timeout=timeout
-            )
-            response = await self._send(request)
+            response = await self._send(method, sent, content, timeout, attempt)
             try:
+                while attempt is not None and await _is_to_be_sent_again(attempt, response):
+                    await response.aclose()
+                    response = await self._send(method, sent, content, timeout, attempt)
                 self._check_encoding(response)
                 yield response
             finally:
@@ -130,14 +152,26 @@ class Endpoint:
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise ConnectionClosed(f"no answer from {self.place}: {reason(error)}") from None
 
-    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+    async def _send(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        content: bytes | None,
+        timeout: httpx2.Timeout,
+        attempt: Attempt | None,
+    ) -> httpx2.Response:
+        url = self.url
         for _ in range(_REDIRECTS):
+            shown: Mapping[str, str] = await attempt.headers(method, str(url)) if attempt is not None else {}
+            request = self._client.build_request(
+                method, url, content=content, headers={**headers, **shown}, timeout=timeout
+            )
             response = await self._client.send(request, stream=True, follow_redirects=False)
             further = response.next_request
-            if further is None or further.url.origin != self.url.origin or further.method != request.method:
+            if further is None or further.url.origin != self.url.origin or further.method != method:
                 return response
             await response.aclose()
-            request = further
+            url = further.url
         raise Refused(307, f"{self.place} redirects without end")
 
     def _check_encoding(self, response: httpx2.Response) -> None:
@@ -151,7 +185,7 @@ class Endpoint:
     def deadline(self) -> Generator[None]:
         """Limit the time that the server has to take a message, however slowly it goes on; raise `ConnectionClosed`."""
         try:
-            with anyio.fail_after(self._seconds):
+            with self.pauses.fail_after(self._seconds):
                 yield
         except TimeoutError:
             raise ConnectionClosed(f"{self.place} did not take a message within {self._seconds:g} seconds") from None
@@ -186,6 +220,8 @@ class Endpoint:
         words = f"{self.place} answered {response.status_code} {response.reason_phrase}".strip()
         if response.next_request is not None:
             return f"{words}: it redirects to {_place(response.next_request.url)}"
+        if "www-authenticate" in response.headers and response.status_code == 401 and self._authorizer is None:
+            words += ", which wants a login: connect with auth=OAuth(), or another way to be authorized"
         if response.is_success and type_:
             words += f" with {type_}"
         if isinstance(body, Oversized) or type_ not in (JSON, "text/plain"):
@@ -222,13 +258,20 @@ async def open_endpoint(
     limit: int,
     connections: int,
     min_retry: float = MIN_RETRY,
+    auth: Auth | None = None,
 ) -> AsyncGenerator[Endpoint]:
     """Open an endpoint; without a client of the caller's, make one that keeps so many connections."""
+    authorizer = auth.authorizer(url) if auth is not None else None
     async with AsyncExitStack() as stack:
         if client is None:
             limits = httpx2.Limits(max_keepalive_connections=connections, keepalive_expiry=_IDLE)
             client = await stack.enter_async_context(httpx2.AsyncClient(verify=_certificates(), limits=limits))
-        yield stack.enter_context(Endpoint(url, client, headers or {}, timeout, limit, min_retry).hiding_secrets())
+        endpoint = Endpoint(url, client, headers or {}, timeout, limit, min_retry, authorizer)
+        yield stack.enter_context(endpoint.hiding_secrets())
+
+
+async def _is_to_be_sent_again(attempt: Attempt, response: httpx2.Response) -> bool:
+    return await attempt.again(str(response.request.url), response.status_code, response.headers.multi_items())
 
 
 @cache

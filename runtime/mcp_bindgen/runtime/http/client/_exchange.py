@@ -130,7 +130,7 @@ class HttpExchange:
         """
         session, self._session = self._session, None
         if session is not None:
-            async with self._endpoint.request("DELETE", _headers(self._headers, session)):
+            async with self._endpoint.request("DELETE", _headers(self._headers, session), may_ask=False):
                 pass
 
     async def _answer(self, response: httpx2.Response, id_: int) -> bytes:

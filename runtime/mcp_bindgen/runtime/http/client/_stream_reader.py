@@ -80,7 +80,8 @@ class StreamReader:
             progress = events.progress
             last = {} if events.last_id is None else {"last-event-id": events.last_id}
             try:
-                async with self._endpoint.request("GET", {**headers, "accept": EVENTS, **last}) as response:
+                sent = {**headers, "accept": EVENTS, **last}
+                async with self._endpoint.request("GET", sent, may_ask=id_ is not None) as response:
                     if response.status_code == 200 and media_type(response) == EVENTS:
                         if await self.read(response, events, id_):
                             return

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import anyio
 import httpx2
 
+from ...core.authorization import Auth
 from ...core.errors import ConnectionClosed, Refused
 from ...core.transport import MAX_MESSAGE, Oversized
 from ..event_stream import Event, EventDecoder
@@ -27,9 +28,15 @@ class SseClientTransport:
         response: The stream.
         events: The events in it.
         messages: Where messages are posted to.
+
+    Attributes:
+        pauses: Stops the clocks while somebody is asked for authorization.
+        extensions: The extensions of the protocol that authorization uses.
     """
 
     def __init__(self, response: httpx2.Response, events: AsyncIterator[Event], messages: Endpoint) -> None:
+        self.pauses = messages.pauses
+        self.extensions = messages.extensions
         self._response = response
         self._events = events
         self._messages = messages
@@ -74,6 +81,7 @@ async def sse(
     timeout: float = 30.0,
     limit: int = MAX_MESSAGE,
     client: httpx2.AsyncClient | None = None,
+    auth: Auth | None = None,
 ) -> AsyncGenerator[SseClientTransport]:
     """Connect to a server over HTTP with server-sent events.
 
@@ -83,14 +91,17 @@ async def sse(
         timeout: Seconds to wait for the connection, and for each message to be taken; a stream may be silent for ever.
         limit: The largest message, in bytes; of a larger one only the fact is passed on.
         client: Sends the requests, and stays open; by default one that lasts as long as the connection.
+        auth: Authorizes the requests, such as `OAuth()`.
 
     Raises:
+        AuthorizationError: There is no way to be authorized.
         ConnectionClosed: The server cannot be reached, or does not speak this transport.
     """
     async with AsyncExitStack() as stack:
-        endpoint = await stack.enter_async_context(open_endpoint(url, client, headers, timeout, limit, _CONNECTIONS))
+        opening = open_endpoint(url, client, headers, timeout, limit, _CONNECTIONS, auth=auth)
+        endpoint = await stack.enter_async_context(opening)
         try:
-            with anyio.fail_after(timeout):
+            with endpoint.pauses.fail_after(timeout):
                 response = await stack.enter_async_context(endpoint.request("GET", {"accept": EVENTS}))
                 if response.status_code != 200 or media_type(response) != EVENTS:
                     raise Refused(response.status_code, endpoint.refusal(response))

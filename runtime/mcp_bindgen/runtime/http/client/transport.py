@@ -15,6 +15,7 @@ import anyio
 import httpx2
 from anyio.abc import TaskGroup
 
+from ...core.authorization import Auth
 from ...core.errors import ConnectionClosed
 from ...core.transport import MAX_MESSAGE, Lost, Outgoing
 from ...tasks import background_tasks
@@ -45,11 +46,15 @@ class HttpClientTransport:
 
     Attributes:
         mirror: Makes what keeps track of the headers that are sent.
+        pauses: Stops the clocks while somebody is asked for authorization.
+        extensions: The extensions of the protocol that authorization uses.
     """
 
     mirror = HeaderMirror
 
     def __init__(self, endpoint: Endpoint, tasks: TaskGroup, in_flight: int = IN_FLIGHT) -> None:
+        self.pauses = endpoint.pauses
+        self.extensions = endpoint.extensions
         self._exchange = HttpExchange(endpoint, self._deliver)
         self._tasks = tasks
         self._slots = anyio.Semaphore(in_flight, fast_acquire=True)
@@ -160,6 +165,7 @@ async def http(
     client: httpx2.AsyncClient | None = None,
     in_flight: int = IN_FLIGHT,
     min_retry: float = MIN_RETRY,
+    auth: Auth | None = None,
 ) -> AsyncGenerator[HttpClientTransport]:
     """Speak Streamable HTTP with a server; it is connected to when there is something to send.
 
@@ -172,11 +178,13 @@ async def http(
         client: Sends the requests, and stays open; by default one that lasts as long as the connection.
         in_flight: How many requests are with the server at the same time; more of them wait. A subscription counts for
             as long as it lasts.
+        auth: Authorizes the requests, such as `OAuth()`.
 
     Raises:
         ConnectionClosed: The URL or a header is none.
+        AuthorizationError: Nothing can be authorized at this URL.
     """
-    opening = open_endpoint(url, client, headers, timeout, limit, in_flight, min_retry)
+    opening = open_endpoint(url, client, headers, timeout, limit, in_flight, min_retry, auth)
     async with opening as endpoint, background_tasks() as tasks:
         transport = HttpClientTransport(endpoint, tasks, in_flight)
         try:
