@@ -74,6 +74,12 @@ class Pauses:
             raise TimeoutError
 
 
+def pauses_of(transport: object) -> Pauses:
+    """Return what stops the clocks of a connection; nothing ever does if its transport has no such thing."""
+    found: Pauses | None = getattr(transport, "pauses", None)
+    return Pauses() if found is None else found
+
+
 class Attempt(Protocol):
     """One request, which may have to be sent more than once."""
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..core.authorization import Pauses
+from ..core.authorization import pauses_of
 from ..core.envelope import RequestId
 from ..core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, RequestTimeout
 from ..core.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
@@ -56,7 +56,6 @@ class Session:
         headers: Returns what a transport with headers repeats there of a message of ours.
         transport_mirror: Makes what keeps track of such headers; `None` where the transport has none.
         principal: Who is on the other side, if the transport knows.
-        pauses: Stops the clocks while somebody is asked for authorization.
         endless: Ends of what would not end by itself; called when the other side has nothing more to say.
         introductions: How often this side has introduced itself again, because the other one forgot it.
         closed: Set when the connection is over.
@@ -79,7 +78,6 @@ class Session:
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
         self.transport_mirror: Callable[[Revision], Any] | None = getattr(transport, "mirror", None)
         self.principal: str | None = getattr(transport, "principal", None)
-        self.pauses: Pauses = getattr(transport, "pauses", None) or Pauses()
         self.introductions = 0
         self.endless: set[Callable[[], object]] = set()
         self.closed = anyio.Event()
@@ -93,7 +91,7 @@ class Session:
         self._sender = Sender(transport, self._finish)
         self._tasks: TaskGroup | None = None
         self._work = Workload(self.limits, independent=self._sender.independent)
-        self._timeouts = Timeouts(peer.pending, self._is_asked, self._expire, self.pauses)
+        self._timeouts = Timeouts(peer.pending, self._is_asked, self._expire, pauses_of(transport))
 
     @cached_property
     def threads(self) -> anyio.CapacityLimiter:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
+from ..core.authorization import pauses_of
 from ..core.errors import (
     AuthorizationError,
     ConnectionClosed,
@@ -92,6 +93,7 @@ class Negotiation(Generic[C]):
         self._attach = attach
         self._tasks = tasks
         self._patience = patience
+        self._pauses = pauses_of(session.transport)
         self._asking = anyio.CancelScope()
         self._asked = False
         self._offered: list[str] = []
@@ -148,7 +150,7 @@ class Negotiation(Generic[C]):
             options, patience = Options(timeout=None), self._patience
         self._asked = True
         self._tasks.start_soon(self._ask, client, options)
-        with self._session.pauses.move_on_after(patience):
+        with self._pauses.move_on_after(patience):
             await self._heard.wait()
         if self._heard.is_set():
             return await self._conclude()
@@ -167,7 +169,7 @@ class Negotiation(Generic[C]):
         """Wait once more for the answer to the probe after the handshake failed: the server may only have been slow."""
         if not self._asked or self._error is not None:
             return None
-        with self._session.pauses.move_on_after(self._patience):
+        with self._pauses.move_on_after(self._patience):
             await self._heard.wait()
         return await self._conclude() if self._heard.is_set() else None
 
