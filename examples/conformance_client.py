@@ -14,9 +14,21 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias
 
 import anyio
+import httpx2
 
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import Context, connect
+from mcp_bindgen.runtime import Auth, Context, connect
+from mcp_bindgen.runtime.auth.client import (
+    ClientCredentials,
+    ClientSecret,
+    EnterpriseManaged,
+    KnownClient,
+    Manual,
+    OAuth,
+    PrivateKeyJwt,
+    WorkloadIdentity,
+)
+from mcp_bindgen.runtime.auth.store import MemoryStore
 from mcp_bindgen.v2025_03_26 import types as mcp0326
 from mcp_bindgen.v2025_06_18 import types as mcp0618
 from mcp_bindgen.v2025_11_25 import types as mcp1125
@@ -132,6 +144,59 @@ async def echo_schema(client: Client) -> None:
     await client.call_tool("json_schema_echo", {"schema": schemas["json_schema_2020_12_tool"].model_dump()})
 
 
+async def use_what_is_protected(client: Client) -> None:
+    """List and call the tools; some want more than the login did."""
+    await call_every_tool(client)
+
+
+# --- who is authorized, and how -----------------------------------------------------------------------------------
+
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+
+
+async def log_in(url: str) -> str:
+    """Log in as a browser would whose user says yes at once; return where it ends."""
+    async with httpx2.AsyncClient() as browser:
+        response = await browser.get(url)
+    return str(response.headers["location"])
+
+
+def login(client: KnownClient | None = None, *, dpop: bool | None = None) -> OAuth:
+    """Return what has the user log in, and forgets it when the program ends."""
+    return OAuth(
+        client or (),
+        client_metadata_url=DOCUMENT,
+        client_name=INFO["name"],
+        login=Manual(log_in, "http://localhost:3000/callback"),
+        store=MemoryStore(),
+        dpop=dpop,
+    )
+
+
+def authorization(scenario: str, given: Mapping[str, Any]) -> Auth | None:
+    """Return what authorizes the client of a scenario, with what the suite gives for it."""
+    match scenario:
+        case "auth/client-credentials-jwt":
+            return ClientCredentials(PrivateKeyJwt(given["client_id"], key=given["private_key_pem"]))
+        case "auth/client-credentials-basic":
+            return ClientCredentials(ClientSecret(given["client_id"], secret=given["client_secret"]))
+        case "auth/wif-jwt-bearer":
+            return WorkloadIdentity(given["valid_jwt"], KnownClient(given["client_id"]))
+        case "auth/enterprise-managed-authorization":
+            return EnterpriseManaged(
+                given["idp_id_token"],
+                given["idp_issuer"],
+                KnownClient(given["idp_client_id"]),
+                ClientSecret(given["client_id"], secret=given["client_secret"]),
+            )
+        case "auth/pre-registration":
+            return login(ClientSecret(given["client_id"], given["issuer"], secret=given["client_secret"]))
+        case "auth/dpop" | "auth/dpop-nonce":
+            return login(dpop=True)
+        case _:
+            return login() if scenario.startswith("auth/") else None
+
+
 SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "initialize": look,
     "tools_call": add,
@@ -150,11 +215,13 @@ SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
 async def main(url: str) -> None:
     """Play the scenario, in the revision that the suite wants, or an older one if its server speaks no other."""
     newest = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
+    scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
+    auth = authorization(scenario, json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}")))
     connection: AbstractAsyncContextManager[Client] = connect(
-        url, *[kind for kind in CLIENTS if kind.revision <= newest]
+        url, *[kind for kind in CLIENTS if kind.revision <= newest], auth=auth
     )
     async with connection as client:
-        await SCENARIOS[os.environ["MCP_CONFORMANCE_SCENARIO"]](client)
+        await SCENARIOS.get(scenario, use_what_is_protected)(client)
 
 
 if __name__ == "__main__":

@@ -29,11 +29,13 @@ class Scenario:
         side: What it tests.
         name: Its name.
         revisions: The revisions that it is for; none if it is about an extension.
+        is_extension: Whether it is about an extension.
     """
 
     side: Side
     name: str
     revisions: tuple[str, ...]
+    is_extension: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,20 +86,25 @@ class Suite:
         with tempfile.TemporaryDirectory() as folder:
             what = ["--url", target] if scenario.side == "server" else ["--command", target]
             options = ["--scenario", scenario.name, "--spec-version", revision, "--output-dir", folder]
+            if scenario.is_extension:  # those are for no revision in particular
+                options.append("--force")
             try:
                 done = subprocess.run(
                     [*self._command, scenario.side, *what, *options], capture_output=True, text=True, timeout=PATIENCE
                 )
             except subprocess.TimeoutExpired:
                 return Outcome(problems=(f"no end after {PATIENCE:.0f} seconds",))
-            found = [json.loads(path.read_text("utf-8")) for path in Path(folder).glob("*/checks.json")]
+            found = [json.loads(path.read_text("utf-8")) for path in Path(folder).rglob("checks.json")]
         return judged(found[0] if found else [], done.returncode, f"{done.stdout}\n{done.stderr}")
 
 
 def listed(side: Side, text: str) -> list[Scenario]:
     """The scenarios in what `conformance list` prints."""
     lines = re.findall(r"^ +- (\S+) \[(.+)\]$", text, re.MULTILINE)
-    return [Scenario(side, name, tuple(re.findall(r"\d{4}-\d\d-\d\d", marks))) for name, marks in lines]
+    return [
+        Scenario(side, name, tuple(re.findall(r"\d{4}-\d\d-\d\d", marks)), "extension" in marks)
+        for name, marks in lines
+    ]
 
 
 def judged(checks: Iterable[dict[str, Any]], code: int, output: str) -> Outcome:

@@ -34,6 +34,7 @@ Server scenarios (test against a server):
 
 Client scenarios (test against a client):
   - auth/iss-supported [2026-07-28]
+  - auth/dpop [extension]
 """
 STAND_IN = """\
 import json, os, sys, time
@@ -44,7 +45,7 @@ if what == "list":
     sys.exit()
 given = dict(zip(options[::2], options[1::2]))
 name = given["--scenario"]
-tries = Path({folder!r}, name)
+tries = Path({folder!r}, name.replace("/", "-"))
 tries.write_text("x" + (tries.read_text() if tries.exists() else ""))
 if name == "endless":
     time.sleep(60)
@@ -54,7 +55,7 @@ status = {{"warns": "WARNING", "fails": "FAILURE", "skips": "SKIPPED"}}.get(name
 if name == "flaky" and len(tries.read_text()) < 2:
     status = "FAILURE"
 folder = Path(given["--output-dir"], f"{{what}}-{{name}}-now")
-folder.mkdir()
+folder.mkdir(parents=True)
 checks = [{{"id": "check", "name": "Check", "status": status, "errorMessage": given.get("--url", "of\\nthe client")}}]
 (folder / "checks.json").write_text(json.dumps(checks))
 sys.exit(3 if name == "dies" else 0)
@@ -80,14 +81,18 @@ def server(name: str, *revisions: str) -> Scenario:
 
 
 def test_scenarios_are_read_with_their_revisions() -> None:
-    found = listed("server", LISTING)
-    assert [(each.name, each.revisions) for each in found] == [
-        ("ping", ("2025-06-18", "2025-11-25")),
-        ("caching", ("2026-07-28",)),
-        ("tasks-lifecycle", ()),
-        ("auth/iss-supported", ("2026-07-28",)),
+    found = listed("client", LISTING)
+    assert [(each.name, each.revisions, each.is_extension) for each in found] == [
+        ("ping", ("2025-06-18", "2025-11-25"), False),
+        ("caching", ("2026-07-28",), False),
+        ("tasks-lifecycle", (), True),
+        ("auth/iss-supported", ("2026-07-28",), False),
+        ("auth/dpop", (), True),
     ]
-    assert [each.name for each in wanted(found)] == ["ping", "caching"]
+    played = wanted(found)
+    assert [each.name for each in played] == ["ping", "caching", "auth/iss-supported", "auth/dpop"]
+    assert played[-1].revisions == run.EXTENDED
+    assert [each.name for each in wanted(listed("server", LISTING))] == ["ping", "caching", "auth/iss-supported"]
 
 
 @pytest.mark.parametrize(
