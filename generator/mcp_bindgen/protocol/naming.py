@@ -36,12 +36,13 @@ _CLIENTS = frozenset(
         "with_options",
     }
 )
-_SERVERS = frozenset({"broadcast", "connections", "context", "lifespan", "state_seal"})
+_SERVERS = frozenset({"broadcast", "connections", "context", "lifespan", "required_scopes", "state_seal"})
 _CONTEXTS = frozenset(
     {
         "ask",
         "ask_by",
         "close_stream",
+        "identity",
         "log",
         "meta",
         "params",

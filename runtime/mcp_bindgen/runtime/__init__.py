@@ -6,6 +6,7 @@ from .core.lazy import lazy_modules
 from .entrypoints import user_bindings
 
 if TYPE_CHECKING:
+    from .core.access import Identity as Identity, InsufficientScope as InsufficientScope
     from .core.authorization import Auth as Auth
     from .core.errors import AuthorizationError as AuthorizationError, CapabilityMissing as CapabilityMissing
     from .core.errors import ConnectionClosed as ConnectionClosed
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .eras.stateless.request_state import StateSeal as StateSeal
 
 _MODULES = {
+    "core.access": ["Identity", "InsufficientScope"],
     "core.authorization": ["Auth"],
     "core.errors": [
         "AuthorizationError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .access import Identity
 from .envelope import RequestId
 from .errors import ProtocolError
 from .methods import Request
@@ -14,12 +15,16 @@ from .routing import Route
 
 @dataclass(slots=True)
 class Requested:
-    """The other side sent a request, in some revision: handle it, then call `Peer.respond` or `Peer.fail`."""
+    """The other side sent a request, in some revision: handle it, then call `Peer.respond` or `Peer.fail`.
+
+    `identity` says whose token came with it, where messages come with tokens.
+    """
 
     id: RequestId
     route: Route
     params: Any
     dispatcher: Dispatcher
+    identity: Identity | None = None
 
 
 @dataclass(slots=True)
@@ -29,6 +34,7 @@ class Notified:
     route: Route
     params: Any
     dispatcher: Dispatcher
+    identity: Identity | None = None
 
 
 @dataclass(slots=True)

@@ -33,3 +33,7 @@ class _Harmless(logging.Filter):
 
 log = logging.getLogger("mcp_bindgen")
 log.addFilter(_Harmless())
+
+audit = logging.getLogger("mcp_bindgen.audit")
+"""Who was refused what, and why: a logger of its own, so that it can be kept apart."""
+audit.addFilter(_Harmless())

@@ -25,6 +25,7 @@ from .quarantine import Quarantined, mend
 from .revision import Dispatcher, Era
 from .routing import Route
 from .transitions import Happening, Role, State, next_state
+from .transport import Incoming, Lost, Oversized
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -81,6 +82,19 @@ class Peer:
         return peer
 
     # --- receiving --------------------------------------------------------------------------------------------
+
+    def take(self, message: bytes | Oversized | Lost) -> list[Event]:
+        """Return the events of what a transport gives; those of a message that came with a token say whose it was."""
+        if isinstance(message, Oversized):
+            return self.receive_oversized(message.limit, message.head)
+        if isinstance(message, Lost):
+            return self.lose(message.id, message.error)
+        events = self.receive(message)
+        if isinstance(message, Incoming):
+            for event in events:
+                if isinstance(event, Requested | Notified):
+                    event.identity = message.identity
+        return events
 
     def receive(self, data: bytes) -> list[Event]:
         """Return the events of one message (or batch). Whatever `data` holds, this does not raise."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from .access import Identity
 from .envelope import RequestId
 from .methods import Method
 
@@ -24,6 +25,21 @@ class Oversized:
     def __init__(self, limit: int, head: bytes = b"") -> None:
         self.limit = limit
         self.head = head
+
+
+class Incoming(bytes):
+    """A message that came with a token: its JSON text, and whose token it was."""
+
+    identity: Identity
+
+
+def incoming(message: bytes, identity: Identity | None) -> bytes:
+    """Return a message with the identity that it came with, if it did."""
+    if identity is None:
+        return message
+    marked = Incoming(message)
+    marked.identity = identity
+    return marked
 
 
 class Outgoing(bytes):

@@ -9,6 +9,7 @@ from anyio import CapacityLimiter
 from pydantic import BaseModel
 
 from ..core import jsonrpc
+from ..core.access import Identity
 from ..core.envelope import RequestId
 from ..core.errors import ConnectionClosed
 from ..core.json_types import is_object
@@ -30,6 +31,8 @@ class Context(Caller):
 
     Attributes:
         request_id: The request's id; `None` for a notification.
+        identity: Who sent it, where tokens say so: whose token came with this very request. In what
+            `Server.connections` gives, it is who sent the newest message.
     """
 
     _token: Any = None
@@ -46,6 +49,7 @@ class Context(Caller):
         self.link = link
         self.request_id = request_id
         self.params = params
+        self.identity: Identity | None = getattr(link, "identity", None)
         self._negotiated = negotiated
         self._questions = questions
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, ClassVar
 
 import anyio
 
+from ..core.access import Gate, Identity, Operation, check, operation
 from ..core.capabilities import declared
 from ..core.errors import ConnectionClosed
 from ..core.options import Limits, Options
@@ -15,6 +16,7 @@ from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
 from ..core.transport import Transport
+from ..eras.stateless.request_meta import ParamsWithMeta
 from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
 from .context import Context
@@ -58,6 +60,17 @@ class Server:
         """Return capabilities to declare beside those that follow from the handlers, in wire form."""
         return {}
 
+    def required_scopes(self, method: str, name: str | None) -> Collection[str]:
+        """Return the scopes that the token of a request needs, beside those that the endpoint asks for.
+
+        A server that overrides this can be served over HTTP only where tokens are verified.
+
+        Args:
+            method: The method of a message.
+            name: What it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither.
+        """
+        return ()
+
     @property
     def connections(self) -> list[Context]:
         """A context for each client that can be told something now: those that are connected, or that listen."""
@@ -87,6 +100,7 @@ class Service:
 
     Args:
         servers: The servers.
+        gate: Says which scopes messages need, where they come with tokens.
 
     Attributes:
         servers: The servers, the best revision last.
@@ -97,7 +111,7 @@ class Service:
         ValueError: There is none, or there are two for a revision.
     """
 
-    def __init__(self, servers: Sequence[Server]) -> None:
+    def __init__(self, servers: Sequence[Server], gate: Gate | None = None) -> None:
         self.servers = sorted(servers, key=lambda server: server.dispatcher.revision.rank)
         self.dispatchers = {server.revision: server.dispatcher.extended(type(server)) for server in self.servers}
         if not servers or len(self.dispatchers) < len(servers):
@@ -105,6 +119,7 @@ class Service:
         self.limits = self.servers[-1].limits
         self._by_revision = {server.revision: server for server in self.servers}
         self._handlers: dict[Route, Handler] = {}
+        self._gate = gate
 
     @property
     def supported(self) -> list[str]:
@@ -120,6 +135,43 @@ class Service:
             self._handlers[route] = found
         return found
 
+    def guarded(self, dispatcher: Dispatcher, route: Route) -> Handler:
+        """Return the same as `handler`, which first checks the scopes of the link's identity."""
+        handler = self.handler(dispatcher, route)
+
+        def checked(link: Any, id_: Any, params: Any) -> Any:
+            said = params.params if isinstance(params, ParamsWithMeta) else params
+            self.authorize(link.identity, dispatcher.revision.name, [operation(route.method.name, said)])
+            return handler(link, id_, params)
+
+        return checked
+
+    def needed_scopes(self, revision: str | None, operations: Sequence[Operation]) -> frozenset[str]:
+        """Return the scopes that operations need together.
+
+        Args:
+            revision: The revision that they are in, if that is known.
+            operations: What is asked for, at least one.
+        """
+        if self._gate is None:
+            return frozenset()
+        needed = self._gate.needed(operations[0])
+        for one in operations[1:]:
+            needed |= self._gate.needed(one)
+        server = self._by_revision.get(revision or "")
+        if server is None:
+            return needed
+        return needed.union(*(server.required_scopes(method, name) for method, name in operations))
+
+    def authorize(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> None:
+        """Check that an identity has all that `needed_scopes` says.
+
+        Raises:
+            InsufficientScope: It lacks one; with all that is needed.
+        """
+        if self._gate is not None:
+            check(identity, self.needed_scopes(revision, operations), operations)
+
     def is_handled(self, dispatcher: Dispatcher, route: Route) -> bool:
         """Tell whether a server has a handler of its own for a route."""
         return dispatcher.is_handled(route, self._by_revision[dispatcher.revision.name])
@@ -127,7 +179,8 @@ class Service:
     def session(self, transport: Transport) -> Session:
         """Return a session for a new connection."""
         peer = Peer("server", self.dispatchers)
-        return Session(peer, transport, self.handler, self.servers[-1].options, self.limits)
+        find = self.handler if self._gate is None else self.guarded
+        return Session(peer, transport, find, self.servers[-1].options, self.limits)
 
     def restore(self, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
         """Make a new session go on where another one was: see `Era.restore`; raises `KeyError`."""

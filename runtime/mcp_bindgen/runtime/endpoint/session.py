@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
+from ..core.access import Identity
 from ..core.authorization import pauses_of
 from ..core.envelope import RequestId
 from ..core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, RequestTimeout
@@ -56,6 +57,7 @@ class Session:
         headers: Returns what a transport with headers repeats there of a message of ours.
         transport_mirror: Makes what keeps track of such headers; `None` where the transport has none.
         principal: Who is on the other side, if the transport knows.
+        identity: Who sent the newest message, where messages come with tokens.
         endless: Ends of what would not end by itself; called when the other side has nothing more to say.
         introductions: How often this side has introduced itself again, because the other one forgot it.
         closed: Set when the connection is over.
@@ -78,6 +80,7 @@ class Session:
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
         self.transport_mirror: Callable[[Revision], Any] | None = getattr(transport, "mirror", None)
         self.principal: str | None = getattr(transport, "principal", None)
+        self.identity: Identity | None = None
         self.introductions = 0
         self.endless: set[Callable[[], object]] = set()
         self.closed = anyio.Event()
@@ -151,7 +154,7 @@ class Session:
             while self._events or self._backlog:
                 if not self._events:
                     message = self._message = self._backlog.popleft()
-                    events = self._understand(message)
+                    events = self.peer.take(message)
                     if len(events) != 1:
                         self._events.extend(events)
                         continue
@@ -205,15 +208,9 @@ class Session:
                 while (self._work.at_work or self._work or self._work.unread) and not self.closed.is_set():
                     await anyio.sleep(0.01)
 
-    def _understand(self, message: bytes | Oversized | Lost) -> list[Event]:
-        if isinstance(message, Oversized):
-            return self.peer.receive_oversized(message.limit, message.head)
-        if isinstance(message, Lost):
-            return self.peer.lose(message.id, message.error)
-        return self.peer.receive(message)
-
     def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
         """Start a handler; returns what is left to do if it has to wait, else its answer is ready to be sent."""
+        self.identity = event.identity or self.identity
         answered, rest = begin(execute(self._find, self.peer, self, event), copy_context())
         if rest is None and answered[0]:
             self._reply(answered[0], event.id if isinstance(event, Requested) else None)

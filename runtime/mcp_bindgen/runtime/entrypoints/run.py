@@ -11,16 +11,19 @@ from importlib.util import find_spec
 
 import anyio
 
+from ..core.access import Gate
 from ..endpoint.server import Server, lifespans, serve
 from ..tasks import leave
 from ..transports.stdio import StdioServerTransport
 
 
-def run(*servers: Server) -> None:
+def run(*servers: Server, auth: Gate | None = None) -> None:
     """Serve until the client is gone or the process is stopped: stdio, or what the command line asks for.
 
     Args:
         servers: One for each revision to offer.
+        auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `runtime.auth`. Over stdio there are
+            none: who starts the process is its client.
 
     Command line:
         (nothing): standard input and output.
@@ -37,11 +40,11 @@ def run(*servers: Server) -> None:
         if chosen.http is not None:
             from ..http.server.serve import serve_http
 
-            _run_quickly(partial(serve_http, *servers, address=chosen.http))
+            _run_quickly(partial(serve_http, *servers, address=chosen.http, auth=auth))
         elif chosen.sse is not None:
             from ..http.server.serve import serve_sse
 
-            _run_quickly(partial(serve_sse, *servers, address=chosen.sse))
+            _run_quickly(partial(serve_sse, *servers, address=chosen.sse, auth=auth))
         else:
             anyio.run(_serve_stdio, *servers)
     except ValueError as error:

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 
 from ...core import jsonrpc
+from ...core.access import Identity
 from ...core.capabilities import is_declared
 from ...core.envelope import RequestId
 from ...core.errors import ConnectionClosed, MethodNotFound
@@ -36,12 +37,14 @@ class Subscription:
     Attributes:
         ready: Whether the client can be told something.
         negotiated: What the request that listens may count on.
+        identity: Who listens, where tokens say so.
     """
 
     ready = True
 
     def __init__(self, context: Any, agreed: Any) -> None:
         self.negotiated: Negotiated | None = context.negotiated
+        self.identity: Identity | None = context.identity
         self._context = context
         self._key = context.negotiated.dispatcher.revision.meta_keys["subscription_id"]
         self._agreed = agreed

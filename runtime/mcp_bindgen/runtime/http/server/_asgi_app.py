@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from ...core.access import AccessDenied, Gate, InsufficientScope
 from ...endpoint.server import Server, lifespans
 from ._bodies import Bodies
 from ._call import Call, ClientDisconnected, HttpError
@@ -43,8 +44,9 @@ class AsgiApp(ABC):
     Args:
         servers: Those whose lifespans it enters.
         policy: Which hosts and origins are allowed.
-        principal: Tells who sends a request.
+        principal: Tells who sends a request, where no tokens are verified.
         limits: How much it takes of its clients.
+        auth: Verifies tokens, and says what they allow.
 
     Attributes:
         bodies: Reads what is posted.
@@ -54,9 +56,15 @@ class AsgiApp(ABC):
     policy: OriginPolicy
     principal: Callable[[Scope], str | None] = authenticated_user
     limits: HttpLimits = LIMITS
+    auth: Gate | None = None
 
     def __post_init__(self) -> None:
         self.bodies = Bodies(self.limits)
+        if self.auth is None:
+            for server in self.servers:
+                if type(server).required_scopes is not Server.required_scopes:
+                    name = type(server).__name__
+                    raise ValueError(f"{name} needs scopes, and nothing verifies tokens: pass auth=ResourceServer(...)")
 
     @abstractmethod
     async def handle(self, call: Call) -> None:
@@ -90,7 +98,15 @@ class AsgiApp(ABC):
         try:
             call.headers = _headers(scope["headers"])
             self.policy.check(scope["headers"])
-            await self.handle(call)
+            if self.auth is not None and scope["path"] == self.auth.metadata_path:
+                await _tell(call, self.auth)
+            else:
+                await self.handle(call)
+        except AccessDenied as denied:
+            await call.refuse(HttpError(denied.status, denied.reason, *denied.headers))
+        except InsufficientScope as missing:
+            assert self.auth is not None
+            await call.refuse(HttpError(403, missing, *self.auth.challenge(missing).headers))
         except HttpError as error:
             if not call.begun:
                 await call.refuse(error)
@@ -99,6 +115,16 @@ class AsgiApp(ABC):
         finally:
             if call.held:
                 self.bodies.release(call)
+
+    async def admit(self, call: Call) -> None:
+        """Find out who sends a request, before its body is read, where tokens are verified.
+
+        Raises:
+            AccessDenied: It has no valid token.
+        """
+        if self.auth is not None:
+            call.identity = await self.auth.authenticate(call)
+            call.principal = call.identity.principal
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Follow the lifespan protocol of ASGI."""
@@ -114,6 +140,13 @@ class AsgiApp(ABC):
             await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
             return
         await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _tell(call: Call, auth: Gate) -> None:
+    """Serve the metadata of the protected resource: anybody may read it."""
+    if call.scope["method"] not in ("GET", "HEAD"):
+        raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
+    await call.respond(200, auth.metadata(), headers=[(b"cache-control", b"max-age=300")])
 
 
 def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from starlette.types import Receive, Scope, Send
 
 from ...core import jsonrpc
+from ...core.access import Identity
 from ...core.errors import INVALID_REQUEST, ProtocolError
 from ..event_stream import encode
 
@@ -50,6 +51,7 @@ class Call:
         headers: Its headers, names in lower case; what was sent twice is joined by commas (RFC 9110, section 5.3).
             Those of MCP are no lists: joined by line breaks, they say nothing that could be right.
         principal: Who sent it, if that is known.
+        identity: Whose token came with it, where tokens are verified.
         begun: Whether its response has begun.
         held: The bytes of its body that count against the limit of all bodies.
     """
@@ -59,6 +61,7 @@ class Call:
     send: Send
     headers: dict[bytes, bytes]
     principal: str | None = None
+    identity: Identity | None = None
     begun: bool = False
     held: int = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...core.access import Operation, operation
 from ...core.envelope import RequestId, invalid, read_envelopes, request_id
 from ...core.json_types import is_object
 from ...eras.lifecycle import CANCELLED, INITIALIZE
@@ -18,12 +19,14 @@ class Posted:
         cancelled: The ids of requests that it takes back.
         introduces: Whether it begins a session.
         batch: Whether it is a batch.
+        operations: What the requests and notifications in it ask for.
     """
 
     ids: list[RequestId]
     cancelled: list[RequestId]
     introduces: bool
     batch: bool
+    operations: list[Operation]
 
 
 def posted(body: bytes) -> Posted:
@@ -40,4 +43,5 @@ def posted(body: bytes) -> Posted:
     params = [one.params for one in envelopes if one.method == CANCELLED and one.kind == "notification"]
     cancelled = [request_id({"id": one.get("requestId")}) for one in params if is_object(one)]
     introduces = not is_batch and envelopes[0].kind == "request" and envelopes[0].method == INITIALIZE
-    return Posted(ids, [id_ for id_ in cancelled if id_ is not None], introduces, is_batch)
+    operations = [operation(one.method, one.params) for one in envelopes if not one.is_answer]
+    return Posted(ids, [id_ for id_ in cancelled if id_ is not None], introduces, is_batch, operations)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import anyio
 
 from ...core.errors import INVALID_REQUEST, ProtocolError
+from ...core.transport import incoming
 from ...endpoint.server import Service
 from ._call import EVENTS, JSON, Call, HttpError
 from ._envelope import Posted, posted
@@ -106,6 +107,8 @@ class HttpSessions:
             said = posted(body)
         except ProtocolError as error:
             raise HttpError(400, error) from None
+        revision = None if session is None else session.revision.name
+        self.service.authorize(call.identity, revision, said.operations or [("an answer", None)])
         new = session is None and said.introduces
         if new:
             self._check_version(call)
@@ -119,7 +122,7 @@ class HttpSessions:
                 if said.ids:
                     await self._converse(call, session, body, said, new)
                 else:
-                    session.transport.arrive(body)
+                    session.transport.arrive(incoming(body, call.identity))
                     await session.transport.settle(said.cancelled)
                     await call.respond(202)
         finally:
@@ -133,7 +136,7 @@ class HttpSessions:
         try:
             with stream.reading():
                 try:
-                    session.transport.arrive(body)
+                    session.transport.arrive(incoming(body, call.identity))
                 except HttpError:
                     await session.transport.settle(said.ids)
                     raise

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, nullcontext
 
 from starlette.types import Scope
 
+from ...core.access import Gate
 from ...core.envelope import parse
 from ...core.errors import ProtocolError
 from ...endpoint.server import Server, Service, lifespans
@@ -23,7 +24,9 @@ from .limits import LIMITS, HttpLimits
 
 
 class HttpApp(AsgiApp):
-    """An ASGI application that serves Streamable HTTP. It authenticates nobody: put that in front of it.
+    """An ASGI application that serves Streamable HTTP.
+
+    Without `auth` it authenticates nobody: put that in front of it.
 
     Mounted in another application, its lifespan is for that one to enter, as frameworks do not by themselves:
     `Starlette(routes=[Mount("/mcp", app)], lifespan=app.lifespan)`.
@@ -38,10 +41,14 @@ class HttpApp(AsgiApp):
             memory, within bounds.
         limits: How much it takes of its clients.
         keep_alive: Seconds between comments that keep an idle stream open; 0 sends none.
-        principal: Tells who sends a request. Sessions and the state of requests are bound to that.
+        principal: Tells who sends a request, where there is no `auth`. Sessions and the state of requests are bound to
+            that.
+        auth: Verifies the token of each request, and says what it allows: a `ResourceServer` of `runtime.auth`. Its
+            metadata is served at the well-known path that it names, unless the application is mounted below another
+            path; see its `routes` for that.
 
     Raises:
-        ValueError: There is no server, or there are two for a revision.
+        ValueError: There is no server, or there are two for a revision, or one needs scopes and there is no `auth`.
     """
 
     def __init__(
@@ -54,13 +61,14 @@ class HttpApp(AsgiApp):
         limits: HttpLimits = LIMITS,
         keep_alive: float = 15.0,
         principal: Callable[[Scope], str | None] = authenticated_user,
+        auth: Gate | None = None,
     ) -> None:
-        super().__init__(servers, OriginPolicy(allowed_hosts, allowed_origins), principal, limits)
+        super().__init__(servers, OriginPolicy(allowed_hosts, allowed_origins), principal, limits, auth)
         self._path = path
-        service = Service(servers)
+        self._service = service = Service(servers, auth)
         revisions = [dispatcher.revision for dispatcher in service.dispatchers.values()]
         self._stateless = {revision.name: revision for revision in revisions if revision.era.stands_alone}
-        self._exchanges = Exchanges(service, keep_alive, limits.unread)
+        self._exchanges = Exchanges(service, keep_alive, limits.unread, auth)
         self._busy = 0
         self._sessions: HttpSessions | None = None
         if len(self._stateless) < len(revisions):
@@ -89,10 +97,13 @@ class HttpApp(AsgiApp):
         """Respond to a request. Raises `HttpError`."""
         if call.path != self._path and not (call.scope.get("root_path") and call.path == "/"):
             raise HttpError(404, "nothing is served here")
+        await self.admit(call)
         method = call.scope["method"]
         if method == "POST":
             await self._post(call)
-        elif method == "GET" and self._sessions is not None:
+            return
+        self._service.authorize(call.identity, None, [(method, None)])
+        if method == "GET" and self._sessions is not None:
             await self._sessions.get(call)
         elif method == "DELETE" and self._sessions is not None:
             await self._sessions.delete(call)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from anyio import CapacityLimiter
 
 from ...core import jsonrpc
+from ...core.access import Gate, InsufficientScope, Operation, operation
 from ...core.envelope import RequestId, invalid, parse
 from ...core.errors import METHOD_NOT_FOUND, ConnectionClosed, MethodNotFound, ProtocolError
 from ...core.events import Event, Notified, Rejected, Requested
@@ -27,7 +28,7 @@ from ...core.revision import Dispatcher, Handler, Revision
 from ...core.routing import Route
 from ...endpoint.execution import execute
 from ...endpoint.server import Service
-from ...eras.stateless.request_meta import separated, stated_version
+from ...eras.stateless.request_meta import ParamsWithMeta, separated, stated_version
 from ...tasks import begin, within
 from ..headers import HeaderMismatch, decode
 from ._call import Call, event
@@ -46,11 +47,13 @@ class Exchange:
 
     Attributes:
         principal: Who sent it, if that is known.
+        identity: Whose token came with it, where tokens are verified.
         streaming: Whether the response is a stream of events.
     """
 
     def __init__(self, call: Call, unread: float, threads: CapacityLimiter | None = None) -> None:
         self.principal = call.principal
+        self.identity = call.identity
         self.threads = threads
         self._unread = unread
         self.streaming = False
@@ -91,8 +94,8 @@ class Exchange:
                 await self._call.open_stream()
             await self._call.write(data)
 
-    async def answer(self, status: int, data: bytes) -> None:
-        """Send the answer, which ends the response."""
+    async def answer(self, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Send the answer, which ends the response; headers are sent unless that is a stream."""
         if self._over:
             return
         self._over = True
@@ -100,7 +103,7 @@ class Exchange:
             with suppress(TimeoutError):
                 await within(self._unread, self._call.write(event(data), more=False))
         else:
-            await self._call.respond(status, data)
+            await self._call.respond(status, data, headers=headers)
 
 
 class Exchanges:
@@ -110,10 +113,12 @@ class Exchanges:
         service: The servers.
         keep_alive: Seconds between comments that keep a silent stream open.
         unread: Seconds for clients to read what they are sent.
+        gate: Tells clients which scopes to come back with, where tokens are verified.
     """
 
-    def __init__(self, service: Service, keep_alive: float, unread: float) -> None:
+    def __init__(self, service: Service, keep_alive: float, unread: float, gate: Gate | None = None) -> None:
         self._service = service
+        self._gate = gate
         self._unread = unread
         self._keep_alive = keep_alive
         alone = {name: one for name, one in service.dispatchers.items() if one.revision.era.stands_alone}
@@ -140,6 +145,7 @@ class Exchanges:
             error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
             return
+        self._authorize(call, found)
         exchange = Exchange(call, self._unread)
         await exchange.answer(202, b"")
         await execute(self._service.handler, peer, exchange, found)
@@ -151,18 +157,34 @@ class Exchanges:
         revision, route = asked.dispatcher.revision, asked.route
         find = self._service.handler
         try:
+            self._authorize(call, asked)
             _check(call, revision, route, asked.params)
             rule = getattr(route.method, "header_params", None)
             if rule is not None and not self._schemas.is_met(rule, asked.params, call.headers):
                 find = partial(self._checked, call, rule)
+        except InsufficientScope as missing:
+            await self._step_up(exchange, missing, peer.fail(asked.id, missing))
+            return
         except HeaderMismatch as mismatch:
             error = _mismatch(revision, str(mismatch))
             await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
             return
         answered, rest = begin(execute(find, peer, exchange, asked))
         data, error = answered if rest is None else await self._while_connected(call, exchange, rest)
-        if error is not None or data:
+        if isinstance(error, InsufficientScope) and not exchange.streaming:
+            beside = self._service.needed_scopes(revision.name, [_operation(asked)])
+            await self._step_up(exchange, InsufficientScope(sorted(beside.union(error.scopes))), data)
+        elif error is not None or data:
             await exchange.answer(200 if error is None else _status(revision, error, 200), data)
+
+    def _authorize(self, call: Call, event: Requested | Notified) -> None:
+        if self._gate is not None:
+            self._service.authorize(call.identity, event.dispatcher.revision.name, [_operation(event)])
+
+    async def _step_up(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
+        """Answer with 403, and with the scopes that the client should come back with."""
+        headers = () if self._gate is None else self._gate.challenge(missing).headers
+        await exchange.answer(403, data, headers)
 
     def _threads_of(self, principal: str) -> CapacityLimiter:
         found = self._threads.get(principal)
@@ -217,6 +239,11 @@ class Exchanges:
             return b"", None
         finally:
             watching.cancel()
+
+
+def _operation(event: Requested | Notified) -> Operation:
+    params = event.params.params if isinstance(event.params, ParamsWithMeta) else event.params
+    return operation(event.route.method.name, params)
 
 
 def _check(call: Call, revision: Revision, route: Route, params: Any) -> None:

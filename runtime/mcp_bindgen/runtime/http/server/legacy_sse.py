@@ -14,7 +14,10 @@ from urllib.parse import parse_qs, quote
 import anyio
 from starlette.types import Scope
 
-from ...core.errors import ConnectionClosed
+from ...core.access import Gate, Operation, operation
+from ...core.envelope import read_envelopes
+from ...core.errors import ConnectionClosed, ProtocolError
+from ...core.transport import incoming
 from ...endpoint.server import Server, Service
 from ...endpoint.session import Session
 from ..event_stream import encode
@@ -108,7 +111,7 @@ class SseApp(AsgiApp):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._service = Service(self.servers)
+        self._service = Service(self.servers, self.auth)
         self._open: dict[str, _OpenSession] = {}
 
     def leave(self) -> None:
@@ -119,7 +122,11 @@ class SseApp(AsgiApp):
     async def handle(self, call: Call) -> None:
         """Open a stream, or take a message. Raises `HttpError`."""
         method, path = call.scope["method"], call.path
+        if path not in (self.path, self.messages):
+            raise HttpError(404, "nothing is served here")
+        await self.admit(call)
         if path == self.path and method in ("GET", "HEAD"):
+            self._service.authorize(call.identity, None, [(method, None)])
             oldest = room_for(call.principal, self._open.values(), self.limits)
             if method == "GET":
                 if oldest is not None:
@@ -131,11 +138,9 @@ class SseApp(AsgiApp):
                 await finish(call)
         elif path == self.messages and method == "POST":
             await self._post(call)
-        elif path in (self.path, self.messages):
+        else:
             allowed = b"POST" if path == self.messages else b"GET, HEAD"
             raise HttpError(405, f"use {allowed.decode()}", (b"allow", allowed))
-        else:
-            raise HttpError(404, "nothing is served here")
 
     async def _serve(self, call: Call) -> None:
         """Open a stream and serve the session on it."""
@@ -183,7 +188,12 @@ class SseApp(AsgiApp):
         if transport.turn.statistics().tasks_waiting >= _POSTS:
             raise HttpError(503, "too many messages at once")
         async with transport.turn:
-            if not await transport.arrive(await self.bodies.read(call)):
+            body = await self.bodies.read(call)
+            if self.auth is not None:
+                self._service.authorize(
+                    call.identity, session.session.negotiated.dispatcher.revision.name, _asked(body)
+                )
+            if not await transport.arrive(incoming(body, call.identity)):
                 raise HttpError(404, "the session is over")
         await call.respond(202, b"accepted", TEXT)
 
@@ -197,11 +207,12 @@ def sse_app(
     path: str = "/sse",
     messages: str = "/messages",
     principal: Callable[[Scope], str | None] = authenticated_user,
+    auth: Gate | None = None,
 ) -> SseApp:
     """Make an ASGI application that serves HTTP with server-sent events.
 
-    It authenticates nobody: put that in front of it. Mounted in another application, its lifespan is for that one to
-    enter: `Starlette(routes=[Mount("/mcp", app)], lifespan=app.lifespan)`.
+    Without `auth` it authenticates nobody: put that in front of it. Mounted in another application, its lifespan is for
+    that one to enter: `Starlette(routes=[Mount("/mcp", app)], lifespan=app.lifespan)`.
 
     Args:
         servers: One for each revision to offer.
@@ -212,7 +223,21 @@ def sse_app(
         keep_alive: Seconds between comments that keep an idle stream open; 0 sends none.
         path: Where streams are opened.
         messages: Where messages are posted to.
-        principal: Tells who sends a request. Only who opened a session's stream may post to it.
+        principal: Tells who sends a request, where there is no `auth`. Only who opened a session's stream may post to
+            it.
+        auth: Verifies the token of each request, and says what it allows; see `HttpApp`.
+
+    Raises:
+        ValueError: There is no server, or there are two for a revision, or one needs scopes and there is no `auth`.
     """
     policy = OriginPolicy(allowed_hosts, allowed_origins)
-    return SseApp(servers, policy, principal, limits, path, messages, keep_alive)
+    return SseApp(servers, policy, principal, limits, auth, path, messages, keep_alive)
+
+
+def _asked(body: bytes) -> list[Operation]:
+    """Return what a body asks for; one that is no message is left to the session, which says so."""
+    try:
+        envelopes, _ = read_envelopes(body)
+    except ProtocolError:
+        envelopes = []
+    return [operation(one.method, one.params) for one in envelopes if not one.is_answer] or [("an answer", None)]

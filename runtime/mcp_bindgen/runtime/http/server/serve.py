@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from ...core.access import Gate
 from ...endpoint.server import Server
 from ._origin_policy import LOOPBACK
 from .app import HttpApp
@@ -127,7 +128,11 @@ async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], 
 
 
 async def serve_http(
-    *servers: Server, address: str, store: EventStore | None = None, limits: HttpLimits = LIMITS
+    *servers: Server,
+    address: str,
+    store: EventStore | None = None,
+    limits: HttpLimits = LIMITS,
+    auth: Gate | None = None,
 ) -> None:
     """Serve Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse` for the oldest clients.
 
@@ -136,13 +141,14 @@ async def serve_http(
         address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
         store: Keeps what clients may have missed; by default in memory.
         limits: How much it takes of its clients.
+        auth: Verifies the token of each request; see `HttpApp`.
 
     Raises:
-        ValueError: The address is not HOST:PORT.
+        ValueError: The address is not HOST:PORT, or a server needs scopes and there is no `auth`.
     """
     hosts = hosts_for(parse_address(address)[0])
-    app = HttpApp(*servers, allowed_hosts=hosts, store=store, limits=limits)
-    legacy = sse_app(*servers, allowed_hosts=hosts, limits=limits)
+    app = HttpApp(*servers, allowed_hosts=hosts, store=store, limits=limits, auth=auth)
+    legacy = sse_app(*servers, allowed_hosts=hosts, limits=limits, auth=auth)
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
         chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
@@ -156,16 +162,17 @@ async def serve_http(
         await serve_app(either, address, "/mcp", leave)
 
 
-async def serve_sse(*servers: Server, address: str, limits: HttpLimits = LIMITS) -> None:
+async def serve_sse(*servers: Server, address: str, limits: HttpLimits = LIMITS, auth: Gate | None = None) -> None:
     """Serve HTTP with server-sent events until the process is told to stop (SIGINT, SIGTERM).
 
     Args:
         servers: One for each revision to offer.
         address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
         limits: How much it takes of its clients.
+        auth: Verifies the token of each request; see `HttpApp`.
 
     Raises:
-        ValueError: The address is not HOST:PORT.
+        ValueError: The address is not HOST:PORT, or a server needs scopes and there is no `auth`.
     """
-    app = sse_app(*servers, allowed_hosts=hosts_for(parse_address(address)[0]), limits=limits)
+    app = sse_app(*servers, allowed_hosts=hosts_for(parse_address(address)[0]), limits=limits, auth=auth)
     await serve_app(app, address, "/sse", app.leave)

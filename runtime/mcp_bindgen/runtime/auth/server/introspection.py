@@ -1,0 +1,115 @@
+"""Ask the issuer about tokens, which may be of any form (RFC 7662)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from typing import Any
+from urllib.parse import quote_plus
+
+from ...core.access import Identity
+from ...core.logs import log
+from ..fetch import FetchError
+from .claims import SKEW, ClaimRules
+from .issuer import fetcher_for, read_metadata
+from .verifier import InvalidToken, VerifierUnavailable
+
+_MOST_ASKED = 64  # tokens that the issuer is asked about at once
+_MOST_REFUSED = 10_000  # tokens that are remembered as not good
+
+
+class Introspection:
+    """Verify access tokens by asking their issuer.
+
+    What it says is kept for a short time, and never beyond the end of the token; that it does not know one, too. About
+    one token it is asked once at a time.
+
+    Args:
+        issuer: The issuer, as its metadata has it, character by character.
+        client_id: Who asks: this server, as the issuer knows it.
+        client_secret: Its secret.
+        endpoint: Where to ask; by default the issuer's metadata says it.
+        audience: What the audience must have one of, where the issuer does not name the resource there; by default the
+            resource.
+        keep: Seconds for which an answer is kept: a token that was revoked is good for that long.
+        skew: Seconds by which clocks may differ.
+        private: Whether the issuer's host may have an address inside of a network, such as 10.1.2.3.
+        clock: Tells the time, in seconds since 1970.
+
+    Attributes:
+        issuers: The issuer, for the metadata of the resource.
+
+    Raises:
+        ValueError: The issuer is no URL to fetch from.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        client_id: str,
+        client_secret: str,
+        *,
+        endpoint: str | None = None,
+        audience: str | Collection[str] | None = None,
+        keep: float = 30.0,
+        skew: float = SKEW,
+        private: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.issuers = (issuer,)
+        wanted = (audience,) if isinstance(audience, str) else None if audience is None else tuple(audience)
+        self._rules = ClaimRules(issuer, wanted, skew, expiry=False)
+        self._credentials = b64encode(f"{quote_plus(client_id)}:{quote_plus(client_secret)}".encode()).decode()
+        self._fetcher = fetcher_for(issuer, endpoint, private=private)
+        self._endpoint = endpoint
+        self._keep, self._clock = keep, clock
+        self._asking: dict[bytes, asyncio.Task[dict[str, Any]]] = {}
+        self._refused: OrderedDict[bytes, float] = OrderedDict()
+
+    async def verify(self, token: str, resource: str) -> Identity | None:
+        """See `TokenVerifier`."""
+        digest = hashlib.sha256(token.encode()).digest()
+        if self._refused.get(digest, 0.0) > self._clock():
+            return None
+        asking = self._asking.get(digest)
+        if asking is None or asking.get_loop() is not asyncio.get_running_loop():
+            if len(self._asking) >= _MOST_ASKED:
+                raise VerifierUnavailable("the issuer is asked about too many tokens at once")
+            asking = self._asking[digest] = asyncio.create_task(self._ask(token))
+            asking.add_done_callback(lambda _: self._asking.pop(digest, None))
+        try:
+            claims = await asyncio.shield(asking)
+        except FetchError as error:
+            log.warning("the issuer %s could not be asked about a token: %s", self._rules.issuer, error)
+            raise VerifierUnavailable(f"{self._rules.issuer} could not be asked") from None
+        if claims.get("active") is not True or claims.get("iss", self._rules.issuer) != self._rules.issuer:
+            self._refuse(digest)
+            return None
+        if claims.get("token_type") in ("refresh_token", "N_A"):
+            raise InvalidToken("the token is no access token")
+        return self._rules.identity(claims, resource, self._clock(), self._keep)
+
+    def _refuse(self, digest: bytes) -> None:
+        self._refused[digest] = self._clock() + self._keep
+        while len(self._refused) > _MOST_REFUSED:
+            self._refused.popitem(last=False)
+
+    async def _ask(self, token: str) -> dict[str, Any]:
+        """Return what the issuer says of a token; raises `FetchError`."""
+        if self._endpoint is None:
+            named = (await read_metadata(self._fetcher, self._rules.issuer)).get("introspection_endpoint")
+            if not isinstance(named, str):
+                raise FetchError("the metadata of the issuer has no introspection_endpoint")
+            self._endpoint = named
+        answer = await self._fetcher.post_form(
+            self._endpoint,
+            {"token": token, "token_type_hint": "access_token"},
+            headers={"authorization": f"Basic {self._credentials}"},
+        )
+        if not answer.is_success or answer.object is None:
+            raise FetchError(f"it answers with {answer.status}, and not about the token")
+        return answer.object

@@ -1,0 +1,74 @@
+"""Say which scopes an operation needs, and which scopes imply others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from ...core.access import Operation, Scopes
+
+EVERYTHING = "*"
+"""Stands for every request in a table of scopes."""
+
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+_OFFLINE = "offline_access"
+_NOTHING: frozenset[str] = frozenset()
+
+
+class Policy:
+    """The scopes that operations need.
+
+    What is stated for a name is needed beside what is stated for its method, and both beside what every request needs.
+
+    Args:
+        scopes: Method, or method and name, or `*` -> the scopes that it needs.
+        implies: Scope -> narrower ones that it implies.
+
+    Attributes:
+        general: All that is stated for methods as a whole; all there is if nothing is.
+
+    Raises:
+        ValueError: Something is no scope, or none of a resource.
+    """
+
+    def __init__(self, scopes: Scopes, implies: Mapping[str, Collection[str]]) -> None:
+        self._needed = {key: frozenset(check_scopes(named)) for key, named in scopes.items()}
+        self._implied = {scope: frozenset(check_scopes(narrower)) for scope, narrower in implies.items()}
+        self._everything = self._needed.get(EVERYTHING, _NOTHING)
+        whole = [named for key, named in self._needed.items() if isinstance(key, str)]
+        self.general = sorted(_NOTHING.union(*(whole or self._needed.values())))
+
+    def needed(self, operation: Operation) -> frozenset[str]:
+        """Return the scopes that an operation needs."""
+        if not self._needed:
+            return _NOTHING
+        method, name = operation
+        found = self._everything | self._needed.get(method, _NOTHING)
+        return found if name is None else found | self._needed.get((method, name), _NOTHING)
+
+    def granted(self, scopes: frozenset[str]) -> frozenset[str]:
+        """Return scopes with all that they imply, and what that implies."""
+        found, pending = set(scopes), list(scopes & self._implied.keys())
+        while pending:
+            new = self._implied.get(pending.pop(), _NOTHING) - found
+            found |= new
+            pending += new
+        return frozenset(found)
+
+
+def check_scopes(scopes: Collection[str]) -> Collection[str]:
+    """Return scopes if they are some.
+
+    Raises:
+        ValueError: They are a text, one is not a scope (RFC 6749, section 3.3), or not one that a resource may ask for.
+    """
+    if isinstance(scopes, str):
+        raise ValueError(f"scopes are a list: write [{scopes!r}]")
+    for scope in scopes:
+        if _SCOPE.fullmatch(scope) is None:
+            raise ValueError(f"{scope!r} is not a scope")
+        if scope == _OFFLINE:
+            raise ValueError(
+                f"{_OFFLINE} is between a client and its authorization server; a resource does not need it"
+            )
+    return scopes

@@ -1,0 +1,180 @@
+"""A protected server that runs, with tools that show who calls them, and a client that sends what it is told."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime.auth.server import ResourceServer, TokenVerifier
+from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
+
+SCOPES = {
+    ("tools/call", "whoami"): ["mcp:read"],
+    ("tools/call", "delete"): ["mcp:write"],
+    ("tools/call", "announce"): ["mcp:write"],
+}
+IMPLIES = {"mcp:admin": ["mcp:write"], "mcp:write": ["mcp:read"]}
+STATELESS, LATEST, BATCHES = "2026-07-28", "2025-11-25", "2025-03-26"
+BOTH = "application/json, text/event-stream"
+
+
+class Tools:
+    """Tools of any revision."""
+
+    types: Any
+
+    async def list_tools(self, params: Any, ctx: Any) -> Any:
+        more = {"ttl_ms": 0, "cache_scope": "private"} if self.types is v2026_07_28.types else {}
+        return self.types.ListToolsResult(tools=[], **more)
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        text = await getattr(self, f"_{params.name}")(ctx)
+        return self.types.CallToolResult(content=[self.types.TextContent(text=text)])
+
+    async def _whoami(self, ctx: Any) -> str:
+        return str(ctx.identity.subject)
+
+    async def _delete(self, ctx: Any) -> str:
+        return "deleted"
+
+    async def _open(self, ctx: Any) -> str:
+        """Needs no scope."""
+        return json.dumps([ctx.identity.subject, ctx.identity.client, sorted(ctx.identity.scopes)])
+
+    async def _admin(self, ctx: Any) -> str:
+        """Finds out that it needs a scope."""
+        ctx.identity.require("mcp:admin")
+        return "done"
+
+    async def _late(self, ctx: Any) -> str:
+        """Finds that out when the response has begun."""
+        await ctx.progress(1)
+        return await self._admin(ctx)
+
+    async def _ask(self, ctx: Any) -> str:
+        """Asks the client, and so sends it away with a state."""
+        await ctx.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+        return str(ctx.identity.subject)
+
+    async def _announce(self, ctx: Any) -> str:
+        """Tells those who listen which of them are known as whom."""
+        await self.broadcast(lambda client: client.notify_tool_list_changed())  # type: ignore[attr-defined]
+        return json.dumps([one.identity.subject for one in self.connections])  # type: ignore[attr-defined]
+
+
+def _server(package: Any) -> Any:
+    info = package.types.Implementation(name="protected", version="1")
+    return type("Protected", (Tools, package.Server), {"types": package.types, "info": info})()
+
+
+class Protected:
+    """A protected endpoint.
+
+    Attributes:
+        url: The resource.
+        auth: Its gate.
+        leave: Ends its streams.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client = httpx2.Client(timeout=20, trust_env=False)
+
+    @property
+    def origin(self) -> str:
+        return self.url.removesuffix("/mcp")
+
+    def post(self, body: Any, *, token: str | None = None, headers: Mapping[str, str] | None = None) -> Any:
+        """The response to a message, or to bytes."""
+        sent = {"content-type": "application/json", "accept": BOTH}
+        if token is not None:
+            sent["authorization"] = f"Bearer {token}"
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.client.post(self.url, content=content, headers=sent | dict(headers or {}))
+
+    def call(self, name: str, *, token: str | None = None, headers: Mapping[str, str] | None = None, **more: Any) -> Any:
+        """The response to a stateless `tools/call`."""
+        told = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": name}
+        return self.post(stateless("tools/call", name=name, **more), token=token, headers=told | dict(headers or {}))
+
+    def session(self, token: str, revision: str = LATEST) -> dict[str, str]:
+        """Begin a session; returns the headers of its requests."""
+        begun = self.post(initialize(revision), token=token)
+        assert begun.status_code == 200, begun.text
+        headers = {"mcp-session-id": begun.headers["mcp-session-id"], "mcp-protocol-version": revision}
+        told = self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, token=token, headers=headers)
+        assert told.status_code == 202, told.text
+        return headers
+
+
+def initialize(revision: str) -> dict[str, Any]:
+    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+
+
+def called(name: str, id_: int = 1, **more: Any) -> dict[str, Any]:
+    """A `tools/call` of a stateful revision."""
+    return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": name, **more}}
+
+
+def stateless(method: str, **params: Any) -> dict[str, Any]:
+    """A request of a stateless revision."""
+    meta = {VERSION: STATELESS, CLIENT_INFO: {"name": "raw", "version": "1"}}
+    meta[CLIENT_CAPABILITIES] = {"elicitation": {"form": {}}}
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta, **params}}
+
+
+def said(response: Any) -> Any:
+    """The text of the result of a tool, in a response that is JSON or a stream."""
+    return answer(response)["result"]["content"][0]["text"]
+
+
+def answer(response: Any) -> Any:
+    """The last message of a response."""
+    if response.headers["content-type"] == "application/json":
+        return response.json()
+    return json.loads([line for line in response.text.splitlines() if line.startswith("data: {")][-1][6:])
+
+
+@contextmanager
+def running(*verifiers: TokenVerifier, packages: Any = (), **options: Any) -> Iterator[Protected]:
+    """Runs a protected endpoint in a thread: `/mcp`, and `/sse` around it."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        auth = ResourceServer(url, *verifiers, **{"scopes": SCOPES, "implies": IMPLIES, **options})
+        servers = [_server(package) for package in packages or (v2025_03_26, v2025_11_25, v2026_07_28)]
+        app, legacy = HttpApp(*servers, auth=auth), sse_app(*servers, auth=auth)
+
+        async def either(scope: Scope, receive: Receive, send: Send) -> None:
+            chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
+            await chosen(scope, receive, send)
+
+        config = uvicorn.Config(either, http="auto", lifespan="on", ws="none", log_config=None)
+        config.timeout_graceful_shutdown = 1
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive()
+                threading.Event().wait(0.005)
+            found = Protected(url)
+            with found.client:
+                yield found
+        finally:
+            for one in (app, legacy):
+                one.leave()
+            server.should_exit = True
+            thread.join()
