@@ -1,7 +1,7 @@
 """A server that wants a token: `python examples/protected_server.py --port 8000 --issuer https://auth.example.org`.
 
-It is the resource http://127.0.0.1:PORT/mcp, for clients of all revisions that know authorization. Tokens are JWTs of the
-issuer for this resource; `whoami` needs the scope `mcp:read`, `delete` the scope `mcp:write`.
+It is the resource http://127.0.0.1:PORT/mcp, for clients of all revisions that know authorization. Tokens are JWTs of
+the issuer for this resource; `whoami` needs the scope `mcp:read`, `delete` the scope `mcp:write`.
 """
 
 import argparse

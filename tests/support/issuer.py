@@ -5,6 +5,7 @@ It signs whatever a test wants, also what no issuer would.
 
 from __future__ import annotations
 
+import hmac
 import json
 import time
 from base64 import urlsafe_b64encode
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 from uuid import uuid4
 
@@ -22,6 +23,12 @@ from joserfc.jws import JWSRegistry
 from mcp_bindgen.runtime.auth.dpop import thumbprint, token_hash
 
 
+class At(NamedTuple):
+    """So many seconds after now."""
+
+    seconds: float
+
+
 def encoded(value: Any) -> bytes:
     """A JSON value, or bytes, as a part of a JWS."""
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -29,10 +36,12 @@ def encoded(value: Any) -> bytes:
 
 
 def signed(header: dict[str, Any], payload: Any, key: Any) -> str:
-    """A compact JWS by whatever algorithm its header names."""
+    """A compact JWS by whatever algorithm its header names; bytes are the secret of an HMAC."""
     text = encoded(header) + b"." + encoded(payload)
-    algorithm = JWSRegistry.algorithms[header["alg"]]
-    signature = b"" if header["alg"] == "none" else algorithm.sign(text, key)
+    if isinstance(key, bytes):
+        signature = hmac.digest(key, text, f"sha{header['alg'][2:]}")
+    else:
+        signature = JWSRegistry.algorithms[header["alg"]].sign(text, key)
     return (text + b"." + encoded(signature)).decode()
 
 
@@ -82,7 +91,8 @@ class Issuer:
             "scope": "mcp:read",
             **changes,
         }
-        return {name: value for name, value in claims.items() if value is not ...}
+        times = {name: now + value.seconds for name, value in claims.items() if isinstance(value, At)}
+        return {name: value for name, value in (claims | times).items() if value is not ...}
 
     def token(self, resource: str, *, header: dict[str, Any] | None = None, key: Any = None, **changes: Any) -> str:
         """An access token; `header` and what else is named differ from those of a good one."""
@@ -118,9 +128,7 @@ class Issuer:
                 self._reply(self.rfile.read(int(self.headers["content-length"])))
 
             def _reply(self, body: bytes) -> None:
-                status, document = issuer._answer(
-                    self.path, parse_qs(body.decode()), self.headers.get("authorization")
-                )
+                status, document = issuer._answer(self.path, parse_qs(body.decode()), self.headers.get("authorization"))
                 data = json.dumps(document).encode()
                 self.send_response(status)
                 self.send_header("content-length", str(len(data)))

@@ -64,7 +64,10 @@ class Tools:
 
     async def _ask(self, ctx: Any) -> str:
         """Asks the client, and so sends it away with a state."""
-        await ctx.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        wire = {"mode": "form", "message": "Who?", "requestedSchema": schema}
+        for key in ("first", "second"):
+            await ctx.ask(key, v2026_07_28.types.ElicitRequestFormParams.model_validate(wire))
         return str(ctx.identity.subject)
 
     async def _announce(self, ctx: Any) -> str:
@@ -103,7 +106,9 @@ class Protected:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.client.post(self.url, content=content, headers=sent | dict(headers or {}))
 
-    def call(self, name: str, *, token: str | None = None, headers: Mapping[str, str] | None = None, **more: Any) -> Any:
+    def call(
+        self, name: str, *, token: str | None = None, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> Any:
         """The response to a stateless `tools/call`."""
         told = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": name}
         return self.post(stateless("tools/call", name=name, **more), token=token, headers=told | dict(headers or {}))

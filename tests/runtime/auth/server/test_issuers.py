@@ -1,0 +1,354 @@
+"""How often an issuer is asked, and what happens while it does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from joserfc.jwk import RSAKey
+
+from mcp_bindgen.runtime import Identity
+from mcp_bindgen.runtime.auth.server import Introspection, InvalidToken, JwtVerifier, VerifierUnavailable
+from mcp_bindgen.runtime.auth.server import introspection as asking
+from mcp_bindgen.runtime.auth.server.keys import LIFETIME, PAUSE, STALE, IssuerKeys
+from tests.support.checked_connections import bounded
+from tests.support.issuer import Issuer
+from tests.support.protected import called, running, said
+
+RESOURCE = "https://example.org/mcp"
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    with Issuer().listening() as found:
+        yield found
+
+
+# --- keys -----------------------------------------------------------------------------------------------------
+
+
+def test_a_flood_of_unknown_keys_is_one_fetch(issuer: Issuer) -> None:
+    own = RSAKey.generate_key(2048)
+    with running(JwtVerifier(issuer.url)) as server:
+        good = issuer.token(server.url)
+        assert said(server.call("whoami", token=good)) == "alice"
+        assert issuer.fetched == 1
+        flood = [issuer.token(server.url, header={"kid": f"unknown-{number}"}, key=own) for number in range(40)]
+        with ThreadPoolExecutor(8) as pool:
+            statuses = list(pool.map(lambda token: server.call("whoami", token=token).status_code, flood))
+        assert set(statuses) == {401}
+        assert issuer.fetched <= 2
+        assert said(server.call("whoami", token=issuer.token(server.url))) == "alice"
+
+
+def test_many_first_tokens_at_once_are_one_fetch(issuer: Issuer) -> None:
+    with running(JwtVerifier(issuer.url)) as server:
+        tokens = [issuer.token(server.url) for _ in range(16)]
+        with ThreadPoolExecutor(16) as pool:
+            statuses = list(pool.map(lambda token: server.call("whoami", token=token).status_code, tokens))
+        assert statuses == [200] * 16
+        assert issuer.fetched == 1
+
+
+def test_an_issuer_may_be_away(issuer: Issuer) -> None:
+    with running(JwtVerifier(issuer.url)) as server:
+        issuer.is_down = True
+        early = server.call("whoami", token=issuer.token(server.url))
+        assert early.status_code == 503  # nobody can tell
+        assert early.headers["retry-after"] == "5"
+        assert "www-authenticate" not in early.headers
+    with running(JwtVerifier(issuer.url)) as server:
+        issuer.is_down = False
+        assert server.call("whoami", token=issuer.token(server.url)).status_code == 200
+        issuer.is_down = True
+        for _ in range(3):
+            assert said(server.call("whoami", token=issuer.token(server.url))) == "alice"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@bounded()
+async def test_keys_are_fetched_again_beside_the_requests() -> None:
+    clock, issuer, loaded = Clock(), Issuer(), 0
+
+    async def load() -> Any:
+        nonlocal loaded
+        loaded += 1
+        if issuer.is_down:
+            raise OSError("away")
+        return issuer.jwks()
+
+    keys = IssuerKeys(load, issuer.url, clock)
+
+    async def known(id_: str | None) -> bool:
+        found = await keys.find(id_, "RS256") is not None
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return found
+
+    assert await known("k1")
+    assert await known(None)  # it is the only one
+    issuer.keys["k2"] = RSAKey.generate_key(2048)
+    assert not await known("k2")  # too soon
+    clock.now += PAUSE
+    assert await known("k2")  # fetched, because it is not known
+    assert not await known(None)  # which one?
+    assert loaded == 2
+    del issuer.keys["k1"]
+    clock.now += LIFETIME + 1
+    assert await known("k1")  # the last time: it is not waited for
+    assert not await known("k1")
+    assert await known("k2")
+    assert loaded == 3
+    issuer.is_down = True
+    for _ in range(5):
+        clock.now += LIFETIME + 1
+        assert await known("k2")
+    assert loaded == 8
+    clock.now += STALE
+    with pytest.raises(VerifierUnavailable):
+        await known("k2")
+    issuer.is_down = False
+    with pytest.raises(VerifierUnavailable):
+        await known("k2")  # there is a pause after each try
+    clock.now += PAUSE
+    assert await known("k2")
+
+
+@bounded()
+async def test_who_leaves_does_not_take_the_fetch_along() -> None:
+    issuer, begun, go_on = Issuer(), asyncio.Event(), asyncio.Event()
+
+    async def load() -> Any:
+        begun.set()
+        await go_on.wait()
+        return issuer.jwks()
+
+    keys = IssuerKeys(load, issuer.url)
+    first = asyncio.create_task(keys.find("k1", "RS256"))
+    await begun.wait()
+    second = asyncio.create_task(keys.find("k1", "RS256"))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first])
+    go_on.set()
+    assert await second is not None
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0"},
+        {"use": "enc"},
+        {"key_ops": ["encrypt"]},
+        {"alg": "PS256"},
+        {"kid": 1},
+        {"n": "AQAB"},
+        {"n": "x"},
+        {"e": None},
+        {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"},
+        "x",
+        None,
+    ],
+    ids=str,
+)
+@bounded()
+async def test_keys_that_cannot_verify_are_left_out(entry: Any) -> None:
+    issuer = Issuer()
+    good = issuer.jwks()["keys"][0]
+    strange = {**good, **entry} if isinstance(entry, dict) else entry
+    verifier = JwtVerifier(issuer.url, keys={"keys": [strange]})
+    with pytest.raises((InvalidToken, VerifierUnavailable)):
+        await verifier.verify(issuer.token(RESOURCE), RESOURCE)
+    both = JwtVerifier(issuer.url, keys={"keys": [strange, good]})
+    assert await both.verify(issuer.token(RESOURCE), RESOURCE) is not None
+
+
+@bounded()
+async def test_short_keys_are_left_out(recwarn: pytest.WarningsRecorder) -> None:
+    issuer = Issuer()
+    issuer.keys["k1"] = issuer.key = RSAKey.generate_key(1024)
+    verifier = JwtVerifier(issuer.url, keys=issuer.jwks())
+    with pytest.raises(Exception, match="does not publish"):
+        await verifier.verify(issuer.token(RESOURCE), RESOURCE)
+    recwarn.clear()
+
+
+@pytest.mark.parametrize("changes", [{"issuer": "https://elsewhere.example.org"}, {"jwks_uri": None}, {"issuer": "/"}])
+def test_metadata_of_somebody_else_is_not_used(issuer: Issuer, changes: dict[str, Any]) -> None:
+    issuer.changes = changes
+    with running(JwtVerifier(issuer.url)) as server:
+        assert server.call("whoami", token=issuer.token(server.url)).status_code == 503
+
+
+@pytest.mark.parametrize("address", ["http://169.254.169.254/jwks", "https://10.0.0.1/jwks", "file:///etc/passwd"])
+def test_keys_are_not_fetched_from_inside_of_a_network(issuer: Issuer, address: str) -> None:
+    issuer.changes = {"jwks_uri": address}
+    with running(JwtVerifier(issuer.url)) as server:
+        began = time.monotonic()
+        assert server.call("whoami", token=issuer.token(server.url)).status_code == 503
+        assert time.monotonic() - began < 5
+
+
+@bounded()
+async def test_an_audience_of_its_own_can_be_named() -> None:
+    issuer = Issuer()
+    verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), audience="api://mcp", types=("JWT",))
+    identity = await verifier.verify(issuer.token("api://mcp", header={"typ": "JWT"}), RESOURCE)
+    assert identity is not None
+    with pytest.raises(Exception, match="not for this resource"):
+        await verifier.verify(issuer.token(RESOURCE, header={"typ": "JWT"}), RESOURCE)
+
+
+@bounded()
+async def test_the_two_ways_to_write_an_origin_are_the_same_audience() -> None:
+    issuer = Issuer()
+    verifier = JwtVerifier(issuer.url, keys=issuer.jwks())
+    for audience in ("https://example.org", "https://example.org/"):
+        assert await verifier.verify(issuer.token(audience), "https://example.org") is not None
+    for audience in ("https://example.org/x", "https://example.or", "https://example.org//"):
+        with pytest.raises(Exception, match="not for this resource"):
+            await verifier.verify(issuer.token(audience), "https://example.org")
+
+
+def test_a_verified_token_is_known_until_it_expires(issuer: Issuer) -> None:
+    moment = [time.time()]
+
+    class Counting(JwtVerifier):
+        verified = 0
+
+        async def verify(self, token: str, resource: str) -> Identity | None:
+            self.verified += 1
+            return await super().verify(token, resource)
+
+    verifier = Counting(issuer.url, clock=lambda: moment[0])
+    with running(verifier, clock=lambda: moment[0]) as server:
+        token = issuer.token(server.url, exp=int(moment[0]) + 100)
+        for _ in range(3):
+            assert server.call("whoami", token=token).status_code == 200
+        assert verifier.verified == 1
+        moment[0] += 150
+        assert server.call("whoami", token=token).status_code == 200  # clocks differ
+        assert verifier.verified == 1
+        moment[0] += 11
+        assert server.call("whoami", token=token).status_code == 401
+        assert verifier.verified == 2
+        long = issuer.token(server.url, exp=int(moment[0]) + 10_000)
+        for pause in (0, 200, 200):
+            moment[0] += pause
+            assert server.call("whoami", token=long).status_code == 200
+        assert verifier.verified == 4  # asked anew after a while
+
+
+# --- introspection --------------------------------------------------------------------------------------------
+
+
+def introspection(issuer: Issuer, **options: Any) -> Introspection:
+    return Introspection(issuer.url, "mcp", "s:ecret", **options)
+
+
+def test_an_issuer_is_asked_about_tokens(issuer: Issuer) -> None:
+    with running(introspection(issuer)) as server:
+        issuer.known["opaque"] = {"active": True, **issuer.claims(server.url)}
+        for _ in range(3):
+            assert said(server.call("whoami", token="opaque")) == "alice"
+        assert issuer.asked == 1
+        for _ in range(3):
+            assert server.call("whoami", token="unknown").status_code == 401
+        assert issuer.asked == 2
+        session = server.session("opaque")
+        assert said(server.post(called("whoami"), token="opaque", headers=session)) == "alice"
+        assert issuer.asked == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"active": False},
+        {"active": "true"},
+        {"active": 1},
+        {"active": ...},
+        {"aud": ...},
+        {"aud": "https://elsewhere.example.org"},
+        {"exp": 1000},
+        {"nbf": 10**10},
+        {"iss": "https://elsewhere.example.org"},
+        {"token_type": "refresh_token"},
+        {"sub": ..., "client_id": ...},
+        {"cnf": {"jkt": "x"}},
+    ],
+    ids=str,
+)
+def test_what_an_issuer_says_of_a_token_is_checked(issuer: Issuer, changes: dict[str, Any]) -> None:
+    with running(introspection(issuer)) as server:
+        claims = {"active": True, **issuer.claims(server.url), **changes}
+        issuer.known["opaque"] = {name: value for name, value in claims.items() if value is not ...}
+        assert server.call("whoami", token="opaque").status_code == 401
+
+
+def test_a_revoked_token_is_good_for_a_short_time_only(issuer: Issuer) -> None:
+    moment = [time.time()]
+    clock: Any = lambda: moment[0]  # noqa: E731
+    with running(introspection(issuer, keep=30.0, clock=clock), clock=clock) as server:
+        issuer.known["opaque"] = {"active": True, **issuer.claims(server.url, exp=int(moment[0]) + 3000)}
+        assert server.call("whoami", token="opaque").status_code == 200
+        issuer.known["opaque"] = {"active": False}
+        assert server.call("whoami", token="opaque").status_code == 200
+        moment[0] += 31
+        assert server.call("whoami", token="opaque").status_code == 401
+        brief = issuer.claims(server.url, exp=int(moment[0]) - 55)
+        issuer.known["brief"] = {"active": True, **brief}
+        assert server.call("whoami", token="brief").status_code == 200
+        moment[0] += 6
+        assert server.call("whoami", token="brief").status_code == 401  # not beyond its end
+
+
+def test_one_token_is_asked_about_once_at_a_time(issuer: Issuer) -> None:
+    with running(introspection(issuer)) as server:
+        issuer.known["opaque"] = {"active": True, **issuer.claims(server.url)}
+        with ThreadPoolExecutor(16) as pool:
+            statuses = list(pool.map(lambda _: server.call("whoami", token="opaque").status_code, range(16)))
+        assert statuses == [200] * 16
+        assert issuer.asked == 1
+
+
+def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) -> None:
+    with running(introspection(issuer)) as server:
+        issuer.is_down = True
+        assert server.call("whoami", token="opaque").status_code == 503
+    with running(Introspection(issuer.url, "mcp", "wrong")) as server:
+        issuer.is_down = False
+        assert server.call("whoami", token="opaque").status_code == 503
+
+
+@bounded()
+async def test_a_flood_of_unknown_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "_MOST_ASKED", 5)
+    monkeypatch.setattr(asking, "_MOST_REFUSED", 3)
+    issuer = Issuer()
+    verifier = introspection(issuer)
+    go_on = asyncio.Event()
+
+    async def ask(token: str) -> dict[str, Any]:
+        await go_on.wait()
+        return {"active": False}
+
+    monkeypatch.setattr(verifier, "_ask", ask)
+    flood = [asyncio.create_task(verifier.verify(f"token {number}", RESOURCE)) for number in range(20)]
+    await asyncio.sleep(0)
+    go_on.set()
+    answers = await asyncio.gather(*flood, return_exceptions=True)
+    assert sum(isinstance(one, VerifierUnavailable) for one in answers) == 15
+    assert answers.count(None) == 5
+    assert len(vars(verifier)["_refused"]) == 3
+    assert not vars(verifier)["_asking"]
