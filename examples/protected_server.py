@@ -26,9 +26,9 @@ class Protected:
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
         schema = self.types.ToolInputSchema()
-        wire = {"tools": [{"name": name, "inputSchema": schema.model_dump()} for _, name in SCOPES]}
-        more = {"ttlMs": 0, "cacheScope": "private"} if self.types is v2026_07_28.types else {}
-        return self.types.ListToolsResult.model_validate(wire | more)
+        tools = [self.types.Tool(name=name, input_schema=schema) for _, name in SCOPES]
+        more = {"ttl_ms": 0, "cache_scope": "private"} if self.types is v2026_07_28.types else {}
+        return self.types.ListToolsResult(tools=tools, **more)
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         answers = {"whoami": ctx.identity.subject, "delete": "deleted"}

@@ -58,7 +58,7 @@ class Issuer:
 
     def __init__(self, url: str = "http://127.0.0.1:1") -> None:
         self.url = url
-        self.key: Key = RSAKey.generate_key(2048)
+        self.key = RSAKey.generate_key(2048)
         self.keys: dict[str, Key] = {"k1": self.key}
         self.fetched = self.asked = 0
         self.is_down = False
@@ -135,7 +135,7 @@ class Issuer:
                 self.end_headers()
                 self.wfile.write(data)
 
-            def log_message(self, *arguments: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:
                 pass
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

@@ -20,7 +20,11 @@ from .model import wire_name
 Operation: TypeAlias = "tuple[str, str | None]"
 """A method, and what it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither."""
 
-Scopes: TypeAlias = Mapping[str | tuple[str, str], Collection[str]]
+Scopes: TypeAlias = (
+    Mapping[str, Collection[str]]
+    | Mapping[tuple[str, str], Collection[str]]
+    | Mapping[str | tuple[str, str], Collection[str]]
+)
 """Method, or method and name -> the scopes that it needs; `*` stands for every request."""
 
 

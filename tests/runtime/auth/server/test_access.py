@@ -165,7 +165,7 @@ def test_scopes_of_methods_names_and_everything_add_up(issuer: Issuer) -> None:
 
 @pytest.mark.parametrize("changes", [{"sub": "eve"}, {"client_id": "other"}, {"sub": "alice\x00"}], ids=str)
 def test_a_session_is_somebody_elses_for_everybody_else(
-    server: Protected, issuer: Issuer, changes: dict[str, str]
+    server: Protected, issuer: Issuer, changes: dict[str, Any]
 ) -> None:
     mine, other = issuer.token(server.url), issuer.token(server.url, **changes)
     session = server.session(mine)

@@ -1,0 +1,53 @@
+// An authorization server on this machine, for tests: node authorization_server.mjs PORT
+//
+// It is oidc-provider with what MCP wants of one. Tokens for http://127.0.0.1:*/opaque are opaque, all others are JWTs of
+// the type at+jwt. The environment may have NONCES=1, then every proof of possession needs a nonce.
+import { randomBytes } from 'node:crypto';
+
+import Provider from 'oidc-provider';
+
+const port = Number(process.argv[2]);
+const scopes = ['mcp:read', 'mcp:write', 'mcp:admin'];
+const machine = {
+  client_secret: 'a secret of the machine that nobody guesses',
+  grant_types: ['client_credentials'],
+  redirect_uris: [],
+  response_types: [],
+  scope: scopes.join(' '),
+};
+
+const provider = new Provider(`http://127.0.0.1:${port}`, {
+  scopes: ['openid', 'offline_access', ...scopes],
+  clients: [
+    { ...machine, client_id: 'machine' },
+    { ...machine, client_id: 'poster', token_endpoint_auth_method: 'client_secret_post' },
+    { ...machine, client_id: 'prover', dpop_bound_access_tokens: true },
+    { ...machine, client_id: 'resource', grant_types: [], scope: undefined },
+  ],
+  features: {
+    clientCredentials: { enabled: true },
+    clientIdMetadataDocument: { enabled: true, ack: 'draft-02' },
+    devInteractions: { enabled: true },
+    dPoP: {
+      enabled: true,
+      nonceSecret: randomBytes(32),
+      requireNonce: () => process.env.NONCES === '1',
+    },
+    introspection: { enabled: true, allowedPolicy: () => true },
+    registration: { enabled: true },
+    revocation: { enabled: true },
+    resourceIndicators: {
+      enabled: true,
+      getResourceServerInfo: (ctx, resource) => ({
+        scope: scopes.join(' '),
+        audience: resource,
+        accessTokenTTL: 600,
+        accessTokenFormat: resource.endsWith('/opaque') ? 'opaque' : 'jwt',
+        jwt: { sign: { alg: 'RS256' } },
+      }),
+    },
+  },
+  ttl: { ClientCredentials: 600 },
+});
+
+provider.listen(port, '127.0.0.1');

@@ -1,0 +1,168 @@
+"""A real authorization server (oidc-provider) and a client of others, with our protected server.
+
+`authorization_server.mjs` says how that server is set up; `.ci/run` installs it with the other npm packages.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote_plus
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+from mcp_bindgen.runtime.auth.server import Introspection, JwtVerifier, Nonces
+from tests.interop.processes import HERE, MODULES, node
+from tests.support.checked_connections import bounded
+from tests.support.issuer import Prover
+from tests.support.processes import free_port, process
+from tests.support.protected import Protected, running, said
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
+]
+SECRET = "a secret of the machine that nobody guesses"
+ROOT = HERE.parents[1]
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Runs the authorization server, where it is installed; in CI it must be."""
+    if not (MODULES / "oidc-provider").is_dir():
+        missing = "the npm packages are not installed: npm ci --prefix tests/interop"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    port = free_port()
+    log = tmp_path_factory.mktemp("issuer") / "log"
+    with process([node(), HERE / "authorization_server.mjs", port], port, log):
+        yield f"http://127.0.0.1:{port}"
+
+
+def token(issuer: str, resource: str, scope: str = "mcp:read", client: str = "machine", prover: Any = None) -> str:
+    """An access token by client credentials."""
+    place = f"{issuer}/token"
+    proof = {} if prover is None else {"dpop": prover.proof(place, "", ath=...)}
+    form = {"grant_type": "client_credentials", "resource": resource, "scope": scope}
+    with httpx2.Client(auth=(client, quote_plus(SECRET)), trust_env=False) as http:
+        answer = http.post(place, data=form, headers=proof)
+        if answer.status_code in (400, 401) and "dpop-nonce" in answer.headers:
+            proof = {"dpop": prover.proof(place, "", ath=..., nonce=answer.headers["dpop-nonce"])}
+            answer = http.post(place, data=form, headers=proof)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["token_type"] == ("DPoP" if prover is not None else "Bearer")
+    found: str = answer.json()["access_token"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def example(issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Protected]:
+    """Runs `examples/protected_server.py`."""
+    port = free_port()
+    log = tmp_path_factory.mktemp("example") / "log"
+    command = [sys.executable, ROOT / "examples" / "protected_server.py", "--port", port, "--issuer", issuer]
+    with process(command, port, log):
+        server = Protected(f"http://127.0.0.1:{port}/mcp")
+        with server.client:
+            yield server
+
+
+def test_the_example_takes_its_tokens(issuer: str, example: Protected) -> None:
+    reader, writer = (token(issuer, example.url, f"mcp:{scope}") for scope in ("read", "write"))
+    assert said(example.call("whoami", token=reader)) == "machine"
+    assert example.call("delete", token=reader).status_code == 403
+    assert said(example.call("delete", token=writer)) == "deleted"
+    assert example.call("whoami", token=token(issuer, "http://127.0.0.1:1/mcp")).status_code == 401
+    assert example.call("whoami", token=token(issuer, f"{example.origin}/opaque")).status_code == 401
+    for revision in ("2025-03-26", "2025-06-18", "2025-11-25"):
+        session = example.session(reader, revision)
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "whoami"}}
+        assert said(example.post(call, token=reader, headers=session)) == "machine"
+
+
+@pytest.mark.parametrize("wrong", ["http://example.org", "https://10.1.2.3", "x"])
+def test_the_example_wants_an_issuer_that_can_be_trusted(wrong: str) -> None:
+    command = [sys.executable, ROOT / "examples" / "protected_server.py", "--port", "1", "--issuer", wrong]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "the issuer cannot be used" in ran.stderr.splitlines()[-1]
+
+
+def test_opaque_tokens_are_looked_up_until_they_are_revoked(issuer: str) -> None:
+    resource = "http://127.0.0.1:1/opaque"
+    verifier = Introspection(issuer, "resource", SECRET, audience=resource, keep=0.3)
+    with running(verifier) as server:
+        opaque = token(issuer, resource)
+        assert "." not in opaque
+        for _ in range(2):
+            assert said(server.call("whoami", token=opaque)) == "machine"
+        other = token(issuer, "http://127.0.0.1:2/opaque")
+        assert server.call("whoami", token=other).status_code == 401
+        with httpx2.Client(auth=("machine", quote_plus(SECRET)), trust_env=False) as http:
+            assert http.post(f"{issuer}/token/revocation", data={"token": opaque}).status_code == 200
+        time.sleep(0.4)
+        assert server.call("whoami", token=opaque).status_code == 401
+
+
+def test_bound_tokens_need_proofs_and_nonces(issuer: str) -> None:
+    with running(JwtVerifier(issuer), dpop="required", nonces=Nonces()) as server:
+        prover = Prover()
+        bound = token(issuer, server.url, client="prover", prover=prover)
+
+        def tried(**changes: Any) -> Any:
+            proof = prover.proof(server.url, bound, **changes)
+            return server.call("whoami", headers={"authorization": f"DPoP {bound}", "dpop": proof})
+
+        asked = tried()
+        assert asked.status_code == 401
+        assert said(tried(nonce=asked.headers["dpop-nonce"])) == "prover"
+        assert server.call("whoami", token=bound).status_code == 401
+
+
+class Memory:
+    """Keeps tokens for the official SDK."""
+
+    tokens: OAuthToken | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        pass
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@bounded()
+async def test_the_client_of_the_official_sdk_finds_its_way(issuer: str, example: Protected, mode: Any) -> None:
+    memory = Memory()
+    auth = ClientCredentialsOAuthProvider(
+        server_url=example.url, storage=memory, client_id="machine", client_secret=SECRET, issuer=issuer
+    )
+    async with (
+        httpx2.AsyncClient(auth=auth, timeout=20, trust_env=False) as http,
+        Client(streamable_http_client(example.url, http_client=http), mode=mode) as client,
+    ):
+        result: Any = await client.call_tool("whoami", {})
+        assert result.content[0].text == "machine"
+        assert memory.tokens is not None
+        assert memory.tokens.scope == "mcp:read"  # as the challenge said
+        with anyio.fail_after(20):
+            result = await client.call_tool("delete", {})
+        assert result.content[0].text == "deleted"  # it stepped up
+        assert memory.tokens is not None
+        assert "mcp:write" in (memory.tokens.scope or "")
