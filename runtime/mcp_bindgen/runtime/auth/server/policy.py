@@ -32,19 +32,21 @@ class Policy:
     """
 
     def __init__(self, scopes: Scopes, implies: Mapping[str, Collection[str]]) -> None:
-        self._needed = {key: frozenset(check_scopes(named)) for key, named in scopes.items()}
+        stated = {key: frozenset(check_scopes(named)) for key, named in scopes.items()}
+        whole = {key: named for key, named in stated.items() if isinstance(key, str)}
+        self.general = sorted(_NOTHING.union(*(whole or stated).values()))
         self._implied = {scope: frozenset(check_scopes(narrower)) for scope, narrower in implies.items()}
-        self._everything = self._needed.get(EVERYTHING, _NOTHING)
-        whole = [named for key, named in self._needed.items() if isinstance(key, str)]
-        self.general = sorted(_NOTHING.union(*(whole or self._needed.values())))
+        self._everything = whole.get(EVERYTHING, _NOTHING)
+        self._of_method = {key: named | self._everything for key, named in whole.items()}
+        self._of_name: dict[Operation, frozenset[str]] = {
+            key: named | self._of_method.get(key[0], self._everything)
+            for key, named in stated.items()
+            if not isinstance(key, str)
+        }
 
     def needed(self, operation: Operation) -> frozenset[str]:
         """Return the scopes that an operation needs."""
-        if not self._needed:
-            return _NOTHING
-        method, name = operation
-        found = self._everything | self._needed.get(method, _NOTHING)
-        return found if name is None else found | self._needed.get((method, name), _NOTHING)
+        return self._of_name.get(operation) or self._of_method.get(operation[0], self._everything)
 
     def granted(self, scopes: frozenset[str]) -> frozenset[str]:
         """Return scopes with all that they imply, and what that implies."""

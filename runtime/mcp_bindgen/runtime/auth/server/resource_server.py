@@ -95,6 +95,7 @@ class ResourceServer:
         self._nonces = nonces
         self._proofs = ProofVerifier(nonces, clock=clock)
         self._key_header = None if api_key_header is None else api_key_header.lower().encode("ascii")
+        self._takes_bearer = dpop != "required" and api_key_header is None
         self._described = {"resource_name": name, "resource_documentation": documentation}
         self._clock = clock
         self._kept: OrderedDict[bytes, Identity] = OrderedDict()
@@ -153,6 +154,11 @@ class ResourceServer:
             AccessDenied: With 401, there is none, or it is not good; with 400, there are several, or what is there is
                 no token; with 503, nobody can tell at the moment.
         """
+        value = request.headers.get(b"authorization")
+        if value is not None and self._takes_bearer and not request.scope.get("query_string"):
+            known = self._kept.get(hashlib.sha256(value).digest())
+            if known is not None and self._clock() < (known.kept_until or 0) and "cnf" not in known.claims:
+                return known
         scheme, token = self._presented(request)
         try:
             identity = await self._identify(token)
@@ -202,7 +208,7 @@ class ResourceServer:
         """Return whose token it is, with the scopes that its own imply; raises what verifiers raise."""
         if len(token) > _LONGEST:
             raise InvalidToken("the token is too long")
-        digest = hashlib.sha256(token.encode()).digest()
+        digest = hashlib.sha256(b"Bearer " + token.encode()).digest()  # as nearly all headers have it
         known = self._kept.get(digest)
         if known is not None and known.kept_until is not None:
             if self._clock() < known.kept_until:

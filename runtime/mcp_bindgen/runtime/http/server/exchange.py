@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -43,7 +43,7 @@ class Exchange:
     Args:
         call: The request.
         unread: Seconds for its client to read what it is sent.
-        threads: The threads for handlers that block of whoever sent it, if that is known.
+        threads_of: Finds the threads for handlers that block of a principal.
 
     Attributes:
         principal: Who sent it, if that is known.
@@ -51,15 +51,20 @@ class Exchange:
         streaming: Whether the response is a stream of events.
     """
 
-    def __init__(self, call: Call, unread: float, threads: CapacityLimiter | None = None) -> None:
+    def __init__(self, call: Call, unread: float, threads_of: Callable[[str], CapacityLimiter] | None = None) -> None:
         self.principal = call.principal
         self.identity = call.identity
-        self.threads = threads
+        self._threads_of = threads_of
         self._unread = unread
         self.streaming = False
         self._call = call
         self._over = False
         self._writing = asyncio.Lock()
+
+    @cached_property
+    def threads(self) -> CapacityLimiter | None:
+        """The threads for handlers that block of whoever sent it, if that is known."""
+        return self._threads_of(self.principal) if self._threads_of is not None and self.principal is not None else None
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
         """Refuse: servers send no requests in this revision."""
@@ -152,8 +157,7 @@ class Exchanges:
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; one that has to wait is cancelled when the client hangs up."""
-        threads = None if call.principal is None else self._threads_of(call.principal)
-        exchange = Exchange(call, self._unread, threads)
+        exchange = Exchange(call, self._unread, self._threads_of)
         revision, route = asked.dispatcher.revision, asked.route
         find = self._service.handler
         try:
