@@ -39,6 +39,8 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "a broken pattern": (with_input(properties={"a": {"pattern": "("}}), INPUT, "("),
     "an unknown dialect": (with_input(**{"$schema": "https://example.com/x"}), INPUT, "example.com"),
     "a member that is misspelled": ({"tool": []}, "tool", "tools"),
+    "scopes that are no list": (with_tool(**{"x-mcp-scopes": "a b"}), "/tools/0/x-mcp-scopes", "list of scopes"),
+    "a scope with a blank": (with_tool(**{"x-mcp-scopes": ["a", "b c"]}), "/tools/0/x-mcp-scopes/1", "not a scope"),
     "a broken template": (
         {"resourceTemplates": [{"uriTemplate": "a://{b", "name": "x"}]},
         "/resourceTemplates/0",

@@ -153,13 +153,13 @@ def answer(response: Any) -> Any:
 
 
 @contextmanager
-def running(*verifiers: TokenVerifier, packages: Any = (), **options: Any) -> Iterator[Protected]:
+def running(*verifiers: TokenVerifier, servers: Any = (), **options: Any) -> Iterator[Protected]:
     """Runs a protected endpoint in a thread: `/mcp`, and `/sse` around it."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         auth = ResourceServer(url, *verifiers, **{"scopes": SCOPES, "implies": IMPLIES, **options})
-        servers = [_server(package) for package in packages or (v2025_03_26, v2025_11_25, v2026_07_28)]
+        servers = servers or [_server(package) for package in (v2025_03_26, v2025_11_25, v2026_07_28)]
         app, legacy = HttpApp(*servers, auth=auth), sse_app(*servers, auth=auth)
 
         async def either(scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import jsonschema_rs
 
+from mcp_bindgen.runtime.contract.catalog import SCOPES
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_array, is_object
@@ -21,6 +23,7 @@ UNIQUE = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTempl
 
 _MEMBERS = ("serverInfo", "instructions", "revision", *ENTRIES)
 _STAMP = "generated"
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 def contents(document: Any) -> dict[str, Any]:
@@ -72,6 +75,7 @@ def check_members(members: Mapping[str, Any], revision: str | None = None) -> No
         seen: dict[str, int] = {}
         for index, entry in enumerate(entries):
             _check(entry, f"/{member}/{index}", _validator(revision, definition))
+            _check_scopes(entry.get(SCOPES, []), f"/{member}/{index}/{SCOPES}")
             name = entry[UNIQUE[member]]
             if name in seen:
                 raise BadInput(
@@ -135,6 +139,16 @@ def _check(entry: Any, pointer: str, validator: jsonschema_rs.Draft202012Validat
     error = next(iter(validator.iter_errors(entry)), None)
     if error is not None:
         raise BadInput(_words(error), pointer=join(pointer, *error.instance_path), fix="correct it there")
+
+
+def _check_scopes(scopes: Any, pointer: str) -> None:
+    """Check the scopes of an entry (RFC 6749, section 3.3)."""
+    fix = 'write a list of scopes, like ["files:read"]'
+    if not is_array(scopes):
+        raise BadInput("scopes are a list", pointer=pointer, fix=fix)
+    for index, scope in enumerate(scopes):
+        if not isinstance(scope, str) or _SCOPE.fullmatch(scope) is None:
+            raise BadInput(f"{scope!r} is not a scope", pointer=join(pointer, index), fix=fix)
 
 
 def _words(error: jsonschema_rs.ValidationError) -> str:

@@ -8,9 +8,10 @@ import logging
 import math
 import os
 import sys
+import time
 import types
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import Context as Variables
 from functools import partial
 from threading import Lock
@@ -79,6 +80,26 @@ def is_being_cancelled() -> bool:
     """Tell whether somebody cancels this task, and not only what it was waiting for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+_FAR = 30 * 24 * 3600.0  # seconds that nobody needs to wait for
+
+
+@contextmanager
+def scheduled(when: float | None, call: Callable[[], object]) -> Generator[None]:
+    """Call something at a time unless a block ends before.
+
+    Args:
+        when: The time, in seconds since 1970; `None` for never.
+        call: What to call, in the event loop.
+    """
+    pause = math.inf if when is None else when - time.time()
+    timer = asyncio.get_running_loop().call_later(max(pause, 0.0), call) if pause < _FAR else None
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 # --- threads --------------------------------------------------------------------------------------------------

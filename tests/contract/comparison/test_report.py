@@ -201,6 +201,15 @@ def test_what_a_tool_says_of_itself() -> None:
     ]
 
 
+def test_scopes() -> None:
+    old = forecast(record(), **{"x-mcp-scopes": ["a", "b"]})
+    new = forecast(record(), **{"x-mcp-scopes": ["b", "c"]})
+    assert said(old, new) == [
+        ("tool get-forecast needs the scope c", "risky", "safe"),
+        ("tool get-forecast does not need the scope a any more", "safe", "risky"),
+    ]
+
+
 def test_prompts() -> None:
     old = {"prompts": [{"name": "greet", "arguments": [{"name": "style", "enum": ["a", "b"]}, {"name": "who"}]}]}
     new = {

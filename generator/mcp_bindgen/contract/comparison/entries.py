@@ -7,16 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_bindgen.runtime.contract.catalog import SCOPES
+
 from ..model import Contract
 from .schemas import Entry, schema_findings
 from .typed import ANSWERED, SENT
 from .verdicts import ContractFinding, Kind, Level
 
 _HANDLED: Mapping[Kind, frozenset[str]] = {
-    "tool": frozenset({"name", "inputSchema", "outputSchema", "annotations"}),
-    "prompt": frozenset({"name", "arguments"}),
-    "resource": frozenset({"uri", "mimeType"}),
-    "template": frozenset({"uriTemplate", "mimeType", "variables"}),
+    "tool": frozenset({"name", "inputSchema", "outputSchema", "annotations", SCOPES}),
+    "prompt": frozenset({"name", "arguments", SCOPES}),
+    "resource": frozenset({"uri", "mimeType", SCOPES}),
+    "template": frozenset({"uriTemplate", "mimeType", "variables", SCOPES}),
 }
 """Kind -> the members that are compared by what they mean; of others only that they changed is said."""
 
@@ -49,6 +51,7 @@ class Pair:
                 yield from self.mime_type()
             case "server":
                 return
+        yield from self.scopes()
         yield from self.others()
 
     # --- types --------------------------------------------------------------------------------------------------
@@ -152,6 +155,17 @@ class Pair:
         if old != new:
             words = f"was {old or 'not said'}, is {new or 'not said'}"
             yield self.finding("mime-type-changed", "mimeType", words, (Level.RISKY, Level.RISKY))
+
+    def scopes(self) -> Iterator[ContractFinding]:
+        """Find what changed in the scopes that a client needs."""
+        old, new = (item.raw.get(SCOPES, []) for item in self.items)
+        for scope in (scope for scope in new if scope not in old):
+            hint = "Tokens need it now: clients that step up ask their user for it, others fail."
+            yield self.finding("scope-added", "", f"needs the scope {scope}", (Level.RISKY, Level.SAFE), hint)
+        for scope in (scope for scope in old if scope not in new):
+            yield self.finding(
+                "scope-removed", "", f"does not need the scope {scope} any more", (Level.SAFE, Level.RISKY)
+            )
 
     def others(self) -> Iterator[ContractFinding]:
         """Find members that changed and say nothing about what is sent."""

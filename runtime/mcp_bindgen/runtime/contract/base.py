@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 from ..endpoint.context import Context
 from ..endpoint.server import Server
 from ._features import ArgumentErrors, Feature, Prompts, Resources, Tools
+from ._scopes import Scoped
 from .catalog import Catalog
 from .completions import Completion, Completions, from_enum
 from .complexity import MOST_STEPS
@@ -19,7 +20,7 @@ from .handlers import BoundContract
 
 Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
-_FEATURES: tuple[type[Feature], ...] = (Tools, Prompts, Resources, Completions)
+_FEATURES: tuple[type[Feature], ...] = (Tools, Prompts, Resources, Completions, Scoped)
 
 
 class Contract(ABC):

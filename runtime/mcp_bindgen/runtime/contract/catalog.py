@@ -15,6 +15,9 @@ Entry = dict[str, Any]
 
 FILE = "contract.json"
 
+SCOPES = "x-mcp-scopes"
+"""The member of an entry that states the scopes which the token of a request needs; clients see it, too."""
+
 
 class Catalog:
     """The entries of a contract, verbatim. The document is read on first use.

@@ -28,6 +28,10 @@ Scopes: TypeAlias = (
 """Method, or method and name -> the scopes that it needs; `*` stands for every request."""
 
 
+SKEW = 60.0
+"""Seconds by which the clock of an issuer may differ from ours."""
+
+
 class InsufficientScope(ProtocolError):
     """The token of a request lacks a scope; over HTTP, as long as nothing was sent, this is a 403.
 
@@ -85,6 +89,11 @@ class Identity:
     def principal(self) -> str:
         """Issuer, subject and client as one text: what sessions belong to, whatever token says it."""
         return to_json([self.issuer, self.subject, self.client]).decode()
+
+    @property
+    def lapses(self) -> float | None:
+        """When streams end that were opened with the token, in seconds since 1970; `None` for never."""
+        return None if self.expires is None else self.expires + SKEW
 
     def has(self, *scopes: str) -> bool:
         """Tell whether the token allows all of these."""

@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from mcp_bindgen import v2025_11_25
-from mcp_bindgen.runtime import Identity, Server
+from mcp_bindgen.runtime import Identity, InvalidParams, Server
 from mcp_bindgen.runtime.auth import challenges
 from mcp_bindgen.runtime.auth.server import JwtVerifier, ResourceServer, StaticTokens
 from mcp_bindgen.runtime.http.server.app import HttpApp
@@ -177,6 +178,9 @@ def test_a_session_is_somebody_elses_for_everybody_else(
     for id_ in ("0-0", "0.1-1", "0.2-1"):
         resumed = server.client.get(server.url, headers={**stream, **bearer, "last-event-id": id_})
         assert resumed.status_code == 404
+    own = {"accept": "text/event-stream", **server.session(other), **bearer}
+    for id_ in ("0-1", "0.1-1", "0.2-1"):  # of a stream that they do not have
+        assert server.client.get(server.url, headers={**own, "last-event-id": id_}).status_code == 400
     assert server.client.delete(server.url, headers=session | bearer).status_code == 404
     assert server.post(called("whoami"), headers=session).status_code == 401  # a session is no token
     assert said(server.post(called("whoami"), token=mine, headers=session)) == "alice"
@@ -259,6 +263,53 @@ def test_a_subscription_knows_who_listens(server: Protected, issuer: Issuer) -> 
         seen = json.loads(said(server.call("announce", token=issuer.token(server.url, scope="mcp:write"))))
         assert seen == ["listener"]
         assert any("list_changed" in line for line in lines)
+
+
+def test_streams_end_with_the_token_that_opened_them(server: Protected, issuer: Issuer) -> None:
+    brief = issuer.token(server.url, exp=At(-58.5))  # clocks differ by a minute at most
+    bearer = {"authorization": f"Bearer {brief}"}
+    listening = {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
+    asked = stateless("subscriptions/listen", notifications={"toolsListChanged": True})
+    session = {"accept": "text/event-stream", **server.session(issuer.token(server.url))}
+    began = time.monotonic()
+    with server.client.stream("GET", server.url, headers=session | bearer) as stream:
+        assert answer(server.post(asked, token=brief, headers=listening))["result"]["resultType"] == "complete"
+        assert stream.status_code == 200
+        stream.read()
+    assert 0.5 < time.monotonic() - began < 10
+    assert server.call("whoami", token=brief).status_code == 401
+    again = {"authorization": f"Bearer {issuer.token(server.url)}"}
+    with server.client.stream("GET", server.url, headers=session | again) as stream:
+        assert stream.status_code == 200
+
+
+class Tasked(v2025_11_25.Server):
+    """Keeps tasks as it should: under their principal."""
+
+    info = v2025_11_25.types.Implementation(name="tasks", version="1")
+
+    def __init__(self) -> None:
+        self.tasks = {("task-1", Identity(subject="alice").principal)}
+
+    def get_task(self, params: Any, ctx: v2025_11_25.Context) -> v2025_11_25.types.GetTaskResult:
+        assert ctx.identity is not None
+        if (params.task_id, ctx.identity.principal) not in self.tasks:
+            raise InvalidParams("tasks/get", [{"path": "params.taskId", "problem": "there is no such task"}])
+        at = "2025-11-25T00:00:00Z"
+        return v2025_11_25.types.GetTaskResult(
+            task_id=params.task_id, status="working", ttl=None, created_at=at, last_updated_at=at
+        )
+
+    def extra_capabilities(self) -> dict[str, Any]:
+        return {"tasks": {}}
+
+
+def test_a_task_is_found_by_its_owner_alone() -> None:
+    tokens = StaticTokens({"the-token-of-alice": "alice", "the-token-of-eve-x": "eve"})
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "task-1"}}
+    with running(tokens, servers=[Tasked()]) as server:
+        for token, member in (("the-token-of-alice", "result"), ("the-token-of-eve-x", "error")):
+            assert member in answer(server.post(asked, token=token, headers=server.session(token)))
 
 
 # --- HTTP+SSE -------------------------------------------------------------------------------------------------

@@ -7,12 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.access import Identity
+from ...core.access import SKEW, Identity
 from ...core.json_types import is_array
 from .verifier import InvalidToken
-
-SKEW = 60.0
-"""Seconds by which clocks may differ."""
 
 _ID_TOKEN = ("nonce", "at_hash", "c_hash", "s_hash")
 _MOST_SCOPES = 1000

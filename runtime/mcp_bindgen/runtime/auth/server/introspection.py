@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import quote_plus
 
-from ...core.access import Identity
+from ...core.access import SKEW, Identity
 from ...core.logs import log
 from ..fetch import FetchError
-from .claims import SKEW, ClaimRules
+from .claims import ClaimRules
 from .issuer import fetcher_for, read_metadata
 from .verifier import InvalidToken, VerifierUnavailable
 

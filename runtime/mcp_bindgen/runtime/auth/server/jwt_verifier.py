@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ...core.access import Identity
+from ...core.access import SKEW, Identity
 from ..fetch import FetchError
-from .claims import SKEW, ClaimRules
+from .claims import ClaimRules
 from .issuer import fetcher_for, read_metadata
 from .jws import ALGORITHMS, BadSignature, PublicKey, Signed, check_header, take_apart, verify
 from .keys import IssuerKeys

@@ -20,6 +20,7 @@ from ...core.methods import Notification
 from ...core.negotiated import Negotiated
 from ...core.revision import Revision
 from ...core.uris import is_part
+from ...tasks import scheduled
 from ..lifecycle import ACKNOWLEDGED
 
 _MOST_WAITING = 1000  # notifications for a client that reads slowly
@@ -117,8 +118,10 @@ async def listen(server: object, revision: Revision, offers: Mapping[str, Any], 
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
     endless: set[Any] = getattr(context.link, "endless", set())
     endless.add(subscription.end)
+    identity: Identity | None = context.identity
     try:
-        with attached(server, subscription):  # what happens from now on comes behind the agreement
+        # What happens from now on comes behind the agreement. Who has a new token comes back with it.
+        with attached(server, subscription), scheduled(identity and identity.lapses, subscription.end):
             await subscription.serve(acknowledged)
     finally:
         endless.discard(subscription.end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol, TypeVar
 
+from ...core.logs import audit
 from ...endpoint.session import Session
 from ._call import unavailable
 from .limits import HttpLimits
@@ -23,6 +24,14 @@ class Occupant(Protocol):
 
 
 S = TypeVar("S", bound=Occupant)
+
+
+def is_own(session: Occupant, principal: str | None) -> bool:
+    """Tell whether a session is that of who asks for it; what others ask for is logged."""
+    if session.principal == principal:
+        return True
+    audit.warning("refused: a session of somebody else; principal=%s", principal)
+    return False
 
 
 def room_for(principal: str | None, sessions: Collection[S], limits: HttpLimits) -> S | None:

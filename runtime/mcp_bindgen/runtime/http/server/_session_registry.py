@@ -21,7 +21,7 @@ from ...core.revision import Revision
 from ...endpoint.server import Service
 from ...endpoint.session import Session
 from ._call import HttpError, unavailable
-from ._room import room_for
+from ._room import is_own, room_for
 from ._session_transport import SessionTransport, StreamBudget
 from ._streams import STANDING
 from .event_store.base import EventStore
@@ -136,7 +136,7 @@ class SessionRegistry:
         session = self._open.get(id_)
         if session is None and self._store is not None and len(id_) == _ID_LENGTH:
             session = await self._restore(id_, self._store, principal)
-        if session is None or session.ending or session.principal != principal:
+        if session is None or session.ending or not is_own(session, principal):
             reason = "there is no such session; a new one begins with initialize"
             raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
         return session

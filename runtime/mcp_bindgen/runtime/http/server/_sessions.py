@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
 from ...core.errors import INVALID_REQUEST, ProtocolError
 from ...core.transport import incoming
 from ...endpoint.server import Service
+from ...tasks import scheduled
 from ._call import EVENTS, JSON, Call, HttpError
 from ._envelope import Posted, posted
 from ._guarded_store import Guarded
@@ -177,7 +179,7 @@ class HttpSessions:
         session.transport.budget.take()
         try:
             with session.in_use():
-                with stream.reading():
+                with stream.reading(), scheduled(call.identity and call.identity.lapses, partial(stream.leave, None)):
                     await call.open_stream()
                     await self._pour(call, session, stream, after)
                 await finish(call)

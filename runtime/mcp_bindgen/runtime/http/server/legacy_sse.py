@@ -24,7 +24,7 @@ from ..event_stream import encode
 from ._asgi_app import AsgiApp, authenticated_user
 from ._call import TEXT, Call, HttpError
 from ._origin_policy import OriginPolicy
-from ._room import room_for
+from ._room import is_own, room_for
 from ._streams import STANDING, Stream, finish, pour
 from .limits import LIMITS, HttpLimits
 
@@ -182,7 +182,7 @@ class SseApp(AsgiApp):
         query = parse_qs(call.scope["query_string"])
         call.scope["query_string"] = b""  # access logs are written later, and show it
         session = self._open.get(query.get(b"session_id", [b""])[0].decode("latin-1"))
-        if session is None or session.principal != call.principal:
+        if session is None or not is_own(session, call.principal):
             raise HttpError(404, "no such session")
         transport = session.transport
         if transport.turn.statistics().tasks_waiting >= _POSTS:
