@@ -29,7 +29,7 @@ class Scoped(Feature):
             entries = [catalog.tools.get(name or "")]
         elif method == "prompts/get":
             entries = [catalog.prompts.get(name or "")]
-        elif method == "resources/read" and name is not None:
+        elif method in ("resources/read", "resources/subscribe") and name is not None:
             matching = [
                 handler.entry for template, handler in self.contract.templates if template.match(name) is not None
             ]

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from httpx2 import ASGITransport, AsyncClient
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.runtime import Identity, InvalidParams, Server
@@ -18,9 +21,11 @@ from mcp_bindgen.runtime.auth import challenges
 from mcp_bindgen.runtime.auth.server import JwtVerifier, ResourceServer, StaticTokens
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
-from tests.support.issuer import At, Issuer
+from tests.support.checked_connections import bounded
+from tests.support.issuer import At, Issuer, Prover
 from tests.support.protected import (
     BATCHES,
+    BOTH,
     LATEST,
     STATELESS,
     Protected,
@@ -291,6 +296,10 @@ class Tasked(v2025_11_25.Server):
     def __init__(self) -> None:
         self.tasks = {("task-1", Identity(subject="alice").principal)}
 
+    @classmethod
+    def alone(cls) -> list[Server]:
+        return [cls()]
+
     def get_task(self, params: Any, ctx: v2025_11_25.Context) -> v2025_11_25.types.GetTaskResult:
         assert ctx.identity is not None
         if (params.task_id, ctx.identity.principal) not in self.tasks:
@@ -368,6 +377,22 @@ def test_static_tokens_and_keys_are_the_simplest_case() -> None:
         assert server.client.get(f"{server.origin}/.well-known/oauth-protected-resource/mcp").status_code == 404
 
 
+class Failing:
+    """A verifier with a mistake in it."""
+
+    async def verify(self, token: str, resource: str) -> Identity | None:
+        raise KeyError("a database")
+
+
+def test_a_verifier_that_fails_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
+    with running(Failing()) as server:
+        response = server.call("whoami", token="the-token-of-alice")
+    assert response.status_code == 503
+    assert "database" not in response.text
+    assert "a token could not be verified" in caplog.text
+    assert "the-token-of-alice" not in caplog.text
+
+
 def test_a_token_that_can_be_guessed_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="at least 16 characters"):
         StaticTokens({"secret": "alice"})
@@ -411,6 +436,33 @@ def test_a_resource_is_written_as_clients_write_it(issuer: Issuer, resource: str
 def test_the_metadata_is_at_the_well_known_path_of_the_resource(issuer: Issuer, resource: str, place: str) -> None:
     auth = ResourceServer(resource, JwtVerifier(issuer.url))
     assert auth.metadata_path == f"/.well-known/oauth-protected-resource{place}"
+
+
+@pytest.mark.parametrize(
+    ("path", "mount", "resource"),
+    [("/mcp", "/", "/mcp"), ("/", "/inner/mcp", "/inner/mcp"), ("/mcp", "/inner", "/inner/mcp"), ("/mcp", "", "")],
+)
+@bounded()
+async def test_an_endpoint_can_be_mounted(issuer: Issuer, path: str, mount: str, resource: str) -> None:
+    auth = ResourceServer(f"https://example.org{resource}", JwtVerifier(issuer.url), dpop="optional")
+    mcp = HttpApp(*Tasked.alone(), path=path, auth=auth, allowed_hosts=["example.org"])
+    app: Any = Starlette(routes=[*auth.routes(), Mount(mount, mcp)], lifespan=mcp.lifespan) if mount else mcp
+    place = f"/.well-known/oauth-protected-resource{resource}"
+    served = mount.rstrip("/") + (path if path != "/" else "/") if mount else path
+    prover = Prover()
+    async with mcp.lifespan(), AsyncClient(transport=ASGITransport(app), base_url="https://example.org") as client:
+        refused = await client.post(served, json=initialize(LATEST))
+        assert refused.status_code == 401
+        told = challenges.parse(refused.headers.get_list("www-authenticate"))[0].parameters
+        assert told["resource_metadata"] == f"https://example.org{place}"
+        assert (await client.get(place)).json()["resource"] == f"https://example.org{resource}"
+        token = issuer.token(auth.resource, cnf={"jkt": prover.thumbprint})
+        for url in {auth.resource, f"https://example.org{served}"}:
+            headers = {"authorization": f"DPoP {token}", "dpop": prover.proof(url, token), "accept": BOTH}
+            begun = await client.post(served, json=initialize(LATEST), headers=headers)
+            assert begun.status_code == 200, begun.text
+        headers["dpop"] = prover.proof("https://example.org/elsewhere", token)
+        assert (await client.post(served, json=initialize(LATEST), headers=headers)).status_code == 401
 
 
 @pytest.mark.parametrize("scopes", [{"x": ["a b"]}, {"x": ['a"']}, {"x": "ab"}, {"x": [""]}, {"x": ["offline_access"]}])

@@ -19,6 +19,7 @@ from pydantic_core import to_json
 
 from ...core.access import AccessDenied, HttpRequest, Identity, InsufficientScope, Operation, Scopes, report_refusal
 from ...core.json_types import is_object
+from ...core.logs import log
 from .. import challenges
 from ..dpop import target
 from ..fetch import is_loopback
@@ -36,6 +37,8 @@ _CREDENTIALS = re.compile(rb"(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)", re.IGNORECA
 _SCHEME = re.compile(rb"(?:bearer|dpop)(?: |$)", re.IGNORECASE)
 _LONGEST = 16 * 1024  # bytes of a token
 _MOST_KEPT = 10_000  # tokens that are known to be good
+_LONGEST_KEPT = 4096  # bytes of one of them: the claims of longer ones would take too much memory
+_UNAVAILABLE = "tokens cannot be verified at the moment"
 _BEARER, _DPOP = "Bearer", "DPoP"
 
 Header = tuple[bytes, bytes]
@@ -178,7 +181,10 @@ class ResourceServer:
             raise AccessDenied(401, str(error), *headers) from None
         except VerifierUnavailable as error:
             self._report(request, str(error))
-            raise AccessDenied(503, "tokens cannot be verified at the moment", (b"retry-after", b"5")) from None
+            raise AccessDenied(503, _UNAVAILABLE, (b"retry-after", b"5")) from None
+        except Exception:
+            log.exception("a token could not be verified")
+            raise AccessDenied(503, _UNAVAILABLE, (b"retry-after", b"5")) from None
         return identity
 
     def _presented(self, request: HttpRequest) -> tuple[str, str]:
@@ -219,7 +225,7 @@ class ResourceServer:
             if found is not None:
                 granted = self._policy.granted(found.scopes)
                 found = found if granted == found.scopes else replace(found, scopes=granted)
-                if found.kept_until is not None:
+                if found.kept_until is not None and len(token) <= _LONGEST_KEPT:
                     self._kept[digest] = found
                     if len(self._kept) > _MOST_KEPT:
                         self._kept.popitem(last=False)
