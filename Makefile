@@ -45,6 +45,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/sse_idle.py
 	$(BIN)/python benchmarks/http_calls.py
 	$(BIN)/python benchmarks/http_listeners.py
+	$(BIN)/python benchmarks/authorization.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

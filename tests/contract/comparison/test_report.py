@@ -202,8 +202,9 @@ def test_what_a_tool_says_of_itself() -> None:
 
 
 def test_scopes() -> None:
-    old = forecast(record(), **{"x-mcp-scopes": ["a", "b"]})
-    new = forecast(record(), **{"x-mcp-scopes": ["b", "c"]})
+    old, new = forecast(record()), forecast(record())
+    old["tools"][0]["x-mcp-scopes"] = ["a", "b"]
+    new["tools"][0]["x-mcp-scopes"] = ["b", "c"]
     assert said(old, new) == [
         ("tool get-forecast needs the scope c", "risky", "safe"),
         ("tool get-forecast does not need the scope a any more", "safe", "risky"),

@@ -5,7 +5,7 @@ MCP, "Authorization". How a token is verified is the matter of `auth`; what is h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Protocol, TypeAlias
@@ -134,14 +134,15 @@ def operation(method: str, params: Any) -> Operation:
         params: Its params, typed or in wire form.
     """
     for member in ("name", "uri"):
-        name: Any = params.get(member) if is_object(params) else getattr(params, _attribute(type(params), member), None)
+        kind: Any = type(params)
+        name: Any = params.get(member) if is_object(params) else getattr(params, _attribute(kind, member), None)
         if isinstance(name, str):
             return method, name
     return method, None
 
 
 @cache
-def _attribute(kind: Any, member: str) -> str:
+def _attribute(kind: Hashable, member: str) -> str:
     """Return the attribute in which objects of a class hold a member of their wire form."""
     fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
     return next((name for name, field in fields.items() if (field.alias or wire_name(name)) == member), member)

@@ -457,8 +457,9 @@ async def test_an_endpoint_can_be_mounted(issuer: Issuer, path: str, mount: str,
         assert told["resource_metadata"] == f"https://example.org{place}"
         assert (await client.get(place)).json()["resource"] == f"https://example.org{resource}"
         token = issuer.token(auth.resource, cnf={"jkt": prover.thumbprint})
+        headers = {"authorization": f"DPoP {token}", "accept": BOTH}
         for url in {auth.resource, f"https://example.org{served}"}:
-            headers = {"authorization": f"DPoP {token}", "dpop": prover.proof(url, token), "accept": BOTH}
+            headers["dpop"] = prover.proof(url, token)
             begun = await client.post(served, json=initialize(LATEST), headers=headers)
             assert begun.status_code == 200, begun.text
         headers["dpop"] = prover.proof("https://example.org/elsewhere", token)

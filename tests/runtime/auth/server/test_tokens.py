@@ -280,7 +280,7 @@ def test_an_algorithm_that_does_not_fit_the_key_is_refused(server: Protected, is
 def test_keys_that_a_token_brings_along_are_not_trusted(server: Protected, issuer: Issuer) -> None:
     own = RSAKey.generate_key(2048)
     public = own.as_dict(private=False)
-    for header in (
+    headers: list[dict[str, Any]] = [
         {"jwk": public},
         {"jwk": public, "kid": ...},
         {"jku": f"{issuer.url}/jwks"},
@@ -292,7 +292,8 @@ def test_keys_that_a_token_brings_along_are_not_trusted(server: Protected, issue
         {"kid": ["k1"]},
         {"kid": {"k1": 1}},
         {},
-    ):
+    ]
+    for header in headers:
         before = issuer.asked
         refused(server, issuer.token(server.url, header=header, key=own))
         assert issuer.asked == before

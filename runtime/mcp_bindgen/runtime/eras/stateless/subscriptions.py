@@ -119,9 +119,10 @@ async def listen(server: object, revision: Revision, offers: Mapping[str, Any], 
     endless: set[Any] = getattr(context.link, "endless", set())
     endless.add(subscription.end)
     identity: Identity | None = context.identity
+    lapses = None if identity is None else identity.lapses
     try:
         # What happens from now on comes behind the agreement. Who has a new token comes back with it.
-        with attached(server, subscription), scheduled(identity and identity.lapses, subscription.end):
+        with attached(server, subscription), scheduled(lapses, subscription.end):
             await subscription.serve(acknowledged)
     finally:
         endless.discard(subscription.end)

@@ -179,7 +179,8 @@ class HttpSessions:
         session.transport.budget.take()
         try:
             with session.in_use():
-                with stream.reading(), scheduled(call.identity and call.identity.lapses, partial(stream.leave, None)):
+                lapses = None if call.identity is None else call.identity.lapses
+                with stream.reading(), scheduled(lapses, partial(stream.leave, None)):
                     await call.open_stream()
                     await self._pour(call, session, stream, after)
                 await finish(call)
