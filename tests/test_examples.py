@@ -12,7 +12,9 @@ import pytest
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from tests.support.checked_connections import bounded
 from tests.support.commands import ROOT, execute
+from tests.support.issuer import Issuer
 from tests.support.processes import free_port, process
+from tests.support.protected import Protected, called, said
 
 EXAMPLES = ROOT / "examples"
 SHORT = ["mounted.py", "two_servers_host.py", "unix_socket.py", "weather_client.py", "weather_server.py"]
@@ -105,3 +107,20 @@ def test_a_conversation(tmp_path: Path) -> None:
         assert expected in transcript, expected
     assert re.search("^     RequestTimeout: tools/call", transcript, re.MULTILINE)
     assert re.search("^     ProtocolError: .*no tool 'nothing'", transcript, re.MULTILINE)
+
+
+def test_a_protected_server(tmp_path: Path) -> None:
+    port = free_port()
+    with Issuer().listening() as issuer:
+        command = [sys.executable, "-W", "error", EXAMPLES / "protected_server.py", "--port", port]
+        with process([*command, "--issuer", issuer.url], port, tmp_path / "log"):
+            server = Protected(f"http://127.0.0.1:{port}/mcp")
+            reader, writer = (issuer.token(server.url, scope=f"mcp:{one}") for one in ("read", "write"))
+            with server.client:
+                assert server.call("whoami").status_code == 401
+                assert said(server.call("whoami", token=reader)) == "alice"
+                assert server.call("delete", token=reader).status_code == 403
+                for revision in ("2025-03-26", "2025-06-18", "2025-11-25"):
+                    session = server.session(writer, revision)
+                    assert said(server.post(called("delete"), token=writer, headers=session)) == "deleted"
+                assert server.client.get(f"{server.origin}/sse").status_code == 401
