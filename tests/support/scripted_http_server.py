@@ -40,6 +40,7 @@ class Heard:
         self.at = time.monotonic()
         self.method: str = scope["method"]
         self.path: str = scope["path"]
+        self.query: str = scope["query_string"].decode("ascii")
         self.headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"]}
         self.connection: tuple[str, int] = scope["client"]
         self.body = body

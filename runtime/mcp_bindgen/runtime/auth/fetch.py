@@ -169,7 +169,7 @@ class Fetcher:
     async def post_form(
         self, url: str, form: Mapping[str, str], *, headers: Mapping[str, str] | None = None
     ) -> Fetched:
-        """Post a form, which is answered by a JSON document; raise what `get_json` raises."""
+        """Post a form, which is answered by a JSON document or by nothing; raise what `get_json` raises."""
         typed = {**(headers or {}), "content-type": "application/x-www-form-urlencoded"}
         return await self._fetch("POST", url, typed, urlencode(form).encode("ascii"))
 
@@ -223,7 +223,7 @@ class Fetcher:
         if response.status_code in _REDIRECTS:
             raise FetchError(f"{where} redirects, which is not followed")
         document = _document(body)
-        if document is None and response.is_success:
+        if document is None and response.is_success and (body or method == "GET"):
             raise FetchError(f"{where} answered with something that is not JSON, or nested too deeply")
         return Fetched(response.status_code, response.headers, document)
 

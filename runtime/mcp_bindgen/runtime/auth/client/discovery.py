@@ -53,8 +53,8 @@ async def find_server(fetcher: Fetcher, issuer: str) -> ServerMetadata:
     if found is None:
         raise AuthorizationError(f"{place(issuer)} has no metadata of an authorization server")
     try:
-        return read_server(found[1], issuer)
-    except BadMetadata as error:
+        return _checked(fetcher, read_server(found[1], issuer))
+    except (BadMetadata, FetchError) as error:
         raise AuthorizationError(f"{place(issuer)} cannot be used: {error}") from None
 
 
@@ -69,9 +69,17 @@ async def find_legacy_server(fetcher: Fetcher, url: str) -> ServerMetadata:
     if found is None:
         return assumed_server(url)
     try:
-        return read_server(found[1], base, is_legacy=True)
-    except BadMetadata as error:
+        return _checked(fetcher, read_server(found[1], base, is_legacy=True))
+    except (BadMetadata, FetchError) as error:
         raise AuthorizationError(f"{place(base)} cannot be used: {error}") from None
+
+
+def _checked(fetcher: Fetcher, server: ServerMetadata) -> ServerMetadata:
+    """Check the endpoints that will be posted to, before anybody is asked to log in for nothing."""
+    for url in (server.token_endpoint, server.registration_endpoint, server.device_endpoint, server.revocation_endpoint):
+        if url is not None:
+            fetcher.check(url)
+    return server
 
 
 async def _first(fetcher: Fetcher, places: Sequence[str]) -> tuple[str, Mapping[str, Any]] | None:
