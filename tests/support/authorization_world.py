@@ -1,7 +1,7 @@
 """An authorization server and an MCP server that it issues tokens for, on loopback, which a test can turn hostile.
 
-Both are honest unless a test overrides what they answer. A token is `at-N`, a refresh token `rt-N`: it can be used once,
-and using it again ends everything that came of the same login, as real servers with rotation do.
+Both are honest unless a test overrides what they answer. A token is `at-N`, a refresh token `rt-N`: it can be used
+once, and using it again ends everything that came of the same login, as real servers with rotation do.
 """
 
 from __future__ import annotations
@@ -255,10 +255,8 @@ class World:
         await heard.end(status, www_authenticate=f"Bearer {shown}")
 
     async def _send(self, heard: Heard, document: Any) -> None:
-        """Send a document, a status, or whatever a function sends."""
-        if callable(document):
-            await document(heard)
-        elif isinstance(document, int):
+        """Send a document or a status."""
+        if isinstance(document, int):
             await heard.end(document)
         else:
             await heard.json(document)

@@ -89,9 +89,8 @@ def test_an_answer_that_is_not_exactly_ours_is_refused_before_anything_is_sent(e
 def test_nothing_of_an_answer_that_is_not_of_the_server_is_shown() -> None:
     async def body() -> None:
         async with world() as given:
-            given.edit_response = lambda back: {
-                "error": "VISIT evil.example", "error_description": "VISIT", "iss": "https://evil", "state": back["state"]
-            }  # fmt: skip
+            said = {"error": "VISIT evil.example", "error_description": "VISIT", "iss": "https://evil"}
+            given.edit_response = lambda back: {**said, "state": back["state"]}
             (error,) = await call(given.url, oauth())
             assert "VISIT" not in str(error)
             assert "https://evil" not in str(error)

@@ -1,4 +1,4 @@
-"""Using tokens: kept fresh, widened, bound to a key, sent to their server only; and no server can have us go on forever."""
+"""Using tokens: fresh, wide enough, bound to a key, sent to their server only; and no server has us go on forever."""
 
 from __future__ import annotations
 
@@ -124,9 +124,9 @@ def test_who_leaves_during_a_refresh_does_not_burn_the_token() -> None:
                 time.sleep(0.3)  # the answer is on its way when the caller leaves
                 return issue(*arguments)
 
-            given._issue = slow  # type: ignore[method-assign]
+            vars(given)["_issue"] = slow
             await leave()
-            given._issue = issue  # type: ignore[method-assign]
+            del vars(given)["_issue"]
             (token,) = await call(given.url, oauth(store, login=None))
             assert str(token).startswith("at-")
             assert given.families
@@ -410,6 +410,10 @@ def test_a_program_authenticates_with_a_secret_and_gets_another_token_in_time() 
             (form,) = given.forms
             assert (form["client_secret"], form["resource"], form["scope"]) == (SECRET, given.url, "read")
             await anyio.sleep(0.3)
+            refused = given.counts("POST /mcp")
+            (second,) = await call(given.url, auth)
+            assert first != second
+            assert given.counts("POST /mcp") == refused + 1
 
     go(body)
 

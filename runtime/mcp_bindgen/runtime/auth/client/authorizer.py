@@ -204,7 +204,8 @@ class ServerAuthorizer:
             offered = self._source.asks and "offline_access" in (server.scopes or ())
             scopes = (*(one for one in scopes if one != "offline_access"), *(["offline_access"] if offered else []))
         asked = (server.issuer, *sorted(scopes))
-        if now - self._obtained.get(asked, -_AGAIN) < _AGAIN:
+        holds = self._grant is not None and not self._grant.is_expired
+        if holds and now - self._obtained.get(asked, -_AGAIN) < _AGAIN:
             return False
         self._obtained = {key: at for key, at in self._obtained.items() if now - at < _AGAIN}
         bound = settings.dpop

@@ -21,6 +21,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _MOST_SCOPES = 100
 _MARGIN = 30.0  # seconds before a token expires in which it is not used any more, or a tenth of its life
+_LONGEST = 10.0 * 365 * 86400  # seconds that a token may live
 _SAID = 200
 
 
@@ -186,6 +187,7 @@ def union(*many: Sequence[str]) -> tuple[str, ...]:
 
 def _seconds(value: object) -> float | None:
     try:
-        return max(0.0, min(float(value), 10.0 * 365 * 86400)) if isinstance(value, int | float | str) else None
+        seconds = float(value) if isinstance(value, int | float | str) else 0.0
     except ValueError:
         return None
+    return min(seconds, _LONGEST) if seconds > 0 else None
