@@ -1,12 +1,14 @@
 // An authorization server on this machine, for tests: node authorization_server.mjs PORT
 //
 // It is oidc-provider with what MCP wants of one. Tokens for http://127.0.0.1:*/opaque are opaque, all others are JWTs of
-// the type at+jwt. The environment may have NONCES=1, then every proof of possession needs a nonce.
+// the type at+jwt. The environment may have NONCES=1, then every proof of possession needs a nonce, and DOCUMENTS, JSON
+// with the metadata documents of clients by their URL, which are on no server.
 import { randomBytes } from 'node:crypto';
 
 import Provider from 'oidc-provider';
 
 const port = Number(process.argv[2]);
+const documents = JSON.parse(process.env.DOCUMENTS ?? '{}');
 const scopes = ['mcp:read', 'mcp:write', 'mcp:admin'];
 const machine = {
   client_secret: 'a secret of the machine that nobody guesses',
@@ -27,6 +29,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   features: {
     clientCredentials: { enabled: true },
     clientIdMetadataDocument: { enabled: true, ack: 'draft-02' },
+    deviceFlow: { enabled: true },
     devInteractions: { enabled: true },
     dPoP: {
       enabled: true,
@@ -46,6 +49,10 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
         jwt: { sign: { alg: 'RS256' } },
       }),
     },
+  },
+  fetch: async (url) => {
+    const document = documents[String(url)];
+    return new Response(JSON.stringify(document), { status: document ? 200 : 404 });
   },
   ttl: { ClientCredentials: 600 },
 });

@@ -76,7 +76,12 @@ async def find_legacy_server(fetcher: Fetcher, url: str) -> ServerMetadata:
 
 def _checked(fetcher: Fetcher, server: ServerMetadata) -> ServerMetadata:
     """Check the endpoints that will be posted to, before anybody is asked to log in for nothing."""
-    for url in (server.token_endpoint, server.registration_endpoint, server.device_endpoint, server.revocation_endpoint):
+    for url in (
+        server.token_endpoint,
+        server.registration_endpoint,
+        server.device_endpoint,
+        server.revocation_endpoint,
+    ):
         if url is not None:
             fetcher.check(url)
     return server

@@ -251,7 +251,7 @@ class _Login:
         known = registration.load(server.issuer, kept)
         if known is not None and known.redirect_uri == redirect_uri:
             return known
-        asked = registration.registration(server, self._client_name, redirect_uri, " ".join(wanted.scopes))
+        asked = registration.registration(server, self._client_name, redirect_uri)
         fetched = await endpoints.register(server, asked)
         if not fetched.is_success or fetched.object is None:
             raise registration.rejection(server, fetched.status, fetched.object)

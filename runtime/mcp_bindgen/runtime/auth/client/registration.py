@@ -36,14 +36,15 @@ def client_metadata(url: str, name: str, redirect_uris: list[str]) -> dict[str, 
     }
 
 
-def registration(server: ServerMetadata, name: str, redirect_uri: str | None, scope: str | None) -> dict[str, Any]:
+def registration(server: ServerMetadata, name: str, redirect_uri: str | None) -> dict[str, Any]:
     """Return what a client says of itself to register (RFC 7591, section 2).
+
+    It names no scopes: some servers would let it have no others later on.
 
     Args:
         server: The authorization server.
         name: What users are shown.
         redirect_uri: Where they come back to; `None` if they use another device.
-        scope: What will be asked for, if that is known.
     """
     host = urlsplit(redirect_uri or "").hostname or ""
     method = next((one for one in _PREFERRED if one in server.auth_methods), None)
@@ -55,9 +56,8 @@ def registration(server: ServerMetadata, name: str, redirect_uri: str | None, sc
         "grant_types": ["authorization_code" if redirect_uri else DEVICE_GRANT, "refresh_token"],
         "token_endpoint_auth_method": method,
     }
-    if redirect_uri is not None:
-        wanted |= {"redirect_uris": [redirect_uri], "response_types": ["code"]}
-    return wanted | ({"scope": scope} if scope else {})
+    uses = ([redirect_uri], ["code"]) if redirect_uri is not None else ([], [])
+    return wanted | dict(zip(("redirect_uris", "response_types"), uses, strict=True))
 
 
 def registered(

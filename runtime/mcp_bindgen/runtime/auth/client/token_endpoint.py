@@ -53,7 +53,7 @@ class Endpoints:
         raise refusal(server, document, sent)
 
     async def revoke(self, server: ServerMetadata, client: KnownClient, token: str, kind: str) -> None:
-        """Revoke a token (RFC 7009).
+        """Revoke a token (RFC 7009); one of a kind that cannot be revoked ends by itself.
 
         Args:
             server: The authorization server.
@@ -68,8 +68,9 @@ class Endpoints:
             raise AuthorizationError(f"{server.issuer} has no way to revoke tokens; they end by themselves")
         form = {"token": token, "token_type_hint": kind}
         fetched, sent = await self._post(server, server.revocation_endpoint, client, form, None)
-        if not fetched.is_success:
-            raise refusal(server, fetched.object or {}, sent)
+        error = refusal(server, fetched.object or {}, sent)
+        if not fetched.is_success and error.error != "unsupported_token_type":
+            raise error
 
     async def device(self, server: ServerMetadata, client: KnownClient, form: Mapping[str, str]) -> dict[str, Any]:
         """Begin the login of a device without a browser (RFC 8628); return what it is told.
