@@ -19,7 +19,6 @@ from urllib.parse import quote_plus
 import anyio
 import httpx2
 import pytest
-from anyio import to_thread
 from joserfc.jwk import ECKey
 from playwright.sync_api import Page
 
@@ -276,19 +275,19 @@ async def registered(issuer: str, key: ECKey) -> str:
 @bounded()
 async def test_a_machine_without_a_browser_uses_another_device(example: str) -> None:
     told: list[str] = []
-    done = anyio.Event()
+    people: list[Person] = []
 
     class Elsewhere(Headless):
         async def show_device(self, code: DeviceCode) -> None:
             await super().show_device(code)
             person = Person("mary", lambda page: page.get_by_role("button", name="Continue").click())
-            tasks.start_soon(to_thread.run_sync, person.visit, code.complete_uri)
-            done.set()
+            person.open(code.complete_uri or "")
+            people.append(person)
 
-    async with anyio.create_task_group() as tasks:
-        auth = OAuth(store=MemoryStore(), login=Elsewhere(tell=told.append))
-        assert await called(example, auth, "whoami") == ["mary"]
-    assert done.is_set()
+    auth = OAuth(store=MemoryStore(), login=Elsewhere(tell=told.append))
+    assert await called(example, auth, "whoami") == ["mary"]
+    (person,) = people
+    person.close()
     assert "and enter" in told[0]
 
 

@@ -293,10 +293,10 @@ def oauth(store: Store | None = None, **options: Any) -> OAuth:
     return OAuth(store=store or MemoryStore(), **options)
 
 
-async def call(url: str, auth: Any, *methods: str) -> list[Any]:
+async def call(url: str, auth: Any, *methods: str, opened: Any = http, **options: Any) -> list[Any]:
     """Send requests to an MCP server, one after the other; return the results, and the errors in place of them."""
     found: list[Any] = []
-    async with http(url, auth=auth) as transport:
+    async with opened(url, auth=auth, **options) as transport:
         for number, method in enumerate(methods or ("tools/list",), 1):
             message = request(number)
             message = type(message)(json.dumps({"jsonrpc": "2.0", "id": number, "method": method}).encode())

@@ -13,13 +13,16 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from mcp_bindgen.runtime.auth.client import Bearer, ClientCredentials, ClientSecret, Manual, PrivateKeyJwt
 from mcp_bindgen.runtime.auth.store import FileStore, MemoryStore
 from mcp_bindgen.runtime.core.errors import AuthorizationError, Refused
-from tests.support.authorization_world import CALLBACK, SECRET, World, call, oauth, world
-from tests.support.scripted_http_server import Heard, go, serving
+from mcp_bindgen.runtime.http.client.legacy_sse import sse
+from mcp_bindgen.runtime.http.client.transport import http
+from tests.support.authorization_world import CALLBACK, SECRET, World, agree, call, oauth, world
+from tests.support.scripted_http_server import Heard, ask, go, request, serving
 
 ROOT = Path(__file__).parents[3]
 
@@ -363,6 +366,49 @@ def test_a_token_does_not_follow_a_redirect_to_another_server(status: int) -> No
     go(body)
 
 
+def test_the_older_transport_authorizes_stream_and_messages_and_one_refusal_ends_one_request() -> None:
+    """Over HTTP+SSE, too, every request shows the token, a person has time, and steps up."""
+
+    async def body() -> None:
+        shown: list[str] = []
+        streams: list[Heard] = []
+
+        async with world() as given:
+
+            async def old(heard: Heard) -> None:
+                shown.append(f"{heard.method} {heard.headers.get('authorization', '')}")
+                known = given.tokens.get(heard.headers.get("authorization", "").removeprefix("Bearer "))
+                if known is None:
+                    await given.refuse(heard, 401)
+                elif heard.method == "GET":
+                    await heard.begin(200, "text/event-stream")
+                    await heard.write(b"event: endpoint\ndata: /mcp\n\n")
+                    streams.append(heard)
+                    await heard.until_gone()
+                elif b"admin" in heard.body:
+                    await given.refuse(heard, 403, error="insufficient_scope", scope="admin")
+                elif b"write" in heard.body and "write" not in known["scope"]:
+                    await given.refuse(heard, 403, error="insufficient_scope", scope="write")
+                else:
+                    await heard.end(202)
+                    answer = {"jsonrpc": "2.0", "id": heard.id, "result": known["scope"]}
+                    await streams[-1].write(f"data: {json.dumps(answer)}\n\n".encode())
+
+            async def slowly(url: str) -> str:
+                await anyio.sleep(0.5)
+                return await agree(url)
+
+            given.answer_mcp = old
+            auth = oauth(limit=["write"], login=Manual(slowly, CALLBACK))
+            assert await call(given.url, auth, "list", "write", opened=sse, timeout=0.4) == ["", "write"]
+            found = await call(given.url, auth, "admin", "list", opened=sse, timeout=0.4)
+            assert isinstance(found[0], AuthorizationError)
+            assert found[1] == "write"
+            assert [line.partition(" ")[0] for line in shown if line.endswith(" ")] == ["GET"]
+
+    go(body)
+
+
 def test_tokens_are_sent_over_https_or_to_this_machine() -> None:
     for auth in (oauth(), Bearer("token"), ClientCredentials(ClientSecret("id", secret=SECRET))):
         with pytest.raises(AuthorizationError, match="only sent over https"):
@@ -371,8 +417,6 @@ def test_tokens_are_sent_over_https_or_to_this_machine() -> None:
 
 def test_credentials_come_from_one_place() -> None:
     async def body() -> None:
-        from mcp_bindgen.runtime.http.client.transport import http
-
         for url, headers in (("https://u:p@a.example/mcp", {}), ("https://a.example/mcp", {"Authorization": "x"})):
             with pytest.raises(ValueError, match="not in both places"):
                 async with http(url, headers=headers, auth=Bearer("token")):
@@ -420,8 +464,6 @@ def test_a_program_authenticates_with_a_secret_and_gets_another_token_in_time() 
 
 def test_a_program_signs_for_the_issuer_and_not_for_the_endpoint() -> None:
     async def body() -> None:
-        from joserfc import jwt
-
         key = ECKey.generate_key("P-256")
         async with world() as given:
             auth = ClientCredentials(PrivateKeyJwt("program", given.issuer, key=key.as_pem(private=True)))
@@ -475,18 +517,9 @@ def test_a_login_is_shared_by_all_who_wait_for_it() -> None:
 
 def test_a_client_of_the_caller_is_used() -> None:
     async def body() -> None:
-        from mcp_bindgen.runtime.http.client.transport import http
-        from tests.support.scripted_http_server import ask, request
-
         async with world() as given, httpx2.AsyncClient(headers={"x-mine": "1"}) as client:
-            async with http(given.url, auth=oauth(login=Manual(_agree, CALLBACK)), client=client) as transport:
+            async with http(given.url, auth=oauth(), client=client) as transport:
                 await ask(transport, request(1))
             assert given.mcp.heard[-1].headers["x-mine"] == "1"
 
     go(body)
-
-
-async def _agree(url: str) -> str:
-    from tests.support.authorization_world import agree
-
-    return await agree(url)

@@ -9,7 +9,7 @@ import asyncio
 import re
 import sys
 import webbrowser
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -316,7 +316,7 @@ class _Pasted:
         raise AuthorizationError("the login was given up, because its address was not pasted")
 
 
-def device_code(document: dict[str, object]) -> tuple[DeviceCode, str, float]:
+def device_code(document: Mapping[str, object]) -> tuple[DeviceCode, str, float]:
     """Return what a user is told about a device, the secret code of the device, and the seconds between two questions.
 
     Raises:

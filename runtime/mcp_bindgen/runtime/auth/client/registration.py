@@ -56,8 +56,9 @@ def registration(server: ServerMetadata, name: str, redirect_uri: str | None) ->
         "grant_types": ["authorization_code" if redirect_uri else DEVICE_GRANT, "refresh_token"],
         "token_endpoint_auth_method": method,
     }
-    uses = ([redirect_uri], ["code"]) if redirect_uri is not None else ([], [])
-    return wanted | dict(zip(("redirect_uris", "response_types"), uses, strict=True))
+    if redirect_uri is None:
+        return {**wanted, "redirect_uris": [], "response_types": []}
+    return {**wanted, "redirect_uris": [redirect_uri], "response_types": ["code"]}
 
 
 def registered(

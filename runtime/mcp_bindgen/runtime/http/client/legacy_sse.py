@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 import httpx2
+from anyio.abc import TaskGroup
 
 from ...core.authorization import Auth
-from ...core.errors import ConnectionClosed, Refused
-from ...core.transport import MAX_MESSAGE, Oversized
+from ...core.errors import AuthorizationError, ConnectionClosed, Refused
+from ...core.transport import MAX_MESSAGE, Lost, Outgoing
+from ...tasks import background_tasks
 from ..event_stream import Event, EventDecoder
 from ._endpoint import EVENTS, JSON, Endpoint, media_type, open_endpoint, reason, unpacked
+from ._stream_reader import Incoming
 
 log = logging.getLogger("mcp_bindgen")
 
+_UNREAD = 16  # messages that wait to be received
 _CONNECTIONS = 2  # the stream, and one for messages
 _POST = {"content-type": JSON}
 
@@ -28,49 +33,67 @@ class SseClientTransport:
         response: The stream.
         events: The events in it.
         messages: Where messages are posted to.
+        tasks: Reads the stream.
 
     Attributes:
         pauses: Stops the clocks while somebody is asked for authorization.
         extensions: The extensions of the protocol that authorization uses.
     """
 
-    def __init__(self, response: httpx2.Response, events: AsyncIterator[Event], messages: Endpoint) -> None:
+    def __init__(
+        self, response: httpx2.Response, events: AsyncIterator[Event], messages: Endpoint, tasks: TaskGroup
+    ) -> None:
         self.pauses = messages.pauses
         self.extensions = messages.extensions
         self._response = response
-        self._events = events
         self._messages = messages
-        self._reading = anyio.CancelScope()
+        self._inbox = asyncio.Queue[Sequence[Incoming]](_UNREAD)
         self._open = True
+        self._reading = tasks.create_task(self._read(events))
 
-    async def receive(self) -> Sequence[bytes | Oversized]:
-        """Receive the next message."""
-        with anyio.CancelScope() as self._reading:
-            try:
-                while self._open:
-                    type_, data = await anext(self._events)
-                    if type_ == "message" and data:
-                        return [data]
-            except StopAsyncIteration:
-                pass
-            except (httpx2.HTTPError, httpx2.StreamError) as error:
-                log.warning("the stream of the server ended: %s", reason(error))
-        return ()
+    async def receive(self) -> Sequence[Incoming]:
+        """Receive the next message; an empty sequence when the stream is over."""
+        messages = await self._inbox.get() if self._open else ()
+        if not messages and self._open:
+            self._inbox.put_nowait(())  # it stays over
+        return messages
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Send messages, one after the other."""
+        """Send messages, one after the other; that a request is not authorized, its own caller is told."""
         for message in messages:
             if not self._open:
                 raise ConnectionClosed("the connection is closed")
-            with self._messages.deadline():
-                await self._messages.post(message, _POST)
+            try:
+                with self._messages.deadline():
+                    await self._messages.post(message, _POST)
+            except (AuthorizationError, Refused) as error:
+                if isinstance(error, Refused) and error.status not in (401, 403):
+                    raise
+                id_ = message.id if isinstance(message, Outgoing) else None
+                if id_ is None:
+                    raise ConnectionClosed(str(error)) from None
+                await self._inbox.put([Lost(id_, error)])
 
     async def close(self) -> None:
         """Close the stream, which is how the server learns of it."""
+        if not self._open:
+            return
         self._open = False
         self._reading.cancel()
+        if self._inbox.full():
+            self._inbox.get_nowait()
+        self._inbox.put_nowait(())  # wakes who receives
         with anyio.CancelScope(shield=True):
             await self._response.aclose()
+
+    async def _read(self, events: AsyncIterator[Event]) -> None:
+        try:
+            async for type_, data in events:
+                if type_ == "message" and data:
+                    await self._inbox.put([data])
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            log.warning("the stream of the server ended: %s", reason(error))
+        await self._inbox.put(())
 
 
 @asynccontextmanager
@@ -109,7 +132,9 @@ async def sse(
                 messages = await _messages_endpoint(endpoint, response, events)
         except TimeoutError:
             raise ConnectionClosed(f"{endpoint.place} named no endpoint within {timeout:g} seconds") from None
-        transport = SseClientTransport(response, events, stack.enter_context(messages.hiding_secrets()))
+        stack.enter_context(messages.hiding_secrets())
+        tasks = await stack.enter_async_context(background_tasks())
+        transport = SseClientTransport(response, events, messages, tasks)
         try:
             yield transport
         finally:
