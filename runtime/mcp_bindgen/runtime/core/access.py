@@ -5,7 +5,7 @@ MCP, "Authorization". How a token is verified is the matter of `auth`; what is h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Protocol, TypeAlias
@@ -133,19 +133,21 @@ def operation(method: str, params: Any) -> Operation:
         method: Its method.
         params: Its params, typed or in wire form.
     """
-    for member in ("name", "uri"):
-        kind: Any = type(params)
-        name: Any = params.get(member) if is_object(params) else getattr(params, _attribute(kind, member), None)
-        if isinstance(name, str):
-            return method, name
-    return method, None
+    kind: Any = type(params)
+    values: Iterable[Any] = (
+        (params.get("name"), params.get("uri"))
+        if is_object(params)
+        else (getattr(params, attribute, None) for attribute in _naming_attributes(kind))
+    )
+    return method, next((value for value in values if isinstance(value, str)), None)
 
 
 @cache
-def _attribute(kind: Hashable, member: str) -> str:
-    """Return the attribute in which objects of a class hold a member of their wire form."""
+def _naming_attributes(kind: Hashable) -> tuple[str, str]:
+    """Return the attributes in which objects of a class hold their members `name` and `uri`."""
     fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
-    return next((name for name, field in fields.items() if (field.alias or wire_name(name)) == member), member)
+    wire = {field.alias or wire_name(name): name for name, field in fields.items()}
+    return wire.get("name", "name"), wire.get("uri", "uri")
 
 
 class HttpRequest(Protocol):

@@ -120,6 +120,11 @@ class Service:
         self._by_revision = {server.revision: server for server in self.servers}
         self._handlers: dict[Route, Handler] = {}
         self._gate = gate
+        self._scoped = {
+            server.revision: server
+            for server in self.servers
+            if type(server).required_scopes is not Server.required_scopes
+        }
 
     @property
     def supported(self) -> list[str]:
@@ -158,10 +163,10 @@ class Service:
         needed = self._gate.needed(operations[0])
         for one in operations[1:]:
             needed |= self._gate.needed(one)
-        server = self._by_revision.get(revision or "")
-        if server is None or type(server).required_scopes is Server.required_scopes:
-            return needed
-        return needed.union(*(server.required_scopes(method, name) for method, name in operations))
+        server = self._scoped.get(revision or "")
+        if server is not None:
+            needed = needed.union(*(server.required_scopes(method, name) for method, name in operations))
+        return needed
 
     def authorize(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> None:
         """Check that an identity has all that `needed_scopes` says.

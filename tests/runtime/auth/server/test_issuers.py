@@ -14,6 +14,7 @@ from joserfc.jwk import RSAKey
 from mcp_bindgen.runtime import Identity
 from mcp_bindgen.runtime.auth.server import Introspection, InvalidToken, JwtVerifier, VerifierUnavailable
 from mcp_bindgen.runtime.auth.server import introspection as asking
+from mcp_bindgen.runtime.auth.server import keys as keeping
 from mcp_bindgen.runtime.auth.server.keys import LIFETIME, PAUSE, STALE, IssuerKeys
 from tests.support.checked_connections import bounded
 from tests.support.issuer import Issuer
@@ -126,7 +127,7 @@ async def test_keys_are_fetched_again_beside_the_requests() -> None:
 
 
 @bounded()
-async def test_who_leaves_does_not_take_the_fetch_along() -> None:
+async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.MonkeyPatch) -> None:
     issuer, begun, go_on = Issuer(), asyncio.Event(), asyncio.Event()
 
     async def load() -> Any:
@@ -135,14 +136,25 @@ async def test_who_leaves_does_not_take_the_fetch_along() -> None:
         return issuer.jwks()
 
     keys = IssuerKeys(load, issuer.url)
+    monkeypatch.setattr(keeping, "_MOST_WAITING", 2)
     first = asyncio.create_task(keys.find("k1", "RS256"))
     await begun.wait()
     second = asyncio.create_task(keys.find("k1", "RS256"))
     await asyncio.sleep(0)
+    with pytest.raises(VerifierUnavailable, match="too many wait"):
+        await keys.find("k1", "RS256")
     first.cancel()
     await asyncio.wait([first])
     go_on.set()
     assert await second is not None
+
+
+@bounded()
+async def test_an_issuer_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "_PATIENCE", 0.05)
+    keys = IssuerKeys(asyncio.Event().wait, "https://auth.example.org")
+    with pytest.raises(VerifierUnavailable):
+        await keys.find("k1", "RS256")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import ssl
 import time
 from base64 import b64encode
 from collections import OrderedDict
@@ -38,6 +39,7 @@ class Introspection:
         keep: Seconds for which an answer is kept: a token that was revoked is good for that long.
         skew: Seconds by which clocks may differ.
         private: Whether the issuer's host may have an address inside of a network, such as 10.1.2.3.
+        verify: Whom to trust with TLS, such as an authority of one's own; by default who is trusted on this machine.
         clock: Tells the time, in seconds since 1970.
 
     Attributes:
@@ -58,13 +60,14 @@ class Introspection:
         keep: float = 30.0,
         skew: float = SKEW,
         private: bool = False,
+        verify: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.issuers = (issuer,)
         wanted = (audience,) if isinstance(audience, str) else None if audience is None else tuple(audience)
         self._rules = ClaimRules(issuer, wanted, skew, expiry=False)
         self._credentials = b64encode(f"{quote_plus(client_id)}:{quote_plus(client_secret)}".encode()).decode()
-        self._fetcher = fetcher_for(issuer, endpoint, private=private)
+        self._fetcher = fetcher_for(issuer, endpoint, private=private, verify=verify)
         self._endpoint = endpoint
         self._keep, self._clock = keep, clock
         self._asking: dict[bytes, asyncio.Task[dict[str, Any]]] = {}

@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..client.metadata import server_places
 from ..fetch import Fetcher, FetchError, is_loopback
 
-OAUTH, OPENID = "oauth-authorization-server", "openid-configuration"
 
-
-def fetcher_for(issuer: str, *others: str | None, private: bool = False) -> Fetcher:
+def fetcher_for(
+    issuer: str, *others: str | None, private: bool = False, verify: ssl.SSLContext | None = None
+) -> Fetcher:
     """Return what fetches from an issuer that the operator has chosen.
 
     Args:
         issuer: The issuer. One on this machine, as in development, may be fetched from over http.
         others: URLs that the operator has named, too.
         private: Whether the hosts of these may have addresses inside of a network.
+        verify: Whom to trust with TLS; by default who is trusted on this machine.
 
     Raises:
         ValueError: The issuer is no URL of https, or http on this machine.
     """
     hosts = [urlsplit(url).hostname or "" for url in (issuer, *others) if url is not None]
-    found = Fetcher(trusted=frozenset(hosts) if private else frozenset(), loopback=is_loopback(hosts[0]))
+    trusted = frozenset(hosts) if private else frozenset[str]()
+    found = Fetcher(trusted=trusted, loopback=is_loopback(hosts[0]), verify=verify)
     try:
         found.check(issuer)
     except FetchError as error:
         hint = ": pass private=True if that is meant" if "inside" in str(error) else ""
         raise ValueError(f"the issuer cannot be used: {error}{hint}") from None
     return found
-
-
-def metadata_urls(issuer: str) -> list[str]:
-    """Return where an issuer may have its metadata, the best first."""
-    parts = urlsplit(issuer)
-    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
-    inserted = [f"{origin}/.well-known/{name}{path}" for name in (OAUTH, OPENID)]
-    return [*inserted, f"{origin}{path}/.well-known/{OPENID}"] if path else inserted
 
 
 async def read_metadata(fetcher: Fetcher, issuer: str) -> dict[str, Any]:
@@ -46,7 +42,7 @@ async def read_metadata(fetcher: Fetcher, issuer: str) -> dict[str, Any]:
         FetchError: It has none, or says there that it is another one.
     """
     failure: FetchError | None = None
-    for url in metadata_urls(issuer):
+    for url in server_places(issuer):
         try:
             fetched = await fetcher.get_json(url)
         except FetchError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -38,6 +39,7 @@ class JwtVerifier:
         algorithms: The algorithms that are taken, all of `jws.ALGORITHMS`.
         skew: Seconds by which clocks may differ.
         private: Whether the issuer's host may have an address inside of a network, such as 10.1.2.3.
+        verify: Whom to trust with TLS, such as an authority of one's own; by default who is trusted on this machine.
         clock: Tells the time, in seconds since 1970.
 
     Attributes:
@@ -58,6 +60,7 @@ class JwtVerifier:
         algorithms: Collection[str] = ALGORITHMS,
         skew: float = SKEW,
         private: bool = False,
+        verify: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         unknown = set(algorithms) - set(ALGORITHMS)
@@ -68,7 +71,7 @@ class JwtVerifier:
         self._types = tuple(name.lower().removeprefix("application/") for name in types)
         self._algorithms = frozenset(algorithms)
         self._clock = clock
-        self._fetcher = fetcher_for(issuer, jwks_uri, private=private)
+        self._fetcher = fetcher_for(issuer, jwks_uri, private=private, verify=verify)
         self._jwks_uri = jwks_uri
         self._given = keys
         self._keys = IssuerKeys(self._load, issuer)

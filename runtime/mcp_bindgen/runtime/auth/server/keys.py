@@ -20,6 +20,9 @@ STALE = 24 * 3600.0
 PAUSE = 10.0
 """Seconds between two fetches, however many tokens name keys that nobody knows."""
 
+_PATIENCE = 20.0  # seconds for a fetch, that of the metadata included
+_MOST_WAITING = 1000  # requests that wait for a fetch
+
 
 class IssuerKeys:
     """The keys of an issuer.
@@ -39,6 +42,7 @@ class IssuerKeys:
         self._keys: list[PublicKey] = []
         self._loaded = self._tried = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
+        self._waiting = 0
 
     async def find(self, id_: str | None, algorithm: str) -> PublicKey | None:
         """Return the key that a token names; without a name, the only one for its algorithm.
@@ -50,14 +54,24 @@ class IssuerKeys:
         if age > LIFETIME:
             fetching = self._fetch()
             if age > STALE and fetching is not None:
-                await asyncio.shield(fetching)
+                await self._wait(fetching)
             if self._clock() - self._loaded > STALE:
                 raise VerifierUnavailable(f"the keys of {self._issuer} could not be fetched")
         found = self._matching(id_, algorithm)
         if found is None and (fetching := self._fetch()) is not None:
-            await asyncio.shield(fetching)
+            await self._wait(fetching)
             found = self._matching(id_, algorithm)
         return found
+
+    async def _wait(self, fetching: asyncio.Task[None]) -> None:
+        """Wait for a fetch, which goes on if this is cancelled."""
+        if self._waiting >= _MOST_WAITING:
+            raise VerifierUnavailable(f"too many wait for the keys of {self._issuer}")
+        self._waiting += 1
+        try:
+            await asyncio.shield(fetching)
+        finally:
+            self._waiting -= 1
 
     def _matching(self, id_: str | None, algorithm: str) -> PublicKey | None:
         found = [
@@ -80,8 +94,9 @@ class IssuerKeys:
 
     async def _refresh(self) -> None:
         try:
-            keys = public_keys(await self._load())
+            async with asyncio.timeout(_PATIENCE):
+                keys = public_keys(await self._load())
         except Exception as error:
-            log.warning("the keys of %s could not be fetched: %s", self._issuer, error)
+            log.warning("the keys of %s could not be fetched: %s", self._issuer, error or type(error).__name__)
             return
         self._keys, self._loaded = keys, self._clock()

@@ -21,6 +21,7 @@ from ...core.access import AccessDenied, HttpRequest, Identity, InsufficientScop
 from ...core.json_types import is_object
 from ...core.logs import log
 from .. import challenges
+from ..client.metadata import canonical
 from ..dpop import target
 from ..fetch import is_loopback
 from .dpop import ALGORITHMS, InvalidProof, Nonces, NonceWanted, ProofVerifier
@@ -302,11 +303,10 @@ def _checked(resource: str) -> tuple[str, str]:
     parts = urlsplit(resource)
     host = parts.hostname or ""
     path = "" if parts.path == "/" else parts.path
-    wanted = target(resource) if path else target(resource).rstrip("/")
     if parts.scheme not in ("https", "http") or not host or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError(f"not the URL of a resource, like https://example.org/mcp: {resource}")
     if parts.scheme == "http" and not is_loopback(host):
         raise ValueError(f"a resource is reached by https, unless it is on this machine: {resource}")
-    if resource != wanted:
-        raise ValueError(f"clients write this resource as {wanted}, not as {resource}")
+    if resource != canonical(resource):
+        raise ValueError(f"clients write this resource as {canonical(resource)}, not as {resource}")
     return f"{parts.scheme}://{parts.netloc}", path

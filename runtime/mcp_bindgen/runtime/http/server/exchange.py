@@ -150,7 +150,8 @@ class Exchanges:
             error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
             return
-        self._authorize(call, found)
+        if self._gate is not None:
+            self._authorize(call, found)
         exchange = Exchange(call, self._unread)
         await exchange.answer(202, b"")
         await execute(self._service.handler, peer, exchange, found)
@@ -161,7 +162,8 @@ class Exchanges:
         revision, route = asked.dispatcher.revision, asked.route
         find = self._service.handler
         try:
-            self._authorize(call, asked)
+            if self._gate is not None:
+                self._authorize(call, asked)
             _check(call, revision, route, asked.params)
             rule = getattr(route.method, "header_params", None)
             if rule is not None and not self._schemas.is_met(rule, asked.params, call.headers):
@@ -182,8 +184,7 @@ class Exchanges:
             await exchange.answer(200 if error is None else _status(revision, error, 200), data)
 
     def _authorize(self, call: Call, event: Requested | Notified) -> None:
-        if self._gate is not None:
-            self._service.authorize(call.identity, event.dispatcher.revision.name, [_operation(event)])
+        self._service.authorize(call.identity, event.dispatcher.revision.name, [_operation(event)])
 
     async def _step_up(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client should come back with."""
