@@ -5,10 +5,10 @@ MCP, "Authorization". How a token is verified is the matter of `auth`; what is h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from pydantic_core import to_json
 
@@ -133,13 +133,14 @@ def operation(method: str, params: Any) -> Operation:
         method: Its method.
         params: Its params, typed or in wire form.
     """
-    kind: Any = type(params)
-    values: Iterable[Any] = (
-        (params.get("name"), params.get("uri"))
-        if is_object(params)
-        else (getattr(params, attribute, None) for attribute in _naming_attributes(kind))
-    )
-    return method, next((value for value in values if isinstance(value, str)), None)
+    name: Any
+    uri: Any
+    if is_object(params):
+        name, uri = params.get("name"), params.get("uri")
+    else:
+        named, addressed = _naming_attributes(cast(Hashable, type(params)))
+        name, uri = getattr(params, named, None), getattr(params, addressed, None)
+    return method, name if isinstance(name, str) else uri if isinstance(uri, str) else None
 
 
 @cache
