@@ -1,0 +1,90 @@
+"""Whatever comes in the headers of a request, it is refused in good order unless its issuer has signed it."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime.auth.server import JwtVerifier, ResourceServer
+from mcp_bindgen.runtime.core.access import AccessDenied
+from tests.support.effort import examples
+from tests.support.issuer import Issuer, Prover, encoded, signed
+
+RESOURCE = "https://example.org/mcp"
+ISSUER = Issuer("https://auth.example.org")
+PROVER = Prover()
+AUTH = ResourceServer(RESOURCE, JwtVerifier(ISSUER.url, keys=ISSUER.jwks()), dpop="optional")
+GOOD = ISSUER.claims(RESOURCE)
+HEADER = {"typ": "at+jwt", "alg": "RS256", "kid": "k1"}
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def changed(whole: dict[str, Any], *more: str) -> st.SearchStrategy[dict[str, Any]]:
+    """A JSON object of which some members are something else, or gone."""
+    names = st.sampled_from([*whole, *more])
+    return st.dictionaries(names, VALUES | st.just(...), max_size=4).map(
+        lambda changes: {name: value for name, value in {**whole, **changes}.items() if value is not ...}
+    )
+
+
+def outcome(**headers: bytes) -> int:
+    """The status that a request with some headers gets; 200 if it is let in."""
+    named = {name.encode(): value for name, value in headers.items()}
+    request: Any = SimpleNamespace(scope={"method": "POST", "path": "/mcp", "query_string": b""}, headers=named)
+    try:
+        asyncio.run(AUTH.authenticate(request))
+    except AccessDenied as error:
+        denied = error
+    else:
+        return 200
+    assert all(name == b"www-authenticate" and b"\n" not in value for name, value in denied.headers)
+    return denied.status
+
+
+@settings(max_examples=examples(60, 1000), deadline=None)
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_any_bytes(value: bytes, proof: bytes) -> None:
+    assert outcome(authorization=value, dpop=proof) in (400, 401)
+    assert outcome(authorization=b"Bearer " + value) in (400, 401)
+    assert outcome(authorization=b"DPoP " + value, dpop=proof) in (400, 401)
+
+
+@settings(max_examples=examples(60, 1000), deadline=None)
+@given(changed(HEADER, "jwk", "crit", "x"), changed(GOOD, "nbf", "cnf", "scp", "azp"), VALUES)
+def test_any_token_that_nobody_signed(header: dict[str, Any], claims: dict[str, Any], more: Any) -> None:
+    for body in (claims, more):
+        token = b".".join([encoded(header), encoded(body), b"AAAA"])
+        assert outcome(authorization=b"Bearer " + token) == 401
+
+
+@settings(max_examples=examples(40, 600), deadline=None)
+@given(changed(GOOD, "nbf", "cnf", "scp", "azp", "nonce", "typ"))
+def test_any_claims_that_the_issuer_signed(claims: dict[str, Any]) -> None:
+    token = signed(HEADER, claims, ISSUER.key)
+    status = outcome(authorization=b"Bearer " + token.encode())
+    assert status in (200, 401)
+    if status == 200:
+        audience = claims["aud"]
+        assert RESOURCE in (audience if isinstance(audience, list) else [audience])
+        assert claims["iss"] == ISSUER.url
+        assert not isinstance(claims["exp"], bool | str)
+        assert "cnf" not in claims or claims["cnf"] is None
+
+
+@settings(max_examples=examples(40, 600), deadline=None)
+@given(
+    changed({"typ": "dpop+jwt", "alg": "ES256", "jwk": PROVER.key.as_dict(private=False)}, "crit"),
+    changed({"jti": "a", "htm": "POST", "htu": RESOURCE, "iat": GOOD["iat"], "ath": "x"}, "nonce"),
+)
+def test_any_proof_of_another_token(header: dict[str, Any], claims: dict[str, Any]) -> None:
+    token = ISSUER.token(RESOURCE, cnf={"jkt": PROVER.thumbprint})
+    proof = b".".join([encoded(header), encoded(claims), b"AAAA"])
+    assert outcome(authorization=b"DPoP " + token.encode(), dpop=proof) == 401
