@@ -27,7 +27,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="there are no modes o
 class Ring(keyring.backend.KeyringBackend):
     """A keyring in memory that takes as little as the one of Windows."""
 
-    priority = 1  # type: ignore[assignment]
+    priority: Any = 1
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], str] = {}

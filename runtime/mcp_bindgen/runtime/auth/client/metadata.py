@@ -141,7 +141,9 @@ def read_resource(document: Mapping[str, Any], place: str, url: str) -> Resource
         raise BadMetadata("the metadata of the resource names no resource")
     if not _is_part(url, resource):
         raise BadMetadata("the metadata of the resource is about another one than the server that was asked")
-    if _bare(resource) != _bare(url) and place not in resource_places(resource)[:2]:
+    path = urlsplit(target(resource)).path
+    own = {_inserted(resource, RESOURCE, one) for one in (path, path.rstrip("/"))}
+    if _bare(resource) not in (_bare(url), target(url).rstrip("/")) and place not in own:
         raise BadMetadata("the metadata is about a resource above the server, and not at that resource's own address")
     servers = _texts(document, "authorization_servers") or ()
     bound = _flag(document, "dpop_bound_access_tokens_required")

@@ -1,0 +1,114 @@
+"""Connecting with `auth`: what the user has to do does not run into limits, and what cannot be had is said once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import AuthorizationError, ConnectionClosed, connect
+from mcp_bindgen.runtime.auth.client import Bearer, ClientCredentials, ClientSecret, Manual
+from mcp_bindgen.runtime.auth.server import StaticTokens
+from mcp_bindgen.runtime.core.access import Identity
+from mcp_bindgen.runtime.core.errors import ProtocolError, Refused
+from tests.support.authorization_world import CALLBACK, SECRET, agree, oauth, world
+from tests.support.protected import running
+from tests.support.scripted_http_server import Heard, go
+
+NEW: Any = v2026_07_28.Client
+CLIENTS: Any = [v2025_11_25.Client, NEW]
+OLD: Any = [v2025_03_26.Client, v2025_11_25.Client]
+
+
+def stateless(heard: Heard) -> dict[str, Any]:
+    """What a stateless server answers."""
+    shared = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    discovered = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **shared}
+    return discovered if heard.name == "server/discover" else {"tools": [], **shared}
+
+
+def test_the_probe_waits_for_a_person_and_the_client_says_what_extension_it_uses() -> None:
+    async def body() -> None:
+        said: list[Any] = []
+
+        async def slowly(url: str) -> str:
+            await anyio.sleep(0.8)
+            return await agree(url)
+
+        async with world() as given:
+
+            async def play(heard: Heard) -> None:
+                if heard.headers.get("authorization", "").removeprefix("Bearer ") not in given.tokens:
+                    await given.refuse(heard, 401)
+                    return
+                said.append(json.loads(heard.body)["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"])
+                await heard.result(stateless(heard))
+
+            given.answer_mcp = play
+            auth: Any = oauth(login=Manual(slowly, CALLBACK))
+            async with connect(given.url, *CLIENTS, auth=auth, patience=0.2, timeout=0.5) as client:
+                assert client.revision == "2026-07-28"
+                await client.list_tools()
+            assert [line for line in given.log if line.startswith("POST /mcp")] == ["POST /mcp"] * 3
+            auth = ClientCredentials(ClientSecret("program", given.issuer, secret=SECRET))
+            async with connect(given.url, NEW, auth=auth) as client:
+                await client.list_tools()
+            assert said[-1]["extensions"] == {"io.modelcontextprotocol/oauth-client-credentials": {}}
+            assert "extensions" not in said[0]
+
+    go(body)
+
+
+def test_a_login_that_fails_is_not_begun_again_in_another_way() -> None:
+    async def body() -> None:
+        async with world() as given:
+            given.edit_response = lambda back: {"error": "access_denied", "state": back["state"], "iss": back["iss"]}
+            with pytest.raises(AuthorizationError, match="access_denied"):
+                async with connect(given.url, *CLIENTS, auth=oauth()):
+                    pass
+            assert given.counts("GET /authorize") == 1
+            with pytest.raises(AuthorizationError, match="nobody may be asked here"):
+                async with connect(given.url, *CLIENTS, auth=oauth(login=None)):
+                    pass
+
+    go(body)
+
+
+def test_who_has_no_way_to_log_in_is_told_that_it_takes_one() -> None:
+    async def body() -> None:
+        async with world() as given:
+            with pytest.raises(ConnectionClosed, match=r"wants a login: connect with auth=OAuth\(\)"):
+                async with connect(given.url, *CLIENTS):
+                    pass
+
+    go(body)
+
+
+def test_auth_is_for_urls() -> None:
+    async def body() -> None:
+        with pytest.raises(ValueError, match="auth is for URLs"):
+            async with connect(["python"], auth=Bearer("token")):
+                pass
+
+    go(body)
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/sse"])
+def test_a_token_is_shown_to_our_own_server_over_either_transport(path: str) -> None:
+    async def body() -> None:
+        token = "a-token-of-somebody"
+        with running(StaticTokens({token: Identity(subject="ada", scopes=frozenset({"mcp:read"}))})) as server:
+            for kind in OLD:
+                auth: Any = Bearer(token)
+                async with connect(f"{server.origin}{path}", kind, auth=auth) as client:
+                    result: Any = await client.call_tool("whoami")
+                    assert result.content[0].text == "ada"
+                    with pytest.raises((Refused, ProtocolError)):
+                        await client.call_tool("delete")
+                    result = await client.call_tool("whoami")
+                    assert result.content[0].text == "ada"
+
+    go(body)

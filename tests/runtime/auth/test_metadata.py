@@ -1,0 +1,173 @@
+"""Finding metadata: where it may be and whose it is, to the letter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.runtime.auth.client import KnownClient, client_metadata
+from mcp_bindgen.runtime.auth.client.clients import is_document_url
+from mcp_bindgen.runtime.auth.client.grants import Grant
+from mcp_bindgen.runtime.auth.client.metadata import (
+    BadMetadata,
+    assumed_server,
+    canonical,
+    read_resource,
+    resource_places,
+    server_places,
+)
+from mcp_bindgen.runtime.core.errors import AuthorizationError
+from tests.support.authorization_world import World, call, oauth, world
+from tests.support.scripted_http_server import Heard, go
+
+WELL_KNOWN = "https://mcp.example/.well-known/"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://MCP.example:443", "https://mcp.example"),
+        ("HTTPS://mcp.example/", "https://mcp.example"),
+        ("https://mcp.example:8443/a/?key=secret#x", "https://mcp.example:8443/a/"),
+        ("http://[::1]:80/mcp", "http://[::1]/mcp"),
+    ],
+)
+def test_a_server_is_called_by_its_canonical_address(url: str, expected: str) -> None:
+    assert canonical(url) == expected
+
+
+def test_metadata_is_looked_for_in_the_order_of_the_specification() -> None:
+    assert resource_places("https://mcp.example/a/mcp?x=1") == [
+        f"{WELL_KNOWN}oauth-protected-resource/a/mcp",
+        f"{WELL_KNOWN}oauth-protected-resource",
+    ]
+    assert resource_places("https://mcp.example") == [f"{WELL_KNOWN}oauth-protected-resource"]
+    assert resource_places("https://mcp.example/mcp/") == [
+        f"{WELL_KNOWN}oauth-protected-resource/mcp/",
+        f"{WELL_KNOWN}oauth-protected-resource/mcp",
+        f"{WELL_KNOWN}oauth-protected-resource",
+    ]
+    assert server_places("https://mcp.example/tenant") == [
+        f"{WELL_KNOWN}oauth-authorization-server/tenant",
+        f"{WELL_KNOWN}openid-configuration/tenant",
+        "https://mcp.example/tenant/.well-known/openid-configuration",
+    ]
+    expected = [f"{WELL_KNOWN}oauth-authorization-server", f"{WELL_KNOWN}openid-configuration"]
+    assert server_places("https://mcp.example") == server_places("https://mcp.example/") == expected
+
+
+@pytest.mark.parametrize(
+    ("resource", "place", "url"),
+    [
+        ("https://mcp.example/mcp", "anywhere", "https://mcp.example/mcp"),
+        ("https://mcp.example/mcp/", "anywhere", "https://mcp.example/mcp"),
+        ("https://MCP.example:443/mcp", "anywhere", "https://mcp.example/mcp/"),
+        ("https://mcp.example/mcp", "anywhere", "https://mcp.example/mcp?key=1"),
+        ("https://mcp.example/mcp?key=1", "anywhere", "https://mcp.example/mcp?key=1"),
+        ("https://mcp.example", f"{WELL_KNOWN}oauth-protected-resource", "https://mcp.example/mcp"),
+        ("https://mcp.example/", f"{WELL_KNOWN}oauth-protected-resource", "https://mcp.example/mcp"),
+        ("https://mcp.example/a", f"{WELL_KNOWN}oauth-protected-resource/a", "https://mcp.example/a/mcp"),
+    ],
+)
+def test_a_resource_is_this_server_whatever_its_slashes_or_one_above_it_at_its_own_place(
+    resource: str, place: str, url: str
+) -> None:
+    assert read_resource({"resource": resource}, place, url).resource == resource
+
+
+@pytest.mark.parametrize(
+    ("resource", "place", "url"),
+    [
+        ("https://mcp.example/mc", "anywhere", "https://mcp.example/mcp"),
+        ("https://mcp.example/mcp/deeper", "anywhere", "https://mcp.example/mcp"),
+        ("https://mcp.example", f"{WELL_KNOWN}oauth-protected-resource/mcp", "https://mcp.example/mcp"),
+        ("https://mcp.example/a", f"{WELL_KNOWN}oauth-protected-resource", "https://mcp.example/a/mcp"),
+        ("https://mcp.example:8443/mcp", "anywhere", "https://mcp.example/mcp"),
+        ("http://mcp.example/mcp", "anywhere", "https://mcp.example/mcp"),
+        ("https://mcp.example/mcp?key=2", "anywhere", "https://mcp.example/mcp?key=1"),
+        ("https://mcp.example.evil/mcp", "anywhere", "https://mcp.example/mcp"),
+        ("https://mcp.example@evil/mcp", "anywhere", "https://mcp.example/mcp"),
+        ("mcp.example/mcp", "anywhere", "https://mcp.example/mcp"),
+        ("https://[broken/mcp", "anywhere", "https://mcp.example/mcp"),
+    ],
+)
+def test_another_resource_is_another_one(resource: str, place: str, url: str) -> None:
+    with pytest.raises(BadMetadata):
+        read_resource({"resource": resource}, place, url)
+
+
+def test_documents_of_clients_stand_at_https_urls_with_a_path() -> None:
+    assert is_document_url("https://client.example/metadata.json")
+    wrong = ["http://a.example/x", "https://a.example", "https://a.example/", "https://a/../x", "https://u@a/x", "a"]
+    assert not any(map(is_document_url, [*wrong, "https://a.example/x#y"]))
+    document = client_metadata("https://a.example/x", "name", ["http://127.0.0.1/callback"])
+    assert document["client_id"] == "https://a.example/x"
+    with pytest.raises(ValueError, match="https URL with a path"):
+        oauth(client_metadata_url="https://a.example")
+    with pytest.raises(ValueError, match="different issuers"):
+        oauth(client=[KnownClient("a"), KnownClient("b")])
+
+
+@pytest.mark.parametrize("kept", [None, {}, {"issuer": 1}, {"a": 1}, {"scopes": 7}, {"issuer": "i", "resource": "r"}])
+def test_what_was_kept_and_does_not_fit_is_nothing(kept: Any) -> None:
+    assert Grant.load(kept) is None
+
+
+# --- servers of MCP 2025-03-26 ------------------------------------------------------------------------------------
+
+
+async def old(given: World, documents: dict[str, Any]) -> list[Any]:
+    """Call a server that is its own authorization server and has these documents; return the result."""
+    play = given.play_issuing
+    given.issuing.play = None  # type: ignore[assignment]
+
+    async def both(heard: Heard) -> None:
+        if heard.path in documents:
+            document = documents[heard.path]
+            await (heard.end(document) if isinstance(document, int) else heard.json(document))
+        elif heard.path.startswith("/.well-known"):
+            await heard.end(404)
+        elif heard.path == "/mcp":
+            await given.serve(heard)
+        else:
+            await play(heard)
+
+    given.mcp.play, given.issuing = both, given.mcp
+    given.challenge = {"resource_metadata": ""}
+    return await call(given.url, oauth())
+
+
+def test_a_server_without_any_metadata_is_its_own_authorization_server() -> None:
+    async def body() -> None:
+        async with world() as given:
+            (token,) = await old(given, {})
+            assert str(token).startswith("at-")
+            assert given.queries[0]["resource"] == given.url
+            assert assumed_server(given.url).authorization_endpoint == f"{given.issuer}/authorize"
+
+    go(body)
+
+
+def test_metadata_at_the_root_of_an_old_server_is_used_and_a_failure_is_none() -> None:
+    place = "/.well-known/oauth-authorization-server"
+
+    async def body() -> None:
+        async with world() as given:
+            base = given.url.removesuffix("/mcp")
+            document = {
+                "issuer": base,
+                "authorization_endpoint": f"{base}/authorize",
+                "token_endpoint": f"{base}/token",
+                "registration_endpoint": f"{base}/register",
+                "token_endpoint_auth_methods_supported": ["none"],
+            }
+            (token,) = await old(given, {place: document})
+            assert str(token).startswith("at-")
+        for broken in (500, {**document, "issuer": "https://evil.example"}):
+            async with world() as given:
+                (error,) = await old(given, {place: broken})
+                assert isinstance(error, AuthorizationError)
+                assert given.counts("POST /token") == 0
+
+    go(body)
