@@ -48,7 +48,7 @@ MAY_IMPORT = {
 
 LAYERS = {
     "core": {"core"},
-    "auth": {"auth", "core"},
+    "auth": {"auth", "core", "tasks"},
     "eras": {"eras", "core", "tasks"},
     "endpoint": {"endpoint", "eras", "core", "tasks"},
     "transports": {"transports", "endpoint", "eras", "core", "tasks"},

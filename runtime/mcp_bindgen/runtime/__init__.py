@@ -7,7 +7,6 @@ from .entrypoints import user_bindings
 
 if TYPE_CHECKING:
     from .core.access import Identity as Identity, InsufficientScope as InsufficientScope
-    from .core.authorization import Auth as Auth
     from .core.errors import AuthorizationError as AuthorizationError, CapabilityMissing as CapabilityMissing
     from .core.errors import ConnectionClosed as ConnectionClosed
     from .core.errors import InvalidParams as InvalidParams, MethodNotFound as MethodNotFound
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from .core.scalars import Boolean as Boolean, Integer as Integer, Json as Json, Nullable as Nullable
     from .core.scalars import Number as Number
     from .core.transport import Transport as Transport
+    from .endpoint.authorization import Auth as Auth
     from .endpoint.context import Context as Context
     from .endpoint.result_cache import ResultCache as ResultCache
     from .endpoint.server import Server as Server, serve as serve
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "core.access": ["Identity", "InsufficientScope"],
-    "core.authorization": ["Auth"],
     "core.errors": [
         "AuthorizationError",
         "CapabilityMissing",
@@ -55,6 +54,7 @@ _MODULES = {
     "core.routing": ["Returns", "handles"],
     "core.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
     "core.transport": ["Transport"],
+    "endpoint.authorization": ["Auth"],
     "endpoint.context": ["Context"],
     "endpoint.result_cache": ["ResultCache"],
     "endpoint.server": ["Server", "serve"],

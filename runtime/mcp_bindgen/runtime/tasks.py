@@ -1,4 +1,4 @@
-"""Run coroutines by hand, in threads and beside a block. Imports nothing of ours, so that every layer may use it."""
+"""Run coroutines by hand, in threads, beside a block and within limits that may pause. Imports nothing of ours."""
 
 from __future__ import annotations
 
@@ -209,3 +209,73 @@ def _single(group: BaseExceptionGroup[Any]) -> BaseException:
         return group
     only: Any = group.exceptions[0]
     return _single(cast(Any, only)) if isinstance(only, BaseExceptionGroup) else only
+
+
+class Pauses:
+    """Stop the clocks of a connection while somebody is asked, as a login takes minutes.
+
+    Attributes:
+        is_paused: Whether somebody is asked now.
+        ended: Called when nobody is asked any more.
+    """
+
+    def __init__(self) -> None:
+        self.ended: set[Callable[[], object]] = set()
+        self._asked = 0
+        self._left: dict[anyio.CancelScope, float] = {}
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether somebody is asked now."""
+        return self._asked > 0
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Let no time pass for the limits that were set here."""
+        self._asked += 1
+        if self._asked == 1:
+            now = anyio.current_time()
+            for scope in self._left:
+                self._left[scope], scope.deadline = scope.deadline - now, math.inf
+        try:
+            yield
+        finally:
+            self._asked -= 1
+            if not self._asked:
+                now = anyio.current_time()
+                for scope, left in self._left.items():
+                    scope.deadline = now + left
+                for call in list(self.ended):
+                    call()
+
+    @contextmanager
+    def move_on_after(self, seconds: float | None) -> Generator[anyio.CancelScope]:
+        """Cancel the block after so many seconds in which nobody is asked; `None` for never."""
+        with anyio.CancelScope() as scope:
+            if seconds is not None:
+                self._left[scope] = seconds
+                if not self._asked:
+                    scope.deadline = anyio.current_time() + seconds
+            try:
+                yield scope
+            finally:
+                self._left.pop(scope, None)
+
+    def stop(self, scope: anyio.CancelScope) -> None:
+        """Let a block go on for ever."""
+        self._left.pop(scope, None)
+        scope.deadline = math.inf
+
+    @contextmanager
+    def fail_after(self, seconds: float | None) -> Generator[anyio.CancelScope]:
+        """Cancel the block as `move_on_after` does; raise `TimeoutError` then."""
+        with self.move_on_after(seconds) as scope:
+            yield scope
+        if scope.cancelled_caught:
+            raise TimeoutError
+
+
+def pauses_of(transport: object) -> Pauses:
+    """Return what stops the clocks of a connection; nothing ever does if its transport has no such thing."""
+    found: Pauses | None = getattr(transport, "pauses", None)
+    return Pauses() if found is None else found

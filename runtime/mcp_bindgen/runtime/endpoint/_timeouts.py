@@ -9,11 +9,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.authorization import Pauses
 from ..core.events import Answered, Pending
 from ..core.logs import log
 from ..core.options import Options
 from ..core.transport import Outgoing
+from ..tasks import Pauses
 
 _RESOLUTION = 0.01  # seconds at least between two looks at all requests
 

@@ -14,7 +14,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ..core.access import Identity
-from ..core.authorization import pauses_of
 from ..core.envelope import RequestId
 from ..core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, RequestTimeout
 from ..core.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
@@ -26,7 +25,7 @@ from ..core.peer import Peer
 from ..core.revision import Revision
 from ..core.transitions import State
 from ..core.transport import Lost, Outgoing, Oversized, Transport
-from ..tasks import begin
+from ..tasks import begin, pauses_of
 from ._sender import Sender
 from ._timeouts import Timeouts, Waiter, in_handler, resolve
 from ._workload import Workload

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Self
 
-from ..core.authorization import Auth
 from ..endpoint import client
+from ..endpoint.authorization import Auth
 from .connect import TIMEOUT, connect
 from .target import Target
 

@@ -15,12 +15,12 @@ from functools import partial
 from importlib import import_module
 from typing import IO, Any, TypeVar, overload
 
-from ..core.authorization import Auth
 from ..core.errors import ConnectionClosed, ProtocolError, RequestTimeout
 from ..core.logs import log
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
+from ..endpoint.authorization import Auth
 from ..endpoint.client import Client
 from ..endpoint.result_cache import CacheScope, ResultCache
 from ..endpoint.session import Session

@@ -10,8 +10,9 @@ from functools import partial
 from typing import IO, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from ..core.authorization import Auth, Pauses
 from ..core.transport import Transport
+from ..endpoint.authorization import Auth
+from ..tasks import Pauses
 from ..transports.stdio import stdio
 from .mcp_servers import Entry, entry
 

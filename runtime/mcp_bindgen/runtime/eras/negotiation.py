@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..core.authorization import pauses_of
 from ..core.errors import (
     AuthorizationError,
     ConnectionClosed,
@@ -22,6 +21,7 @@ from ..core.errors import (
 )
 from ..core.options import Options
 from ..core.revision import Dispatcher
+from ..tasks import pauses_of
 from .handshake import HANDSHAKE
 from .lifecycle import DISCOVER, INITIALIZE
 from .stateless import client as stateless

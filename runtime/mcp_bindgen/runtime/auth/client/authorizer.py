@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from ...core.authorization import Pauses
 from ...core.errors import AuthorizationError
 from ...core.logs import log
+from ...tasks import Pauses
 from ..challenges import Challenge, parse
 from ..dpop import ALGORITHM, HEADER, NONCE, ProofKey
 from ..fetch import is_loopback, place

@@ -7,8 +7,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from ...core.authorization import Pauses
 from ...core.errors import AuthorizationError
+from ...tasks import Pauses
 from .metadata import check_confidential, origin
 
 Token = str | Callable[[], str | Awaitable[str]]

@@ -13,9 +13,10 @@ from typing import Any, Self
 import anyio
 import httpx2
 
-from ...core.authorization import Attempt, Auth, Authorizer, Pauses
 from ...core.errors import ConnectionClosed, Refused
 from ...core.transport import Oversized
+from ...endpoint.authorization import Attempt, Auth, Authorizer
+from ...tasks import Pauses
 from ..event_stream import MIN_RETRY, EventDecoder
 
 JSON = "application/json"

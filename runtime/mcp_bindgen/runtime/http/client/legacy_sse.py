@@ -11,9 +11,9 @@ import anyio
 import httpx2
 from anyio.abc import TaskGroup
 
-from ...core.authorization import Auth
 from ...core.errors import AuthorizationError, ConnectionClosed, Refused
 from ...core.transport import MAX_MESSAGE, Lost, Outgoing
+from ...endpoint.authorization import Auth
 from ...tasks import background_tasks
 from ..event_stream import Event, EventDecoder
 from ._endpoint import EVENTS, JSON, Endpoint, media_type, open_endpoint, reason, unpacked

@@ -15,9 +15,9 @@ import anyio
 import httpx2
 from anyio.abc import TaskGroup
 
-from ...core.authorization import Auth
 from ...core.errors import ConnectionClosed
 from ...core.transport import MAX_MESSAGE, Lost, Outgoing
+from ...endpoint.authorization import Auth
 from ...tasks import background_tasks
 from ..event_stream import MIN_RETRY
 from ._endpoint import Endpoint, open_endpoint
