@@ -13,7 +13,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from mcp_bindgen.runtime.auth.client import Browser, DeviceCode, Headless
+from mcp_bindgen.runtime.auth.client import Browser, DeviceCode, Headless, KnownClient
 from mcp_bindgen.runtime.auth.client.login import device_code
 from mcp_bindgen.runtime.core.errors import AuthorizationError
 from tests.support.authorization_world import agree, call, oauth, parts, world
@@ -117,6 +117,9 @@ def test_the_port_listens_on_this_machine_only_and_stays_the_same() -> None:
             fixed = oauth(login=Browser(port=port, open=in_background(lambda url: get(come_back(url)))))
             await call(given.url, fixed)
             assert given.queries[-1]["redirect_uri"] == f"http://127.0.0.1:{port}/callback"
+            elsewhere = KnownClient("known", given.issuer, f"http://127.0.0.1:{port}/elsewhere")
+            (error,) = await call(given.url, oauth(client=elsewhere, login=Browser()))
+            assert "comes back to" in str(error)
             with socket.create_server(("127.0.0.1", 0)) as taken:
                 port = taken.getsockname()[1]
                 (error,) = await call(given.url, oauth(login=Browser(port=port)))

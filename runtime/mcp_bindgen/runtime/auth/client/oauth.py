@@ -149,10 +149,15 @@ class _Login:
             redirect = await stack.enter_async_context(login.redirect(preferred))
             check_redirect(redirect.uri)
             client = await self._identify(wanted, redirect.uri, endpoints, settings)
+            if client.redirect_uri not in (None, redirect.uri):
+                raise AuthorizationError(
+                    f"client {client.id} comes back to {client.redirect_uri}, and the login to {redirect.uri}; "
+                    "Browser(port, path, host) says where"
+                )
             request = AuthorizationRequest.new(
                 server,
                 client.id,
-                client.redirect_uri or redirect.uri,
+                redirect.uri,
                 resource=None if wanted.departures.omit_resource else wanted.resource,
                 scopes=wanted.scopes,
                 assume_pkce=wanted.departures.assume_pkce,
