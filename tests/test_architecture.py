@@ -53,7 +53,7 @@ LAYERS = {
     "endpoint": {"endpoint", "eras", "core", "tasks"},
     "transports": {"transports", "endpoint", "eras", "core", "tasks"},
     "http": {"http", "endpoint", "eras", "core", "tasks"},
-    "entrypoints": {"entrypoints", "http", "transports", "endpoint", "eras", "core", "tasks"},
+    "entrypoints": {"entrypoints", "auth", "http", "transports", "endpoint", "eras", "core", "tasks"},
     "contract": {"contract", "entrypoints", "endpoint", "eras", "core", "tasks"},
 }
 """Folder of the runtime -> what it may import of it. `tasks` imports nothing, `abi` is for generated code."""

@@ -2,7 +2,7 @@
 //
 // It is oidc-provider with what MCP wants of one. Tokens for http://127.0.0.1:*/opaque are opaque, all others are JWTs of
 // the type at+jwt. The environment may have NONCES=1, then every proof of possession needs a nonce, and DOCUMENTS, JSON
-// with the metadata documents of clients by their URL, which are on no server.
+// with the metadata documents of clients by their URL, which are on no server. With DEVICE=0 no other device can log in.
 import { randomBytes } from 'node:crypto';
 
 import Provider from 'oidc-provider';
@@ -25,11 +25,18 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     { ...machine, client_id: 'poster', token_endpoint_auth_method: 'client_secret_post' },
     { ...machine, client_id: 'prover', dpop_bound_access_tokens: true },
     { ...machine, client_id: 'resource', grant_types: [], scope: undefined },
+    {
+      client_id: 'desk',
+      client_secret: machine.client_secret,
+      application_type: 'native',
+      grant_types: ['authorization_code', 'refresh_token'],
+      redirect_uris: ['http://localhost:8099/callback'],
+    },
   ],
   features: {
     clientCredentials: { enabled: true },
     clientIdMetadataDocument: { enabled: true, ack: 'draft-02' },
-    deviceFlow: { enabled: true },
+    deviceFlow: { enabled: process.env.DEVICE !== '0' },
     devInteractions: { enabled: true },
     dPoP: {
       enabled: true,

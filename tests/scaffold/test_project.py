@@ -123,6 +123,59 @@ def test_projects_with_a_contract_pass_their_tests(tmp_path: Path) -> None:
     holds(tmp_path, "the-server", "the-client")
 
 
+SCOPED = """
+tools:
+  - {name: look, x-mcp-scopes: [files:read], inputSchema: {type: object}}
+"""
+
+
+@pytest.mark.full
+def test_protected_projects_pass_their_tests(tmp_path: Path) -> None:
+    contract = tmp_path / "files.yaml"
+    contract.write_text(SCOPED, "utf-8")
+    eras = ("--revision", "2024-11-05", "--revision", "2026-07-28")
+    scaffolded("server", "both-protected", *eras, "--auth", "--out", tmp_path)
+    scaffolded("server", "files", "--contract", contract, "--transport", "http", "--auth", "--out", tmp_path)
+    holds(tmp_path, "both-protected", "files")
+
+
+def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path) -> None:
+    scaffolded("server", "weather", "--auth", "--out", tmp_path)
+    folder = tmp_path / "weather"
+    table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+    assert table["project"]["dependencies"] == ["mcp-bindgen[auth]>=0.1"]
+    assert table["tool"]["mcp-bindgen"]["transports"] == ["stdio", "http"]
+    code = "import weather.app; weather.app.create_app()"
+    commands = [("-m", "weather", "--http", "127.0.0.1:0"), ("-c", code)]
+    for command, exit_code in zip(commands, (2, 1), strict=True):
+        for set_, missing in (
+            ({}, "MCP_RESOURCE and MCP_ISSUER"),
+            ({"MCP_RESOURCE": "https://a.example/mcp"}, "MCP_IS"),
+        ):
+            search = os.pathsep.join([str(folder / "src"), os.environ.get("PYTHONPATH", "")])
+            variables: dict[str, Any] = {"MCP_ISSUER": "", "PYTHONPATH": search, **set_}
+            done = execute(sys.executable, *command, **variables)
+            assert (done.returncode, done.stdout) == (exit_code, ""), done.stderr
+            assert f"the environment needs {missing}" in done.stderr.splitlines()[-1]
+    readme = (folder / "README.md").read_text("utf-8")
+    assert "| `MCP_ISSUER` |" in readme
+    assert "authenticates nobody" not in readme
+    assert '"--factory"' in (folder / "Dockerfile").read_text("utf-8")
+
+
+def test_a_contract_with_scopes_is_not_served_where_nobody_checks_them(tmp_path: Path) -> None:
+    contract = tmp_path / "files.yaml"
+    contract.write_text(SCOPED, "utf-8")
+    words = ("scaffold", "server", "files", "--contract", contract, "--out", tmp_path)
+    done = inside(*words, "--transport", "http")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr
+        == f"error: {contract}: the contract states scopes, and nothing would check them over HTTP; add --auth\n"
+    )
+    assert inside(*words).returncode == 0  # over stdio who starts the process is its client
+
+
 def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--transport", "http", "--out", tmp_path)
     folder = tmp_path / "weather"
@@ -187,6 +240,7 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
         (("x", "--with", "toolz"), "no capability 'toolz'; did you mean tools?"),
         (("x", "--with", ","), "--with names no capability"),
         (("x", "--transport", "tcp"), "no transport 'tcp'; known: stdio, http"),
+        (("x", "--auth", "--transport", "stdio"), "--auth is for servers over HTTP; add http to --transport"),
         (("x", "--revision", "2025-11-26"), "did you mean 2025-11-25?"),
         ((), "the project needs a name; as in: mcp-bindgen scaffold server weather"),
     ],

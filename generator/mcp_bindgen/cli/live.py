@@ -27,15 +27,18 @@ from mcp_bindgen.runtime.core import jsonrpc
 from mcp_bindgen.runtime.core.capabilities import is_declared
 from mcp_bindgen.runtime.core.errors import (
     METHOD_NOT_FOUND,
+    AuthorizationError,
     CapabilityMissing,
     ConnectionClosed,
     ProtocolError,
     RequestTimeout,
     UnsupportedRevision,
 )
+from mcp_bindgen.runtime.core.logs import harmless
 from mcp_bindgen.runtime.core.methods import untyped
 from mcp_bindgen.runtime.entrypoints.connect import TIMEOUT
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry, read
+from mcp_bindgen.runtime.entrypoints.stored_login import entry_auth, login_command
 from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.json import is_array, is_object
@@ -84,7 +87,7 @@ class Live:
     """
 
     server: str
-    target: str | Entry
+    target: Entry
     timeout: float = 30
     verbose: bool = False
 
@@ -101,7 +104,7 @@ class Live:
         Raises:
             BadInput: It is none of these.
         """
-        return cls(server, _target(server, env), timeout, verbose)
+        return cls(server, entry_of(server, env), timeout, verbose)
 
     def ask(self, works: Callable[[Sequence[str]], Mapping[str, Work[T]]], revision: str | None = None) -> T:
         """Connect, and does one thing; the revision is the server's choice as long as we have it.
@@ -148,6 +151,8 @@ class _Conversation:
             data = getattr(error, "data", None)
             more = f"\n{json.dumps(data, ensure_ascii=False)}" if data else ""
             raise Failed(f"{error}{more}") from None
+        except AuthorizationError as error:
+            raise BadInput(harmless(str(error))) from None
         except (ConnectionClosed, RequestTimeout) as error:
             slow = isinstance(error, RequestTimeout)
             reason = f"no answer within {self.live.timeout:g} s" if slow else f"{error}{self._last_words()}"
@@ -161,7 +166,9 @@ class _Conversation:
             client.options = Options(timeout=self.live.timeout)
         stderr = None if self.live.verbose else self.log
         timeout = max(TIMEOUT, self.live.timeout)
-        async with connect(self.live.target, *clients, timeout=timeout, stderr=stderr) as client:
+        is_url = self.live.server.startswith(("http://", "https://"))
+        auth = entry_auth(self.live.target, login_command(self.live.target, None if is_url else self.live.server))
+        async with connect(self.live.target, *clients, auth=auth, timeout=timeout, stderr=stderr) as client:
             self.connected = True
             return await works[client.revision](client)
 
@@ -307,21 +314,31 @@ async def _pages(client: Any, name: str, unchecked: Sequence[str] = ()) -> Async
 # --- how servers are named ------------------------------------------------------------------------------------
 
 
-def _target(server: str, env: Sequence[str]) -> str | Entry:
-    """Return how to reach a server."""
+def entry_of(server: str, env: Sequence[str] = ()) -> Entry:
+    """Return how to reach a server.
+
+    Args:
+        server: A command line, a URL, or `FILE.json#name`.
+        env: `KEY=VALUE` settings for a server that is started.
+
+    Raises:
+        BadInput: It is none of these.
+    """
     found = _entry(server)
-    if found is None and not server.startswith(("http://", "https://")):
+    if found is None and server.startswith(("http://", "https://")):
+        found = Entry(url=server)
+    elif found is None:
         try:
             words = command_words(server)
         except ValueError as error:
             raise BadInput(str(error)) from None
         found = Entry(words[0], tuple(words[1:]))
-    if found is None or found.command is None:
+    if found.command is None:
         if env:
             raise BadInput("--env is for servers that are started here")
         if find_spec("httpx2") is None:
             raise BadInput("HTTP is not installed", fix="run: pip install 'mcp-bindgen[http]'")
-        return server if found is None else found
+        return found
     return replace(found, env={**found.env, **dict(map(_setting, env))})
 
 

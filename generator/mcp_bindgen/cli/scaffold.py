@@ -52,6 +52,10 @@ def server(
     with_: With = None,
     transport: Transport = None,
     contract: ContractFile = None,
+    auth: Annotated[
+        bool,
+        typer.Option("--auth", help="Want tokens of an authorization server over HTTP, which is then offered too."),
+    ] = False,
     out: Out = Path(),
     dry_run: DryRun = False,
 ) -> None:
@@ -64,10 +68,13 @@ def server(
     `mcp-bindgen scaffold server weather --with tools,resources --transport stdio,http`
 
     `mcp-bindgen scaffold server weather --contract weather.yaml`
+
+    `mcp-bindgen scaffold server weather --auth` makes one that is protected over HTTP.
     """
+    transport = "stdio,http" if auth and transport is None else transport
     if name is None:
         name, revision, with_, transport = interview("server", revision, with_, transport, contract)
-    _start("server", name, revision, with_, transport, _read(contract), contract, out, dry_run)
+    _start("server", name, revision, with_, transport, _read(contract), contract, out, dry_run, auth=auth)
 
 
 @scaffold.command()
@@ -129,6 +136,8 @@ def _start(
     out: Path,
     dry_run: bool,
     server: str = _EVERYTHING,
+    *,
+    auth: bool = False,
 ) -> None:
     """Plan the project, writes it, and says what to do next."""
     contract, text = known or (None, None)
@@ -141,6 +150,7 @@ def _start(
         contract,
         source,
         text,
+        auth,
     )
     folder = out / name
     refuse_occupied(folder)

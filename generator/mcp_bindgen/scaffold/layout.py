@@ -11,7 +11,7 @@ from mcp_bindgen.spec.revisions import has_reached
 from .client import client_project, shown, typed
 from .contract_server import contract_calls, contracted_files
 from .generated.regeneration import generated_files
-from .plan import Plan
+from .plan import Plan, scopes_of
 from .project import Project
 from .rendering import module, render
 from .server import first_calls, server_files, start
@@ -62,6 +62,8 @@ def _values(plan: Plan) -> dict[str, object]:
         "transports": ["Streamable HTTP" if name == "http" else name for name in plan.transports],
         "stdio": "stdio" in plan.transports,
         "http": plan.http,
+        "auth": plan.auth,
+        "scopes": scopes_of(plan.contract),
         "contract": plan.file,
         "ours": [revision_plan.package for revision_plan in plan.revision_plans if revision_plan.own is None],
         "packages": [revision_plan.package for revision_plan in plan.revision_plans],
@@ -86,7 +88,10 @@ def _server(plan: Plan, values: dict[str, object]) -> dict[str, str]:
     }
     if plan.http:
         files[f"{source}/app.py"] = module(render("project/app.py.jinja", **values))
-        files["tests/test_app.py"] = module(render("project/tests/test_app.py.jinja", **values))
+        test = "protection" if plan.auth else "app"
+        files[f"tests/test_{test}.py"] = module(render(f"project/tests/test_{test}.py.jinja", **values))
+    if plan.auth:
+        files[f"{source}/protection.py"] = module(render("project/protection.py.jinja", **values))
     return files | (server_files(plan) if plan.contract is None else contracted_files(plan))
 
 

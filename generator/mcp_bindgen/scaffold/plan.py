@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mcp_bindgen.emit.target import NAMESPACE
 from mcp_bindgen.protocol import Protocol, build, naming
+from mcp_bindgen.runtime.contract.catalog import SCOPES
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.revisions import order
 
@@ -64,6 +65,7 @@ class Plan:
         contract: What the server offers that it is, or talks to, if that is known.
         file: The name of the contract's file in the project.
         text: What stands in it.
+        auth: Whether it wants tokens over HTTP.
     """
 
     names: Names
@@ -73,6 +75,7 @@ class Plan:
     contract: Contract | None = None
     file: str | None = None
     text: str | None = None
+    auth: bool = False
 
     @property
     def http(self) -> bool:
@@ -93,7 +96,8 @@ class Plan:
     @property
     def requirement(self) -> str:
         """What it needs of us, as a package index names it."""
-        extras = [name for name, needed in (("contract", self.contract is not None), ("http", self.http)) if needed]
+        needs = {"auth": self.auth, "contract": self.contract is not None, "http": self.http and not self.auth}
+        extras = [name for name, needed in needs.items() if needed]  # auth brings http with it
         wanted = f"[{','.join(extras)}]" if extras else ""
         return f"mcp-bindgen{wanted}>={'.'.join(version('mcp-bindgen').split('.')[:2])}"
 
@@ -122,6 +126,7 @@ def plan(
     contract: Contract | None = None,
     source: Path | None = None,
     text: str | None = None,
+    auth: bool = False,
     store: Store | None = None,
 ) -> Plan:
     """Plan a project.
@@ -135,11 +140,12 @@ def plan(
         contract: What the server offers.
         source: The file of the contract.
         text: What stands in it.
+        auth: Whether a server shall want tokens over HTTP.
         store: The `schema/` folder.
 
     Raises:
-        BadInput: A revision, capability or transport does not exist, the contract comes with capabilities, or a
-            revision does not allow what it says.
+        BadInput: A revision, capability or transport does not exist, the contract comes with capabilities, a revision
+            does not allow what it says, or its scopes are checked by nobody.
     """
     store = store or Store()
     if contract is not None and kind == "server" and wanted is not None:
@@ -168,4 +174,19 @@ def plan(
 
         refuse_unservable(contract, known, source)
     file = f"contract{source.suffix.lower()}" if source is not None else None
-    return Plan(names, kind, revision_plans, transports_of(transports), contract, file, text)
+    planned = Plan(names, kind, revision_plans, transports_of(transports), contract, file, text, auth)
+    if auth and not planned.http:
+        raise BadInput("--auth is for servers over HTTP", fix="add http to --transport")
+    if kind == "server" and planned.http and not auth and scopes_of(contract):
+        raise BadInput(
+            "the contract states scopes, and nothing would check them over HTTP", file=source, fix="add --auth"
+        )
+    return planned
+
+
+def scopes_of(contract: Contract | None) -> list[str]:
+    """Return the scopes that a contract states beside its entries."""
+    if contract is None:
+        return []
+    entries = (*contract.tools, *contract.prompts, *contract.resources, *contract.templates)
+    return sorted({scope for entry in entries for scope in entry.raw.get(SCOPES, ())})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from mcp_bindgen.emit.environment import docstring, environment, quoted
 from mcp_bindgen.emit.imports import prune
 from mcp_bindgen.emit.style import style
 
+_GAP = re.compile(r"\n{3,}(?=from \.)")  # is left above imports where a group of others was not used
 _OLD = {"Union": "UP007", "Optional": "UP045"}
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -46,7 +48,7 @@ def macros(template: str, **values: object) -> Mapping[str, Callable[[], str]]:
 def module(text: str) -> str:
     """Return the text of a Python module, formatted, without the imports that it does not use."""
     head, future, body = text.rpartition("from __future__ import annotations\n")
-    return style(head + future + "\n" + prune(body).lstrip())
+    return style(head + future + "\n" + _GAP.sub("\n\n", prune(body)).lstrip())
 
 
 def noted(code: str) -> str:

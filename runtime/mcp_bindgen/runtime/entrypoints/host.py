@@ -21,57 +21,30 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
+from ..core.authorization import Auth, Pauses
 from ..core.capabilities import is_declared
-from ..core.errors import ConnectionClosed, ProtocolError, RequestTimeout, UnexpectedAnswer
+from ..core.errors import AuthorizationError, ConnectionClosed, ProtocolError, RequestTimeout, UnexpectedAnswer
 from ..endpoint.client import Client
 from .connect import connect
 from .mcp_servers import BadConfig, Entry, entry, read
+from .offers import Calls, NotRouted, Offer, Prompts, Resources, T_co, Tools
+from .stored_login import entry_auth, login_command
+
+if TYPE_CHECKING:
+    from ..auth.client.login import Login
+    from ..auth.store import Store
 
 __all__ = ["BadConfig", "Host", "NotRouted", "Offer"]
 
 log = logging.getLogger("mcp_bindgen")
 
-T_co = TypeVar("T_co", covariant=True)
 C_co = TypeVar("C_co", covariant=True)
 C = TypeVar("C", bound=Client)
-
-
-class NotRouted(LookupError):
-    """A call that goes nowhere: its server or tool is not there, or several servers offer a tool of that name."""
-
-
-@dataclass(frozen=True)
-class Offer(Generic[T_co]):
-    """Something that a server offers.
-
-    Attributes:
-        server: The server's name in the configuration.
-        item: The `Tool`, `Prompt` or `Resource` of the client's revision.
-    """
-
-    server: str
-    item: T_co
-
-
-class _Tools(Protocol[T_co]):
-    def iter_tools(self) -> AsyncIterator[T_co]: ...
-
-
-class _Prompts(Protocol[T_co]):
-    def iter_prompts(self) -> AsyncIterator[T_co]: ...
-
-
-class _Resources(Protocol[T_co]):
-    def iter_resources(self) -> AsyncIterator[T_co]: ...
-
-
-class _Calls(Protocol[T_co]):
-    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> T_co: ...
 
 
 @dataclass(eq=False)
@@ -100,8 +73,8 @@ class Host(Generic[C_co]):
 
     Args:
         servers: Name -> entry, as in `mcpServers`: `{"command": ..., "args": [...], "env": {...}, "cwd": ...}` or
-            `{"url": ..., "headers": {...}, "type": "http" or "sse"}`. In the values of `env` and `headers`, `${NAME}`
-            stands for an environment variable of ours.
+            `{"url": ..., "headers": {...}, "auth": {...}, "type": "http" or "sse"}`. In the values of `env`, `headers`
+            and `auth`, `${NAME}` stands for an environment variable of ours.
         client: The generated client class, or a subclass of it; it decides which revision is spoken. Of several, one
             for each revision, every server gets the best that it understands.
         start_timeout: Seconds that servers have to start; who needs longer has failed.
@@ -109,6 +82,9 @@ class Host(Generic[C_co]):
         restart_pause: Seconds between its death and the first of these starts; each further one waits twice as long.
         relist_after: Seconds after which a tool that no server offered is looked for again; sooner only after a server
             said that its lists have changed, or was started again.
+        login: How users log in to servers that want it, such as `Browser()`. By default nobody is asked: earlier logins
+            are used, and where there is none, the failure names the command that makes one.
+        store: Keeps logins; by default where the command keeps them.
 
     Raises:
         BadConfig: An entry cannot be used.
@@ -123,8 +99,13 @@ class Host(Generic[C_co]):
         restarts: int = 3,
         restart_pause: float = 0.5,
         relist_after: float = 30.0,
+        login: Login | None = None,
+        store: Store | None = None,
     ) -> None:
         self._entries = {name: entry(name, value) for name, value in servers.items()}
+        self._file: Path | None = None
+        self._login = login
+        self._store = store
         self._makers = [client] if callable(client) else list(client)
         self._start_timeout = start_timeout
         self._restarts = restarts
@@ -149,6 +130,8 @@ class Host(Generic[C_co]):
         restarts: int = 3,
         restart_pause: float = 0.5,
         relist_after: float = 30.0,
+        login: Login | None = None,
+        store: Store | None = None,
     ) -> Host[C]:
         """Return a host for the servers of a JSON file: `{"mcpServers": {"name": {...}}}`; see `Host`.
 
@@ -156,16 +139,20 @@ class Host(Generic[C_co]):
             BadConfig: The file is missing, is no such JSON, or has an entry that cannot be used.
         """
         try:
-            return Host(
+            host = Host(
                 read(Path(path)),
                 client,
                 start_timeout=start_timeout,
                 restarts=restarts,
                 restart_pause=restart_pause,
                 relist_after=relist_after,
+                login=login,
+                store=store,
             )
         except BadConfig as error:
             raise BadConfig(f"{os.fspath(path)}: {error}") from None
+        host._file = Path(path)
+        return host
 
     @property
     def clients(self) -> Mapping[str, C_co]:
@@ -217,19 +204,28 @@ class Host(Generic[C_co]):
         assert tasks is not None
         scope = server.scope = anyio.CancelScope()
         server.settled = anyio.Event()
-        tasks.start_soon(self._keep, name, server, scope, server.settled)
-        with anyio.move_on_after(self._start_timeout):
+        try:
+            command = login_command(server.entry, None if self._file is None else f"{self._file}#{name}")
+            auth = entry_auth(server.entry, command, login=self._login, store=self._store)
+            pauses = auth.authorizer(server.entry.url or "").pauses if auth is not None else Pauses()
+        except AuthorizationError as error:
+            self._fail(name, scope, error)
+            return
+        tasks.start_soon(self._keep, name, server, auth, scope, server.settled)
+        with pauses.move_on_after(self._start_timeout):
             await server.settled.wait()
         if not server.settled.is_set():
             self._fail(name, scope, TimeoutError(f"not ready within {self._start_timeout:g} s"))
             scope.cancel()
 
-    async def _keep(self, name: str, server: _Server, scope: anyio.CancelScope, settled: anyio.Event) -> None:
+    async def _keep(
+        self, name: str, server: _Server, auth: Auth | None, scope: anyio.CancelScope, settled: anyio.Event
+    ) -> None:
         """Connect to one server and hold the connection until it ends or `scope` is cancelled."""
         with scope:
             try:
                 clients: Any = [make() for make in self._makers]
-                async with connect(server.entry, *clients, timeout=None) as client:
+                async with connect(server.entry, *clients, auth=auth, timeout=None) as client:
                     if not scope.cancel_called:
                         known = {**self._clients, name: client}
                         self._clients = {one: known[one] for one in self._entries if one in known}
@@ -247,7 +243,8 @@ class Host(Generic[C_co]):
         server = self._servers.get(name)
         if server is None or server.scope is not scope or name in self._failures:
             return
-        if self._clients.pop(name, None) is not None or server.restarts:
+        may_log_in = isinstance(error, AuthorizationError)  # somewhere else, and meanwhile
+        if self._clients.pop(name, None) is not None or server.restarts or may_log_in:
             server.died = anyio.current_time()
         self._failures[name] = error
         log.warning("MCP server %s: %s", name, error)
@@ -264,8 +261,8 @@ class Host(Generic[C_co]):
         try:
             server.scope.cancel()
             await anyio.sleep_until(server.died + self._restart_pause * 2**server.restarts)
-            server.restarts += 1
-            self._failures.pop(name, None)
+            if not isinstance(self._failures.pop(name, None), AuthorizationError):
+                server.restarts += 1
             await self._start(name)
         finally:
             server.restarted = None
@@ -277,6 +274,7 @@ class Host(Generic[C_co]):
         Raises:
             NotRouted: There is no such server.
             ConnectionClosed: It could not be started, or died too often.
+            AuthorizationError: It wants a login.
         """
         server = self._servers.get(name)
         if server is not None and name not in self._clients and self._may_restart(name):
@@ -292,7 +290,7 @@ class Host(Generic[C_co]):
 
     # --- asking -----------------------------------------------------------------------------------------------
 
-    async def tools(self: Host[_Tools[T_co]]) -> list[Offer[T_co]]:
+    async def tools(self: Host[Tools[T_co]]) -> list[Offer[T_co]]:
         """Return the tools of all servers, all pages; servers that cannot say are left out, and the log says why."""
         self._listed = anyio.current_time(), self._changes()
         found = await self._union("tools", lambda client: client.iter_tools())
@@ -302,16 +300,16 @@ class Host(Generic[C_co]):
         self._owners = owners
         return found
 
-    async def prompts(self: Host[_Prompts[T_co]]) -> list[Offer[T_co]]:
+    async def prompts(self: Host[Prompts[T_co]]) -> list[Offer[T_co]]:
         """Return the prompts of all servers, like `tools`."""
         return await self._union("prompts", lambda client: client.iter_prompts())
 
-    async def resources(self: Host[_Resources[T_co]]) -> list[Offer[T_co]]:
+    async def resources(self: Host[Resources[T_co]]) -> list[Offer[T_co]]:
         """Return the resources of all servers, like `tools`."""
         return await self._union("resources", lambda client: client.iter_resources())
 
     async def call_tool(
-        self: Host[_Calls[T_co]], tool: str, arguments: Mapping[str, Any] | None = None, *, server: str | None = None
+        self: Host[Calls[T_co]], tool: str, arguments: Mapping[str, Any] | None = None, *, server: str | None = None
     ) -> T_co:
         """Call a tool of one of the servers.
 
@@ -324,6 +322,7 @@ class Host(Generic[C_co]):
         Raises:
             NotRouted: The server or tool is not there, or several servers have one.
             ConnectionClosed: The server died meanwhile, or it cannot be started again.
+            AuthorizationError: The server wants a login, or more than was granted; the message names the command.
         """
         if server is None:
             server = await self._owner(tool)
@@ -344,7 +343,7 @@ class Host(Generic[C_co]):
         async def collect(name: str) -> None:
             try:
                 client = await self._client(name)
-            except (ConnectionClosed, NotRouted):
+            except (ConnectionClosed, NotRouted, AuthorizationError):
                 return  # the log says why
             scope = self._servers[name].scope
             try:
@@ -352,7 +351,7 @@ class Host(Generic[C_co]):
                     found[name] = [item async for item in each(client)]
             except ConnectionClosed as error:
                 self._fail(name, scope, error)
-            except (ProtocolError, RequestTimeout, UnexpectedAnswer) as error:
+            except (ProtocolError, RequestTimeout, UnexpectedAnswer, AuthorizationError) as error:
                 log.warning("MCP server %s does not list its %s: %s", name, feature, error)
 
         async with anyio.create_task_group() as tasks:
@@ -366,7 +365,7 @@ class Host(Generic[C_co]):
         if not owners:
             async with self._listing:
                 if not self._callable(tool) and self._may_be_new():
-                    await cast(Host[_Tools[Any]], self).tools()
+                    await cast(Host[Tools[Any]], self).tools()
             owners = self._callable(tool)
         if not owners:
             near = difflib.get_close_matches(tool, self._owners, n=3)
@@ -393,6 +392,8 @@ class Host(Generic[C_co]):
 
     def _absent(self, server: str) -> Exception:
         failure = self._failures.get(server)
+        if isinstance(failure, AuthorizationError):
+            return failure
         if failure is not None:
             return ConnectionClosed(f"the server {server!r} is not there: {failure}")
         return NotRouted(f"no server {server!r}; {_choices(self._clients, 'there are: ', 'there are none')}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.json_types import is_array, is_object
+from .auth_settings import AuthSettings
 
 _TRANSPORTS = ("http", "streamable-http", "sse")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -32,6 +33,7 @@ class Entry:
         url: Where it listens, if it is not a program to start.
         headers: HTTP headers to send there.
         type: Which transport it speaks at the URL, if that is known: `http` (or `streamable-http`), or `sse`.
+        auth: How to be authorized there, if that is known.
     """
 
     command: str | None = None
@@ -41,6 +43,7 @@ class Entry:
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     type: str | None = None
+    auth: AuthSettings | None = None
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -85,11 +88,34 @@ def entry(name: str, value: object) -> Entry:
         found = given.get(member, {})
         if not is_object(found) or not all(isinstance(setting, str) for setting in found.values()):
             raise bad(f'"{member}" must be an object with texts')
-        wanted = [variable for setting in found.values() for variable in _VARIABLE.findall(setting)]
+        return filled(member, found)
+
+    def filled(member: str, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an object with the values of environment variables in its texts."""
+        settings = [setting for setting in found.values() if isinstance(setting, str)]
+        wanted = [variable for setting in settings for variable in _VARIABLE.findall(setting)]
         missing = [variable for variable in wanted if variable not in os.environ]
         if missing:
             raise bad(f'"{member}" needs the environment variable {missing[0]}, which is not set')
-        return {key: _VARIABLE.sub(lambda found: os.environ[found[1]], setting) for key, setting in found.items()}
+        return {
+            key: _VARIABLE.sub(lambda found: os.environ[found[1]], setting) if isinstance(setting, str) else setting
+            for key, setting in found.items()
+        }
+
+    def auth() -> AuthSettings | None:
+        found = given.get("auth")
+        if found is None:
+            return None
+        if not is_object(found):
+            raise bad('"auth" must be an object')
+        if url is None:
+            raise bad('"auth" is for URLs; a program takes its credentials from "env"')
+        if any(name.lower() == "authorization" for name in texts("headers")):
+            raise bad('"auth" and a header "Authorization" are two ways to be authorized')
+        try:
+            return AuthSettings.read(filled("auth", found))
+        except ValueError as error:
+            raise bad(f'"auth": {error}') from None
 
     if not is_object(value):
         raise bad("an entry must be an object")
@@ -104,4 +130,4 @@ def entry(name: str, value: object) -> Entry:
     args = given.get("args", [])
     if not is_array(args) or not all(isinstance(argument, str) for argument in args):
         raise bad('"args" must be a list of texts')
-    return Entry(command, tuple(args), texts("env"), cwd, url, texts("headers"), kind)
+    return Entry(command, tuple(args), texts("env"), cwd, url, texts("headers"), kind, auth())

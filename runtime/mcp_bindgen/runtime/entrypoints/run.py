@@ -17,13 +17,14 @@ from ..tasks import leave
 from ..transports.stdio import StdioServerTransport
 
 
-def run(*servers: Server, auth: Gate | None = None) -> None:
+def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None:
     """Serve until the client is gone or the process is stopped: stdio, or what the command line asks for.
 
     Args:
         servers: One for each revision to offer.
-        auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `runtime.auth`. Over stdio there are
-            none: who starts the process is its client.
+        auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `runtime.auth`, or what makes it once it
+            is needed; a `ValueError` then ends the command. Over stdio there are no tokens: who starts the process is
+            its client.
 
     Command line:
         (nothing): standard input and output.
@@ -40,11 +41,11 @@ def run(*servers: Server, auth: Gate | None = None) -> None:
         if chosen.http is not None:
             from ..http.server.serve import serve_http
 
-            _run_quickly(partial(serve_http, *servers, address=chosen.http, auth=auth))
+            _run_quickly(partial(serve_http, *servers, address=chosen.http, auth=_made(auth)))
         elif chosen.sse is not None:
             from ..http.server.serve import serve_sse
 
-            _run_quickly(partial(serve_sse, *servers, address=chosen.sse, auth=auth))
+            _run_quickly(partial(serve_sse, *servers, address=chosen.sse, auth=_made(auth)))
         else:
             anyio.run(_serve_stdio, *servers)
     except ValueError as error:
@@ -53,6 +54,10 @@ def run(*servers: Server, auth: Gate | None = None) -> None:
         leave(130)
         sys.exit(130)
     leave()
+
+
+def _made(auth: Gate | Callable[[], Gate] | None) -> Gate | None:
+    return auth() if callable(auth) else auth
 
 
 def _run_quickly(serving: Callable[[], Awaitable[None]]) -> None:

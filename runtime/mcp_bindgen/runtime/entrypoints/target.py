@@ -15,6 +15,7 @@ from ..endpoint.authorization import Auth
 from ..tasks import Pauses
 from ..transports.stdio import stdio
 from .mcp_servers import Entry, entry
+from .stored_login import entry_auth
 
 Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Entry | Transport | AbstractAsyncContextManager[Transport]
 """A URL, a command line, its words, an entry of an `mcpServers` file, or a transport (also one that is yet to open)."""
@@ -55,7 +56,7 @@ def address(
         target: What to connect to.
         headers: HTTP headers to send there, beside those of an entry.
         stderr: Where the error output of a command goes.
-        auth: Authorizes requests to a URL.
+        auth: Authorizes requests to a URL, in place of what an entry says.
 
     Raises:
         ValueError: It is nothing to connect to, or headers or `auth` are given for what takes none.
@@ -96,6 +97,8 @@ def _check_plain(headers: Mapping[str, str] | None, auth: Auth | None) -> None:
 
 def _entry(found: Entry, headers: Mapping[str, str] | None, stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
     if found.url is not None:
+        if auth is None and found.auth is not None:
+            auth = entry_auth(found)
         return _url(found.url, {**found.headers, **(headers or {})}, found.type, auth)
     _check_plain(headers, auth)
     command = found.command or ""

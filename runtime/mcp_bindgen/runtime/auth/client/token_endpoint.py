@@ -16,6 +16,10 @@ _NONCES = 2  # times that a server may want another nonce before it is given up
 _LONGEST_NONCE = 1024
 
 
+class NotRevocable(AuthorizationError):
+    """An authorization server has no way to revoke tokens."""
+
+
 class Endpoints:
     """The endpoints of authorization servers.
 
@@ -65,7 +69,7 @@ class Endpoints:
             AuthorizationError: It cannot be revoked.
         """
         if server.revocation_endpoint is None:
-            raise AuthorizationError(f"{server.issuer} has no way to revoke tokens; they end by themselves")
+            raise NotRevocable(f"{server.issuer} has no way to revoke tokens; they end by themselves")
         form = {"token": token, "token_type_hint": kind}
         fetched, sent = await self._post(server, server.revocation_endpoint, client, form, None)
         error = refusal(server, fetched.object or {}, sent)

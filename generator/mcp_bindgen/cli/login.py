@@ -1,0 +1,205 @@
+"""`mcp-bindgen login`: be authorized at a server that wants it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mcp_bindgen.runtime.core.errors import AuthorizationError
+from mcp_bindgen.runtime.core.logs import harmless
+from mcp_bindgen.runtime.entrypoints.auth_settings import AuthSettings
+from mcp_bindgen.spec import BadInput
+
+from .auth import server_entry, shown_time, shown_url, with_logins
+
+if TYPE_CHECKING:
+    from mcp_bindgen.runtime.auth.client.login import Browser, Headless
+    from mcp_bindgen.runtime.auth.store import Store
+    from mcp_bindgen.runtime.entrypoints.logins import Kept
+
+SECRET = "MCP_BINDGEN_CLIENT_SECRET"  # noqa: S105 - the name of a variable
+"""The environment variable that may have the secret of a client: other users see command lines, but not this."""
+
+Server = Annotated[str, typer.Argument(help="The URL of a server, or FILE.json#name.")]
+
+
+def login(
+    server: Server,
+    client_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            envvar="MCP_BINDGEN_CLIENT_ID",
+            help=f"The client that the authorization server knows; its secret, if it has one, comes from {SECRET}.",
+        ),
+    ] = None,
+    client_secret_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with the secret of the client instead.")
+    ] = None,
+    client_metadata_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the metadata document of the client is published.")
+    ] = None,
+    issuer: Annotated[
+        str | None, typer.Option(metavar="URL", help="The authorization server that knows the client.")
+    ] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option(metavar="SCOPES", help="What to ask for; by default what the server says.")
+    ] = None,
+    browser: Annotated[
+        bool,
+        typer.Option("--browser/--no-browser", help="Use the browser of this machine, or one on any other device."),
+    ] = True,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=65535, help="The port that the browser comes back to.")
+    ] = None,
+    redirect_uri: Annotated[
+        str | None, typer.Option(metavar="URL", help="The whole address that it comes back to, on this machine.")
+    ] = None,
+    dpop: Annotated[
+        bool | None, typer.Option("--dpop/--no-dpop", help="Bind tokens to a key; by default where both servers can.")
+    ] = None,
+    omit_resource: Annotated[
+        bool, typer.Option("--omit-resource", help="The --issuer refuses to be told what a token is for.")
+    ] = False,
+    assume_pkce: Annotated[
+        bool, typer.Option("--assume-pkce", help="The --issuer protects codes by PKCE without saying so.")
+    ] = False,
+) -> None:
+    """Log in to a server over HTTP; the commands that connect to it use that from then on.
+
+    Logins are kept in the keyring, or where there is none in files that only you can read.
+
+    Examples:
+
+    `mcp-bindgen login https://example.com/mcp`
+
+    `mcp-bindgen login mcp.json#weather --scope 'weather:read weather:write'`
+
+    `mcp-bindgen login https://example.com/mcp --no-browser` on a machine without one: it shows what to do elsewhere.
+
+    `mcp-bindgen login https://example.com/mcp --client-id abc --client-secret-file secret.txt --port 8765`
+    """
+    entry = server_entry(server)
+    asked = entry.auth or AuthSettings()
+    if asked.type != "oauth":
+        raise BadInput(f"{server} is authorized by {asked.type}, without a login", fix="just use it")
+    if port is not None and redirect_uri is not None:
+        raise BadInput("--port and --redirect-uri are two addresses to come back to", fix="leave one of them out")
+    told: dict[str, Any] = {
+        "clientId": client_id,
+        "clientSecret": _secret(client_secret_file) if client_id or client_secret_file else None,
+        "clientMetadataUrl": client_metadata_url,
+        "issuer": issuer,
+        "scopes": [one for words in scope for one in words.split()] if scope else None,
+        "redirectUri": redirect_uri if port is None else f"http://127.0.0.1:{port}/callback",
+        "dpop": dpop,
+        "omitResource": omit_resource or None,
+        "assumePkce": assume_pkce or None,
+    }
+    try:
+        settings = AuthSettings.read(asked.written() | {name: value for name, value in told.items() if value})
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    settings = settings if dpop is None else replace(settings, dpop=dpop)
+
+    async def work(store: Store) -> Kept | None:
+        from mcp_bindgen.runtime.entrypoints.logins import log_in
+
+        return await log_in(entry, settings, _in_browser(server) if browser else _elsewhere(), store)
+
+    found = with_logins(work)
+    if found is None:
+        typer.echo(f"{shown_url(entry)} asks for no login.")
+        return
+    scopes = f" with {' '.join(found.scopes)}" if found.scopes else ""
+    typer.echo(harmless(f"Logged in to {shown_url(entry)} at {found.issuer}{scopes}, {_lasting(found)}."))
+
+
+def _lasting(one: Kept) -> str:
+    if one.refreshable:
+        return "which is renewed by itself"
+    return "until it ends" if one.expires_at is None else f"until {shown_time(one.expires_at)}"
+
+
+def _secret(file: Path | None) -> str | None:
+    """Return the secret of the client, from a file or the environment."""
+    if file is None:
+        return os.environ.get(SECRET) or None
+    try:
+        found = file.read_text("utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise BadInput(f"cannot be read: {why}", file=file) from None
+    if not found:
+        raise BadInput("is empty", file=file)
+    return found
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _in_browser(server: str) -> Browser:
+    from mcp_bindgen.runtime.auth.client.login import Browser
+
+    usual = Browser().open
+
+    def open_(url: str) -> bool:
+        if usual(url):
+            _tell(f"Log in with your browser. If it does not show the page, visit:\n{url}")
+            return True
+        raise AuthorizationError(
+            f"no browser could be opened; run: mcp-bindgen login {shlex.quote(server)} --no-browser"
+        )
+
+    return Browser(open=open_)
+
+
+def _elsewhere() -> Headless:
+    from mcp_bindgen.runtime.auth.client.login import Headless
+
+    return Headless(_tell, _line)
+
+
+async def _line(prompt: str) -> str:
+    """Return a line from stdin; Ctrl-C ends the command although nobody writes one."""
+    print(prompt, end="", file=sys.stderr, flush=True)
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[bytes] = loop.create_future()
+
+    def take(found: bytes) -> None:
+        if not line.done():
+            line.set_result(found)
+
+    def read() -> None:
+        found = _read_line()
+        with suppress(RuntimeError):  # the command has ended
+            loop.call_soon_threadsafe(take, found)
+
+    threading.Thread(target=read, daemon=True).start()  # which no exit waits for
+    found = await line
+    if not found:
+        raise AuthorizationError("nobody pasted an address")
+    return found.decode("utf-8", "replace")
+
+
+def _read_line() -> bytes:
+    found = bytearray()
+    while not found.endswith(b"\n"):
+        try:
+            byte = os.read(sys.stdin.fileno(), 1)
+        except (OSError, ValueError):
+            byte = b""
+        if not byte:
+            break
+        found += byte
+    return bytes(found)

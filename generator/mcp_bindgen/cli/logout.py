@@ -1,0 +1,49 @@
+"""`mcp-bindgen logout`: give back what a login has got."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mcp_bindgen.runtime.core.errors import AuthorizationError
+from mcp_bindgen.runtime.core.logs import harmless
+from mcp_bindgen.spec import BadInput
+
+from .auth import server_entry, shown_url, with_logins
+
+if TYPE_CHECKING:
+    from mcp_bindgen.runtime.auth.store import Store
+
+
+def logout(
+    server: Annotated[str | None, typer.Argument(help="The URL of a server, or FILE.json#name.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Log out of all servers, and forget all clients.")] = False,
+) -> None:
+    """Log out of a server: revoke what was granted at the authorization server where that can be, and delete it.
+
+    Examples:
+
+    `mcp-bindgen logout https://example.com/mcp`
+
+    `mcp-bindgen logout --all`
+    """
+    if (server is None) != everything:
+        raise BadInput("logging out needs a server, or --all", fix="see: mcp-bindgen auth list")
+    entry = server_entry(server) if server is not None else None
+    known = entry.auth if entry is not None and entry.auth is not None and entry.auth.type == "oauth" else None
+
+    async def work(store: Store) -> tuple[int, list[AuthorizationError]]:
+        from mcp_bindgen.runtime.entrypoints.logins import forget_all, log_out
+
+        return await (forget_all(store) if entry is None else log_out(entry.url or "", known, store))
+
+    count, problems = with_logins(work)
+    from mcp_bindgen.runtime.auth.client.token_endpoint import NotRevocable
+
+    for problem in problems:
+        typer.echo(harmless(f"warning: deleted here, but not revoked: {problem}"), err=True)
+    what = "all servers" if entry is None else shown_url(entry)
+    typer.echo(f"Logged out of {what}." if count else f"There is no login to {what}.")
+    if not all(isinstance(problem, NotRevocable) for problem in problems):
+        raise typer.Exit(1)

@@ -1,0 +1,337 @@
+"""`mcp-bindgen login`, `logout` and `auth list`, and how other commands use a login."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import anyio
+import keyring
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.backends.fail import Keyring
+
+from mcp_bindgen.runtime.auth.store import FileStore, Key, default_folder
+from tests.support.authorization_world import SECRET
+from tests.support.commands import Done, inside, save
+from tests.support.guarded import Browser, Guarded, guarded
+
+FILES = "mcp:read mcp:write"
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Guarded]:
+    with guarded() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user who has no keyring, and no login yet."""
+    for name in ("HOME", "XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    for name in ("MCP_BINDGEN_CLIENT_ID", "MCP_BINDGEN_CLIENT_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+    usual = keyring.get_keyring()
+    none: KeyringBackend = Keyring()  # type: ignore[no-untyped-call]
+    keyring.set_keyring(none)
+    yield default_folder()
+    keyring.set_keyring(usual)
+
+
+@pytest.fixture
+def browser(monkeypatch: pytest.MonkeyPatch) -> Browser:
+    found = Browser()
+    monkeypatch.setattr(webbrowser, "open", found.open)
+    return found
+
+
+@pytest.fixture
+def login(servers: Guarded, browser: Browser) -> Callable[..., Done]:
+    """Logs in; that must work."""
+
+    def log_in(*options: object) -> Done:
+        done = inside("login", servers.url, *options)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return log_in
+
+
+def whoami(servers: Guarded) -> Done:
+    return inside("call", servers.url, "tools/call", "whoami")
+
+
+def one_line(done: Done, code: int = 2) -> str:
+    """The one line that a command ends with."""
+    assert (done.returncode, done.stdout) == (code, ""), done.stdout + done.stderr
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    return done.stderr.strip()
+
+
+def kept() -> list[dict[str, Any]]:
+    """What `auth list --json` shows."""
+    done = inside("auth", "list", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+# --- the way of most users ------------------------------------------------------------------------------------
+
+
+def test_a_server_that_wants_a_login_is_answered_with_the_command_to_paste(servers: Guarded, tmp_path: Path) -> None:
+    line = one_line(whoami(servers))
+    assert line == f"error: {servers.url} wants a login; run: mcp-bindgen login {servers.url}"
+    out = tmp_path / "out.py"
+    for words in (("contract", "export", servers.url), ("client", "--from", servers.url, "--out", out)):
+        assert one_line(inside(*words)).endswith(f"run: mcp-bindgen login {servers.url}")
+    file = save(tmp_path / "my file.json", {"mcpServers": {"a b": {"url": servers.url}}})
+    line = one_line(inside("call", f"{file}#a b"))
+    assert shlex.split(line.partition("run: ")[2]) == ["mcp-bindgen", "login", f"{file}#a b"]
+
+
+def test_after_a_login_commands_go_on_until_the_logout(
+    servers: Guarded, login: Callable[..., Done], browser: Browser, home: Path, tmp_path: Path
+) -> None:
+    world, asked = servers.world, len(servers.world.queries)
+    done = login()
+    assert done.stdout.startswith(f"Logged in to {servers.url} at {world.issuer} with mcp:read, which is renewed")
+    assert browser.visited[0] in done.stderr
+    assert whoami(servers).stdout == "ada\n"
+    assert inside("contract", "export", servers.url).returncode == 0
+    assert inside("client", "--from", servers.url, "--out", tmp_path / "c.py").returncode == 0
+
+    world.tokens.clear()  # the access token is not good any more, and the refresh token gets another one
+    assert whoami(servers).stdout == "ada\n"
+    assert len(world.queries) == asked + 1
+
+    (client, grant) = kept()
+    assert client == {**dict.fromkeys(grant), **client, "server": None, "issuer": world.issuer, "scopes": []}
+    assert (grant["server"], grant["issuer"], grant["scopes"]) == (servers.url, world.issuer, ["mcp:read"])
+    assert grant["refreshable"] is True
+    assert grant["expires"] > "2026"
+    listed = inside("auth", "list")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["SERVER", "-", servers.url]
+
+    shutil.copytree(home, tmp_path / "stolen")
+    out = inside("logout", servers.url)
+    assert (out.returncode, out.stdout, out.stderr) == (0, f"Logged out of {servers.url}.\n", "")
+    assert {form["token_type_hint"] for form in world.forms[-2:]} == {"refresh_token", "access_token"}
+    one_line(whoami(servers))
+    shutil.rmtree(home)
+    shutil.copytree(tmp_path / "stolen", home)
+    one_line(whoami(servers))  # neither token is good any more
+
+    for shown in (done, listed, out):
+        assert not any(secret in shown.stdout + shown.stderr for secret in [*servers.secrets(), SECRET])
+
+
+def test_there_is_nothing_to_log_out_of(servers: Guarded) -> None:
+    done = inside("logout", servers.url)
+    assert (done.returncode, done.stdout) == (0, f"There is no login to {servers.url}.\n")
+    done = inside("auth", "list")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "There are no logins.\n")
+    assert kept() == []
+
+
+def test_everything_is_forgotten_at_once(login: Callable[..., Done], servers: Guarded, home: Path) -> None:
+    login()
+    done = inside("logout", "--all")
+    assert (done.returncode, done.stdout) == (0, "Logged out of all servers.\n")
+    assert kept() == []
+    assert not list(home.glob("*.json"))
+
+
+def test_more_than_was_granted_needs_another_login_which_the_error_spells_out(
+    login: Callable[..., Done], servers: Guarded
+) -> None:
+    login()
+    line = one_line(inside("call", servers.url, "tools/call", "delete"))
+    command = shlex.split(line.partition("run: ")[2])
+    assert command == ["mcp-bindgen", "login", servers.url, "--scope", FILES]
+    login(*command[3:])
+    assert inside("call", servers.url, "tools/call", "delete").stdout == "deleted\n"
+    assert whoami(servers).stdout == "ada\n"
+
+
+def test_a_login_that_fails_leaves_the_last_one_as_it_was(
+    login: Callable[..., Done], servers: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login()
+    refused = {"error": "access_denied", "error_description": "not\x1b[31m you"}
+    monkeypatch.setattr(servers.world, "edit_response", lambda back: {**back, **refused})
+    line = one_line(Done("", *_last(inside("login", servers.url))))
+    assert "access_denied: not" in line
+    assert "\x1b" not in line
+    assert whoami(servers).stdout == "ada\n"
+
+
+def _last(done: Done) -> tuple[int, str, str]:
+    """The outcome of a command without the lines before its last one."""
+    return done.returncode, done.stdout, done.stderr.splitlines(keepends=True)[-1]
+
+
+def test_what_no_browser_can_show_can_be_logged_in_to_elsewhere(
+    servers: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda url: False)
+    line = one_line(inside("login", servers.url))
+    assert line.endswith(f"no browser could be opened; run: mcp-bindgen login {servers.url} --no-browser")
+
+
+@pytest.mark.parametrize(("place", "code"), [(None, 0), ("http://127.0.0.1:9/revoke", 1)])
+def test_a_logout_says_what_it_could_not_revoke(
+    place: str | None, code: int, login: Callable[..., Done], servers: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login()
+    monkeypatch.setattr(servers.world, "edit_server", lambda document: {**document, "revocation_endpoint": place})
+    done = inside("logout", servers.url)
+    assert (done.returncode, done.stdout) == (code, f"Logged out of {servers.url}.\n")
+    assert done.stderr.startswith("warning: deleted here, but not revoked: ")
+    assert [one for one in kept() if one["server"]] == []
+
+
+# --- clients that are known -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["environment", "file"])
+def test_the_secret_of_a_client_comes_from_the_environment_or_a_file(
+    way: str, login: Callable[..., Done], servers: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = f"hidden in the {way}"
+    options: list[object] = ["--client-id", "desk", "--port", "8097"]
+    if way == "file":
+        (tmp_path / "secret").write_text(f"{secret}\n", "utf-8")
+        options += ["--client-secret-file", tmp_path / "secret"]
+    else:
+        monkeypatch.setenv("MCP_BINDGEN_CLIENT_SECRET", secret)
+    done = login(*options)
+    form = servers.world.forms[-1]
+    assert (form["client_id"], form["client_secret"]) == ("desk", secret)
+    assert form["redirect_uri"] == "http://127.0.0.1:8097/callback"
+    monkeypatch.delenv("MCP_BINDGEN_CLIENT_SECRET", raising=False)
+    servers.world.tokens.clear()
+    called = whoami(servers)  # as the same client, whose secret is kept with the login
+    assert called.stdout == "ada\n"
+    assert servers.world.forms[-1]["client_secret"] == secret
+    listed = inside("auth", "list", "--json")
+    assert [one["client"] for one in json.loads(listed.stdout)] == ["desk"]
+    assert inside("logout", servers.url).returncode == 0
+    assert servers.world.forms[-1]["client_secret"] == secret
+    assert secret not in "".join(one.stdout + one.stderr for one in (done, called, listed))
+
+
+def test_an_entry_says_which_client_to_be(
+    servers: Guarded, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_SECRET", "from the file's variable")
+    auth = {"clientId": "desk", "clientSecret": "${DESK_SECRET}", "scopes": FILES.split()}
+    file = save(tmp_path / "mcp.json", {"mcpServers": {"files": {"url": servers.url, "auth": auth}}})
+    assert inside("login", f"{file}#files").returncode == 0
+    assert servers.world.forms[-1]["client_secret"] == "from the file's variable"
+    assert inside("call", f"{file}#files", "tools/call", "delete").stdout == "deleted\n"
+    assert inside("call", servers.url, "tools/call", "delete").stdout == "deleted\n"
+    assert inside("logout", f"{file}#files").returncode == 0
+    assert one_line(inside("call", f"{file}#files")).endswith(f"run: mcp-bindgen login '{file}#files'")
+
+
+# --- what is refused ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["python server.py"], "is a program, and logins are for URLs; its credentials come from --env"),
+        (["URL", "--port", "1", "--redirect-uri", "http://127.0.0.1:2/"], "are two addresses to come back to"),
+        (["URL", "--redirect-uri", "https://example.com/cb"], '"redirectUri" must be like http://127.0.0.1:8765/'),
+        (["URL", "--client-id", "a", "--client-metadata-url", "https://a.example/b"], "are two ways to say who"),
+        (["URL", "--client-metadata-url", "http://a.example/b"], "client_metadata_url must be an https URL"),
+        (["URL", "--client-secret-file", "/nonexistent", "--client-id", "a"], "/nonexistent: cannot be read"),
+        (["URL", "--omit-resource"], 'for one "issuer": name it'),
+        (["URL", "--issuer", "https://a.example"], 'name it in "clientId"'),
+        (["http://example.com/mcp"], "tokens are only sent over https"),
+        (["https://example.invalid/mcp"], "no answer from https://example.invalid/mcp"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_refused_in_one_line(words: list[str], said: str, servers: Guarded, browser: Browser) -> None:
+    line = one_line(inside("login", *(servers.url if word == "URL" else word for word in words)))
+    assert said in line
+    assert browser.visited == []
+
+
+def test_what_is_authorized_otherwise_needs_no_login(servers: Guarded, tmp_path: Path) -> None:
+    entries = {
+        "header": {"url": servers.url, "headers": {"Authorization": "Bearer x"}},
+        "machine": {"url": servers.url, "auth": {"type": "bearer", "token": "x"}},
+    }
+    file = save(tmp_path / "mcp.json", {"mcpServers": entries})
+    with_password = servers.url.replace("http://", "http://ada:hidden@")
+    for one in (f"{file}#header", with_password):
+        assert "which take the place of a login" in one_line(inside("login", one))
+    assert "mcp-bindgen login" not in one_line(inside("call", with_password))
+    assert "is authorized by bearer, without a login" in one_line(inside("login", f"{file}#machine"))
+    assert one_line(inside("logout")).endswith("see: mcp-bindgen auth list")
+    assert "401" in one_line(inside("call", f"{file}#machine"))
+
+
+def test_files_with_tokens_that_others_can_read_are_not_used(
+    login: Callable[..., Done], servers: Guarded, home: Path
+) -> None:
+    login()
+    for file in home.glob("*.json"):
+        file.chmod(0o644)
+    assert "others can read it: chmod 600 it" in one_line(whoami(servers))
+    assert "others can read it" in one_line(inside("auth", "list"))
+
+
+def test_what_is_kept_is_shown_without_what_a_terminal_would_act_on(home: Path) -> None:
+    nasty = "\x1b]0;owned\x07[bold]\n"
+    issuer, resource = f"https://a.example/{nasty}", f"https://r.example/{nasty}"
+    record: dict[str, Any] = {"issuer": issuer, "resource": resource, "client_id": nasty, "scopes": [nasty]}
+    record |= {"access_token": "secret-token", "expires_at": 1.0}
+    key = Key(issuer, resource, nasty)
+    anyio.run(FileStore(home).replace, key, None, record)
+    done = inside("auth", "list")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stdout.replace("\n", "").isprintable()
+    assert "[bold]" in done.stdout
+    assert "secret-token" not in done.stdout
+    json.loads(inside("auth", "list", "--json").stdout)
+
+
+class _Basic(BaseHTTPRequestHandler):
+    """Wants a password."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(401)
+        self.send_header("www-authenticate", 'Basic realm="x"')
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def test_a_password_is_not_taken_for_a_login() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Basic) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            line = one_line(inside("call", f"http://127.0.0.1:{server.server_address[1]}/mcp"))
+        finally:
+            server.shutdown()
+            thread.join()
+    assert "answered 401" in line
+    assert "mcp-bindgen login" not in line

@@ -1,0 +1,252 @@
+"""Hosts and `connect` with servers that want authorization: what an entry says, who is asked, and what is said."""
+
+from __future__ import annotations
+
+import json
+import logging
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.runtime import BadConfig, ConnectionClosed, Host, connect
+from mcp_bindgen.runtime.auth import keyring_store
+from mcp_bindgen.runtime.auth.client import Manual, OAuth
+from mcp_bindgen.runtime.auth.store import MemoryStore
+from mcp_bindgen.runtime.core.errors import AuthorizationError
+from mcp_bindgen.runtime.entrypoints.auth_settings import AuthSettings
+from mcp_bindgen.runtime.entrypoints.logins import log_in
+from mcp_bindgen.runtime.entrypoints.mcp_servers import Entry, entry
+from mcp_bindgen.runtime.entrypoints.stored_login import LoginNeeded
+from mcp_bindgen.v2025_11_25 import Client
+from mcp_bindgen.v2026_07_28 import Client as Stateless
+from tests.support.authorization_world import CALLBACK, agree
+from tests.support.checked_connections import bounded
+from tests.support.guarded import Guarded, guarded
+
+PROGRAM = {"clientId": "robot", "clientSecret": "${ROBOT}", "type": "client_credentials"}
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Guarded]:
+    with guarded() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here may open one."""
+
+    def fail(url: str) -> bool:
+        raise AssertionError(url)
+
+    monkeypatch.setattr(webbrowser, "open", fail)
+
+
+async def whoami(host: Host[Any], server: str = "a") -> str:
+    """What a tool of a server says; its list of tools is empty."""
+    result = await host.call_tool("whoami", server=server)
+    found: str = result.content[0].text
+    return found
+
+
+async def logged_in(servers: Guarded, store: MemoryStore, settings: AuthSettings | None = None) -> None:
+    """Do what `mcp-bindgen login` does."""
+    login = Manual(agree, CALLBACK)
+    assert await log_in(Entry(url=servers.url), settings or AuthSettings(), login, store) is not None
+
+
+# --- who is asked -----------------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_a_host_asks_nobody_and_says_which_command_does(
+    servers: Guarded, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "my mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"files": {"url": servers.url}}}), "utf-8")
+    store = MemoryStore()
+    asked = len(servers.world.queries)
+    clients: Any = [Client, Stateless]
+    async with Host.from_config(file, client=clients, store=store, restart_pause=0.01) as host:
+        failure = host.failures["files"]
+        assert isinstance(failure, LoginNeeded)
+        assert failure.command == f"mcp-bindgen login '{file}#files'"
+        assert str(failure) == f"{servers.url} wants a login; run: {failure.command}"
+        assert str(failure) in caplog.text
+        assert await host.tools() == []
+        for _ in range(5):  # which does not use up the restarts of a server that dies
+            with pytest.raises(LoginNeeded):
+                await host.call_tool("whoami", server="files")
+        assert len(servers.world.queries) == asked
+        await logged_in(servers, store)
+        assert await whoami(host, "files") == "ada"  # without a restart of the host
+
+
+@bounded()
+async def test_a_host_that_may_ask_waits_for_the_user_as_long_as_it_takes(servers: Guarded) -> None:
+    async def slowly(url: str) -> str:
+        await anyio.sleep(1.0)
+        return await agree(url)
+
+    store = MemoryStore()
+    options: dict[str, Any] = {"store": store, "start_timeout": 0.4}
+    async with Host({"a": {"url": servers.url}}, Client, login=Manual(slowly, CALLBACK), **options) as host:
+        assert host.failures == {}
+        assert await whoami(host) == "ada"
+    async with Host({"a": {"url": servers.url}}, Client, **options) as host:
+        assert await whoami(host) == "ada"  # from the store
+
+
+@bounded()
+async def test_a_server_is_not_taken_for_an_old_one_because_its_user_takes_long_to_log_in(servers: Guarded) -> None:
+    async def slowly(url: str) -> str:
+        await anyio.sleep(1.0)
+        return await agree(url)
+
+    auth = OAuth(login=Manual(slowly, CALLBACK), store=MemoryStore())
+    async with connect(servers.url, Client, Stateless, auth=auth, patience=0.3, timeout=0.6) as client:
+        assert client.revision == "2026-07-28"
+
+
+@bounded()
+async def test_a_call_that_needs_more_says_which_scopes_and_the_host_goes_on(servers: Guarded) -> None:
+    store = MemoryStore()
+    await logged_in(servers, store)
+    async with Host({"a": {"url": servers.url}}, Stateless, store=store) as host:
+        with pytest.raises(LoginNeeded) as caught:
+            await host.call_tool("delete", server="a")
+        assert caught.value.command == f"mcp-bindgen login {servers.url} --scope 'mcp:read mcp:write'"
+        assert await whoami(host) == "ada"
+        await logged_in(servers, store, AuthSettings(scopes=("mcp:read", "mcp:write")))
+        result: Any = await host.call_tool("delete", server="a")
+        assert result.content[0].text == "deleted"
+
+
+@bounded()
+async def test_a_login_that_ends_while_connected_is_named_and_the_next_one_is_used(servers: Guarded) -> None:
+    store = MemoryStore()
+    await logged_in(servers, store)
+    async with Host({"a": {"url": servers.url}}, Stateless, store=store) as host:
+        assert await whoami(host) == "ada"
+        servers.world.families.clear()  # somebody has revoked everything
+        with pytest.raises(LoginNeeded):
+            await whoami(host)
+        await logged_in(servers, store)
+        assert await whoami(host) == "ada"
+
+
+# --- what an entry says -----------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_programs_are_authorized_without_anybody(
+    servers: Guarded, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("ROBOT", "secret-of-the-robot")
+    auth = {**PROGRAM, "issuer": servers.world.issuer, "scopes": ["mcp:read"]}
+    async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
+        assert await whoami(host) == "ada"
+    form = servers.world.forms[-1]
+    assert (form["grant_type"], form["client_id"], form["client_secret"]) == (
+        "client_credentials",
+        "robot",
+        "secret-of-the-robot",
+    )
+    assert not any(secret in caplog.text for secret in ("secret-of-the-robot", *servers.secrets()))
+
+
+@bounded()
+async def test_a_token_comes_from_the_environment(servers: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers.world.families.add(0)
+    servers.world.tokens["key-123"] = {"scope": "mcp:read", "family": 0, "jkt": None, "client": "x"}
+    monkeypatch.setenv("KEY", "key-123")
+    given = {"url": servers.url, "auth": {"type": "bearer", "token": "${KEY}"}}
+    async with Host({"a": given}, Client) as host:
+        assert await whoami(host) == "ada"
+    async with connect(given) as client:
+        assert (await client.call_tool("whoami")).content[0].text == "ada"
+    assert "key-123" not in repr(entry("a", given))
+    monkeypatch.setenv("KEY", "key-124")
+    with pytest.raises(ConnectionClosed, match="401") as caught:
+        async with connect(given):
+            pass
+    assert "key-124" not in str(caught.value)
+
+
+@bounded()
+async def test_connect_names_the_command_for_an_entry_that_wants_a_login(
+    servers: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyring_store, "default_store", MemoryStore)
+    with pytest.raises(LoginNeeded, match=f"mcp-bindgen login {servers.url} --client-id desk"):
+        async with connect({"url": servers.url, "auth": {"clientId": "desk"}}):
+            pass
+
+
+@bounded()
+async def test_a_token_is_not_sent_where_others_can_read_it() -> None:
+    async with Host({"a": {"url": "http://example.com/mcp", "auth": {"type": "bearer", "token": "x"}}}, Client) as host:
+        assert isinstance(host.failures["a"], AuthorizationError)
+        assert "only sent over https" in str(host.failures["a"])
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"auth": "oauth"}, '"auth" must be an object'),
+    ({"auth": {"type": "oaut"}}, '"type" must be one of oauth, client_credentials, bearer'),
+    ({"auth": {"type": ["oauth"]}}, '"type" must be one of'),
+    ({"auth": {"clientID": "x"}}, "'clientID' is no setting of the type oauth; there are clientId, clientSecret"),
+    ({"auth": {"token": "x"}}, "'token' is no setting of the type oauth"),
+    ({"auth": {"clientId": 1}}, '"clientId" must be text'),
+    ({"auth": {"clientId": ""}}, '"clientId" must be text'),
+    ({"auth": {"scopes": "a b"}}, '"scopes" must be a list of texts without spaces'),
+    ({"auth": {"scopes": ["a b"]}}, '"scopes" must be a list of texts without spaces'),
+    ({"auth": {"dpop": "yes"}}, '"dpop" must be true or false'),
+    ({"auth": {"clientSecret": "hidden"}}, '"clientSecret" needs "clientId"'),
+    ({"auth": {"clientId": "a", "clientMetadataUrl": "b"}}, "two ways to say who the client is"),
+    ({"auth": {"redirectUri": "https://example.com/cb"}}, '"redirectUri" must be like'),
+    ({"auth": {"redirectUri": "http://127.0.0.1/cb"}}, '"redirectUri" must be like'),
+    ({"auth": {"redirectUri": "http://127.0.0.1:x/cb"}}, '"redirectUri" must be like'),
+    ({"auth": {"omitResource": True}}, 'for one "issuer": name it'),
+    ({"auth": {"type": "bearer"}}, 'the type bearer needs "token"'),
+    ({"auth": {"type": "bearer", "token": "${NOT_SET_ANYWHERE}"}}, "the environment variable NOT_SET_ANYWHERE"),
+    ({"auth": {"type": "client_credentials", "clientId": "a", "clientSecret": "b"}}, 'needs "issuer"'),
+    ({"auth": {"type": "client_credentials", "clientId": "a", "issuer": "b"}}, 'either "clientSecret" or "privateKey"'),
+    ({"auth": {}, "headers": {"authorization": "Bearer x"}}, "two ways to be authorized"),
+]
+
+
+@pytest.mark.parametrize(("more", "said"), BAD, ids=lambda part: json.dumps(part) if isinstance(part, dict) else "")
+def test_an_auth_that_cannot_be_used_is_refused_in_one_line(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadConfig) as caught:
+        Host({"x": {"url": "https://example.com/mcp", **more}}, Client)
+    assert str(caught.value).startswith("server 'x': ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "hidden" not in str(caught.value)
+
+
+def test_auth_is_for_urls() -> None:
+    with pytest.raises(BadConfig, match='"auth" is for URLs; a program takes its credentials from "env"'):
+        Host({"x": {"command": "x", "auth": {}}}, Client)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        AuthSettings(),
+        AuthSettings(client_id="a", client_secret="b", redirect_uri="http://localhost:1/c", issuer="d", scopes=("e",)),
+        AuthSettings(client_metadata_url="https://a.example/b", dpop=False),
+        AuthSettings(issuer="a", omit_resource=True, assume_pkce=True, scopes=()),
+        AuthSettings("client_credentials", client_id="a", private_key="b", issuer="c", dpop=True),
+        AuthSettings("bearer", token="a"),
+    ],
+)
+def test_settings_are_read_as_they_were_written(settings: AuthSettings) -> None:
+    written = settings.written()
+    assert AuthSettings.read(json.loads(json.dumps(written))) == settings
+    assert all(secret not in repr(settings) for secret in ("client_secret", "private_key", "token"))

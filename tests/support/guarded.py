@@ -1,0 +1,93 @@
+"""A protected MCP server with the authorization server of `authorization_world`, both in threads of this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from anyio.from_thread import start_blocking_portal
+
+from mcp_bindgen.runtime import Identity
+from tests.support.authorization_world import World, world
+from tests.support.protected import Protected, running
+
+
+@dataclass
+class Guarded:
+    """The two servers.
+
+    Attributes:
+        world: The authorization server; its MCP server is not used.
+        server: The MCP server: `whoami` needs `mcp:read`, `delete` needs `mcp:write`.
+    """
+
+    world: World
+    server: Protected
+
+    @property
+    def url(self) -> str:
+        """The URL of the MCP server."""
+        return self.server.url
+
+    def secrets(self) -> list[str]:
+        """All that nobody may see of tokens."""
+        return [*self.world.tokens, *self.world.refreshes]
+
+
+class _Verifier:
+    """Knows the tokens of the authorization server."""
+
+    def __init__(self, world: World) -> None:
+        self.issuers = (world.issuer,)
+        self._world = world
+
+    async def verify(self, token: str, resource: str) -> Identity | None:
+        known: Any = self._world.tokens.get(token)
+        if known is None or known["family"] not in self._world.families:
+            return None
+        scopes = frozenset(known["scope"].split())
+        return Identity(issuer=self._world.issuer, subject="ada", client=known["client"], scopes=scopes)
+
+
+@contextmanager
+def guarded() -> Iterator[Guarded]:
+    """Runs both."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(world()) as made,
+        running(_Verifier(made), basic_scopes=["mcp:read"]) as server,
+    ):
+        yield Guarded(made, server)
+
+
+def visit(url: str) -> str:
+    """Return where a user is sent who visits a URL and agrees to everything."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.netloc, timeout=10)
+    try:
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        return connection.getresponse().headers["location"] or ""
+    finally:
+        connection.close()
+
+
+class Browser:
+    """Stands in for the browser of a user who agrees to everything.
+
+    Attributes:
+        visited: What was opened.
+    """
+
+    def __init__(self) -> None:
+        self.visited: list[str] = []
+
+    def open(self, url: str) -> bool:
+        """Show a page, beside what the program does; the last redirect leads back to the program."""
+        self.visited.append(url)
+        threading.Thread(target=lambda: visit(visit(url))).start()
+        return True
