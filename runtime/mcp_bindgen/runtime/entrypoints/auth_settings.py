@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..core.authorization import Auth
 from ..core.errors import AuthorizationError
 from ..core.json_types import is_array
+from ..endpoint.authorization import Auth
 
 if TYPE_CHECKING:
     from ..auth.client.clients import KnownClient

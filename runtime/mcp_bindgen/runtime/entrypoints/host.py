@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from ..core.authorization import Auth, Pauses
 from ..core.capabilities import is_declared
 from ..core.errors import AuthorizationError, ConnectionClosed, ProtocolError, RequestTimeout, UnexpectedAnswer
+from ..endpoint.authorization import Auth
 from ..endpoint.client import Client
+from ..tasks import Pauses
 from .connect import connect
 from .mcp_servers import BadConfig, Entry, entry, read
 from .offers import Calls, NotRouted, Offer, Prompts, Resources, T_co, Tools

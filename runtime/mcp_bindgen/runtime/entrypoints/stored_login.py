@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from ..core.authorization import Attempt, Auth, Authorizer, Pauses
 from ..core.errors import AuthorizationError
+from ..endpoint.authorization import Attempt, Auth, Authorizer
+from ..tasks import Pauses
 from .auth_settings import MISSING, AuthSettings
 from .mcp_servers import Entry
 
