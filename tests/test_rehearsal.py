@@ -243,7 +243,7 @@ def test_all_requests_that_nothing_answers_are_named(tmp_path: Path) -> None:
     here = import_into(tmp_path, json.loads(text))
     done = inside("schema", "status", "--revision", NAME, *here)
     assert done.returncode == 1
-    fixes = re.findall(r'add "([^"]+)" = "NAME" under \[results\]', done.stdout)
+    fixes = re.findall(r"nothing says what answers '([^']+)'", done.stdout)
     assert fixes == ["resources/fetch", "tools/preview"]
 
 

@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.entrypoints.connect import installed as clients
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import ROOT, Done, execute, inside, save, snapshot
 from tests.support.installation import Installation, installed
-from tests.support.small_schemas import draft, message, record, small, union
+from tests.support.small_schemas import draft, message, record, ref, small, union
 
 REVISIONS = list(Store().pins)
 
@@ -141,16 +141,29 @@ def test_the_life_of_a_draft_beside_the_wheel(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_generated_leaves_everything_as_it_was(kept: User, name: str, tmp_path: Path) -> None:
     before = snapshot(kept.home)
     lost = save(tmp_path / "lost.json", small(LostRequest=message("lost")))
-    assert f"{lost}#/$defs/LostRequest" in refused(kept.bindgen("schema", "import", name, lost))
+    assert f"{lost}#/$defs/LostRequest" in refused(kept.bindgen("schema", "import", name, lost, "--strict"))
     assert snapshot(kept.home) == before
+
+
+def test_a_draft_that_breaks_rules_is_kept_with_a_warning_for_each(user: User, tmp_path: Path) -> None:
+    schema = small(LostRequest=message("books/lose"), Shelf=record(book=ref("Book")))
+    file = save(tmp_path / "draft.json", schema)
+    done = user.bindgen("schema", "import", "draft", file)
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert len(said) == 3
+    assert all(line.startswith(f"warning: {file}#/$defs/") for line in said)
+    listed = user.bindgen("methods", "draft")
+    assert (listed.returncode, "books/lose" in listed.stdout) == (0, True)
+    assert user.bindgen("methods", "draft", "--strict").returncode == 2
 
 
 def test_facts_of_its_own_come_with_a_revision_and_stay(user: User, tmp_path: Path) -> None:
     file = save(tmp_path / "draft.json", small(FindBookResult=None, Found=record("pages", pages={"type": "integer"})))
     facts = tmp_path / "facts.toml"
     facts.write_text('[results]\n"books/find" = "Found"\n', "utf-8")
-    assert "books/find" in refused(user.bindgen("schema", "import", "draft", file))
-    done = user.bindgen("schema", "import", "draft", file, "--semantics", facts)
+    assert "books/find" in refused(user.bindgen("schema", "import", "draft", file, "--strict"))
+    done = user.bindgen("schema", "import", "draft", file, "--strict", "--semantics", facts)
     assert done.returncode == 0, done.stderr
     made = snapshot(user.home)
     done = user.bindgen("schema", "import", "draft", file)

@@ -6,17 +6,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
-from mcp_bindgen.spec import BadInput, EffectiveSchema, Store
+from mcp_bindgen.spec import EffectiveSchema, Reading, Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .build import build
 from .model import Field, Object, Protocol, Type
-from .passes import PASSES, Draft
-from .passes.link_results import link_results
 from .text import describe
 
 
@@ -38,7 +35,7 @@ class Report:
         unguarded: The methods that the revision before did not have and for which no capability is known.
         unfilled: The members that all results, or the `_meta` of all requests, must have, that are new, and that no
             constructor fills in.
-        problems: What keeps the revision from being read.
+        problems: What breaks a rule: a release cannot be read then, and a draft only as it says.
     """
 
     revision: str
@@ -77,7 +74,7 @@ class Report:
 
 
 def reports_of(store: Store, revision: str | None = None) -> list[Report]:
-    """Return a report for each revision, or for one, held against the one before it that can be read.
+    """Return a report for each revision, or for one, held against the one before it.
 
     Raises:
         BadInput: A file is damaged, a patch no longer fits, or there is no such revision.
@@ -99,11 +96,8 @@ def reports_of(store: Store, revision: str | None = None) -> list[Report]:
             patches=len(source.applied),
             unlisted=() if store.is_users(name) else tuple(unlisted),
         )
-        try:
-            protocol = build(source)
-        except BadInput as error:
-            reports.append(replace(report, problems=tuple(_problems(source, error))))
-            continue
+        protocol = build(replace(source, reading=Reading(source.file, strict=False)))
+        report = replace(report, problems=tuple(map(str, protocol.decisions)))
         reports.append(_filled(report, source, protocol, before))
         before = protocol
     return [report for report in reports if revision in (None, report.revision)]
@@ -132,23 +126,6 @@ def _filled(report: Report, source: EffectiveSchema, protocol: Protocol, before:
     )
 
 
-def _problems(source: EffectiveSchema, error: BadInput) -> Iterator[str]:
-    """Return what keeps a revision from being read: all requests that nothing answers, else the first error."""
-    try:
-        before = PASSES[: PASSES.index(link_results)]
-        draft = reduce(lambda so_far, step: step(so_far), before, Draft(source, source.definitions))
-    except BadInput:
-        yield str(error)
-        return
-    found: list[str] = []
-    for name, method in draft.methods.items():
-        try:
-            link_results(replace(draft, methods={name: method}))
-        except BadInput as unanswered:
-            found.append(str(unanswered.located(source.file)))
-    yield from found or [str(error)]
-
-
 # --- what to write --------------------------------------------------------------------------------------------
 
 
@@ -156,7 +133,7 @@ def tasks(report: Report) -> Iterator[str]:
     """Return lines that say what a person has to write or to look at, the places by name."""
     yield f"\n{report.revision}:"
     found = [
-        ("cannot be read", report.problems),
+        ("what breaks a rule", report.problems),
         (
             "definitions without words (for docs.toml; --stubs prints entries to fill in)",
             report.undocumented_definitions,
