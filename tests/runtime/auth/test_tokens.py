@@ -48,6 +48,30 @@ def test_a_token_is_refreshed_before_it_expires_once_for_all_requests() -> None:
     go(body)
 
 
+@pytest.mark.parametrize("is_refreshable", [False, True])
+def test_a_token_that_has_expired_leads_to_another_login(is_refreshable: bool) -> None:
+    """Whether there never was a refresh token, or it is no longer good."""
+
+    async def body() -> None:
+        async with world() as given:
+            given.lifetime = 0.3
+            given.edit_token = lambda answer: {
+                name: value for name, value in answer.items() if is_refreshable or name != "refresh_token"
+            }
+            store = MemoryStore()
+            auth = oauth(store)
+            await call(given.url, auth)
+            for again in (auth, oauth(store)):  # the same process, and one that was started again
+                await anyio.sleep(0.4)
+                given.refreshes.clear()
+                logins = given.counts("GET /authorize")
+                (token,) = await call(given.url, again)
+                assert str(token).startswith("at-")
+                assert given.counts("GET /authorize") == logins + 1
+
+    go(body)
+
+
 def test_requests_go_on_while_a_token_is_got() -> None:
     """The lock is around the refresh only: a request that is under way holds nobody up."""
 
@@ -499,6 +523,33 @@ def test_logging_out_revokes_and_forgets() -> None:
             assert len(revoked) == 2
             (error,) = await call(given.url, oauth(store, login=None))
             assert "nobody may be asked" in str(error)
+
+    go(body)
+
+
+def test_logging_out_ends_what_another_process_has_just_refreshed() -> None:
+    async def body() -> None:
+        async with world() as given:
+            store = MemoryStore()
+            auth, other = oauth(store), oauth(store, login=None)
+            await call(given.url, auth)
+            await call(given.url, other)
+            given.tokens.clear()
+            issue = given._issue
+
+            def slow(*arguments: Any) -> Any:
+                time.sleep(0.3)
+                return issue(*arguments)
+
+            vars(given)["_issue"] = slow
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call, given.url, other)
+                while not given.counts("token refresh_token"):
+                    await anyio.sleep(0.01)
+                await auth.logout(given.url)
+            assert await store.load(auth.authorizer(given.url)._key_of(given.issuer)) is None
+            assert not given.tokens
+            assert all(one["used"] for one in given.refreshes.values())  # the newest one is revoked
 
     go(body)
 

@@ -102,15 +102,19 @@ class ServerAuthorizer:
         Raises:
             AuthorizationError: It is deleted, but could not be revoked.
         """
+        store = self._settings.store
         async with self._lock:
-            await self._load()
-            grant, self._grant = self._grant, None
-            if grant is None:
+            await self._load(again=True)
+            found, self._grant = self._grant, None
+            if found is None:
                 return
-            key = self._key_of(grant.issuer)
-            await self._settings.store.replace(key, await self._settings.store.load(key), None)
-            pointer = Key("", self._resource, self._source.name)
-            await self._settings.store.replace(pointer, await self._settings.store.load(pointer), None)
+            key = self._key_of(found.issuer)
+            async with store.lock(key):  # who refreshes it meanwhile, in another process, would keep it again
+                record = await store.load(key)
+                grant = Grant.load(record) or found
+                await store.replace(key, record, None)
+                pointer = Key("", self._resource, self._source.name)
+                await store.replace(pointer, await store.load(pointer), None)
             server = await self._server_of(grant)
             client = await self._source.client(grant, server, self._settings)
             if client is not None:
@@ -156,7 +160,7 @@ class ServerAuthorizer:
                 stack.enter_context(self.pauses.paused())
             await stack.enter_async_context(self._lock)
             await self._load(again=True)
-            if self._grant is not None and self._grant != sent:
+            if self._grant is not None and self._grant != sent and not self._grant.is_expired:
                 return True
             if challenge is None:
                 return await self._refresh()
@@ -181,7 +185,7 @@ class ServerAuthorizer:
                 stack.enter_context(self.pauses.paused())
             await stack.enter_async_context(self._lock)
             await self._load(again=True)
-            if self._grant is not None and self._grant != sent:
+            if self._grant is not None and self._grant != sent and not self._grant.is_expired:
                 return True
             wanted = split(challenge.parameters.get("scope", "")[:_LONGEST])
             server, resource, metadata = await self._find(challenge)
