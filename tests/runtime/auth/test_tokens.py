@@ -17,6 +17,9 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from mcp_bindgen.runtime.auth.client import Bearer, ClientCredentials, ClientSecret, Manual, PrivateKeyJwt
+from mcp_bindgen.runtime.auth.client.login import device_code
+from mcp_bindgen.runtime.auth.client.metadata import ServerMetadata
+from mcp_bindgen.runtime.auth.client.registration import dump, load, registered
 from mcp_bindgen.runtime.auth.store import FileStore, MemoryStore
 from mcp_bindgen.runtime.core.errors import AuthorizationError, Refused
 from mcp_bindgen.runtime.http.client.legacy_sse import sse
@@ -46,6 +49,24 @@ def test_a_token_is_refreshed_before_it_expires_once_for_all_requests() -> None:
             assert given.counts("POST /mcp") - refused == 20  # none was sent with the token that had expired
 
     go(body)
+
+
+def test_numbers_that_are_too_large_to_calculate_with_do_no_harm() -> None:
+    async def body() -> None:
+        async with world() as given:
+            given.edit_token = lambda answer: {**answer, "expires_in": 10**400}
+            (token,) = await call(given.url, oauth())
+            assert str(token).startswith("at-")
+
+    go(body)
+    server = ServerMetadata("https://example.org", "https://example.org/token")
+    answer = {"client_id": "a", "client_secret": SECRET, "client_secret_expires_at": 10**400}
+    client, until = registered(server, answer, None, "client_secret_post")
+    assert until is not None
+    assert load(server.issuer, dump(client, until)) == client
+    told = {"verification_uri": "https://example.org/device", "user_code": "AB", "device_code": "secret"}
+    code, _, pause = device_code({**told, "interval": 10**400, "expires_in": 10**400})
+    assert (code.seconds, pause) == (3600, 60)
 
 
 @pytest.mark.parametrize("is_refreshable", [False, True])

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.runtime.auth.server import JwtVerifier, ResourceServer
@@ -35,10 +35,10 @@ def changed(whole: dict[str, Any], *more: str) -> st.SearchStrategy[dict[str, An
     )
 
 
-def outcome(**headers: bytes) -> int:
+def outcome(query: bytes = b"", **headers: bytes) -> int:
     """The status that a request with some headers gets; 200 if it is let in."""
     named = {name.encode(): value for name, value in headers.items()}
-    request: Any = SimpleNamespace(scope={"method": "POST", "path": "/mcp", "query_string": b""}, headers=named)
+    request: Any = SimpleNamespace(scope={"method": "POST", "path": "/mcp", "query_string": query}, headers=named)
     try:
         asyncio.run(AUTH.authenticate(request))
     except AccessDenied as error:
@@ -58,6 +58,14 @@ def test_any_bytes(value: bytes, proof: bytes) -> None:
 
 
 @settings(max_examples=examples(60, 1000), deadline=None)
+@given(st.binary(max_size=200))
+@example(b"%ff=1")
+def test_any_query(query: bytes) -> None:
+    assert outcome(query=query) in (400, 401)
+    assert outcome(query=query + b"&access_tok%65n=x") == 400
+
+
+@settings(max_examples=examples(60, 1000), deadline=None)
 @given(changed(HEADER, "jwk", "crit", "x"), changed(GOOD, "nbf", "cnf", "scp", "azp"), VALUES)
 def test_any_token_that_nobody_signed(header: dict[str, Any], claims: dict[str, Any], more: Any) -> None:
     for body in (claims, more):
@@ -67,6 +75,8 @@ def test_any_token_that_nobody_signed(header: dict[str, Any], claims: dict[str, 
 
 @settings(max_examples=examples(40, 600), deadline=None)
 @given(changed(GOOD, "nbf", "cnf", "scp", "azp", "nonce", "typ"))
+@example({**GOOD, "exp": 10**400})
+@example({**GOOD, "nbf": -(10**400)})
 def test_any_claims_that_the_issuer_signed(claims: dict[str, Any]) -> None:
     token = signed(HEADER, claims, ISSUER.key)
     status = outcome(authorization=b"Bearer " + token.encode())

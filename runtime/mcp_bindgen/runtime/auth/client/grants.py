@@ -188,6 +188,6 @@ def union(*many: Sequence[str]) -> tuple[str, ...]:
 def _seconds(value: object) -> float | None:
     try:
         seconds = float(value) if isinstance(value, int | float | str) else 0.0
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return min(seconds, _LONGEST) if seconds > 0 else None

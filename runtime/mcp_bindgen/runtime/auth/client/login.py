@@ -330,6 +330,6 @@ def device_code(document: Mapping[str, object]) -> tuple[DeviceCode, str, float]
     if isinstance(complete, str):
         check_visitable(complete)
     interval, seconds = document.get("interval"), document.get("expires_in")
-    pause = max(1.0, min(float(interval), 60.0)) if isinstance(interval, int | float) else 5.0
-    life = max(1.0, min(float(seconds), 3600.0)) if isinstance(seconds, int | float) else 600.0
+    pause = float(max(1, min(interval, 60))) if isinstance(interval, int | float) else 5.0
+    life = float(max(1, min(seconds, 3600))) if isinstance(seconds, int | float) else 600.0
     return DeviceCode(uri, harmless(code)[:100], complete if isinstance(complete, str) else None, life), secret, pause

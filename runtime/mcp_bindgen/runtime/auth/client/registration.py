@@ -15,6 +15,7 @@ from .metadata import ServerMetadata
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
+_FAR = 1e15  # seconds since 1970
 _PREFERRED = ("none", "client_secret_basic", "client_secret_post")
 
 
@@ -80,7 +81,7 @@ def registered(
         raise AuthorizationError(f"{server.issuer} registered the client without telling its id")
     method = document.get("token_endpoint_auth_method") or method
     expires = document.get("client_secret_expires_at")
-    until = float(expires) if isinstance(expires, int | float) and expires > 0 else None
+    until = float(min(expires, _FAR)) if isinstance(expires, int | float) and expires > 0 else None
     if method == "none" or not secret:
         return KnownClient(id_, server.issuer, redirect_uri), None
     known = method if method in _PREFERRED else None

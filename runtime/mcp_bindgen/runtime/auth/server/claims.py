@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from .verifier import InvalidToken
 
 _ID_TOKEN = ("nonce", "at_hash", "c_hash", "s_hash")
 _MOST_SCOPES = 1000
+_FAR = 1e15  # seconds since 1970 that are no time any more; some JSON numbers are too large to calculate with
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_FAR < value < _FAR:
         raise InvalidToken(f"the {name} of the token is not a time")
     return value
 

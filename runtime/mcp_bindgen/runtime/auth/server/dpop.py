@@ -133,7 +133,8 @@ class ProofVerifier:
         issued: Any = claims.get("iat")
         if isinstance(issued, bool) or not isinstance(issued, int | float):
             raise InvalidProof("the proof does not say when it was made")
-        if not abs(self._clock() - issued) <= self._window:
+        now = self._clock()
+        if not now - self._window <= issued <= now + self._window:
             raise InvalidProof("the proof was made at another time")
         if self._nonces is not None and not self._nonces.is_good(claims.get("nonce")):
             raise NonceWanted("the proof lacks the nonce of this server")

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic_core import to_json
 
@@ -191,7 +191,7 @@ class ResourceServer:
     def _presented(self, request: HttpRequest) -> tuple[str, str]:
         """Return the scheme and the token of a request; raises `AccessDenied`."""
         query: bytes = request.scope.get("query_string", b"")
-        if query and any(name == b"access_token" for name, _ in parse_qsl(query, keep_blank_values=True)):
+        if query and "access_token" in parse_qs(query.decode("latin-1"), keep_blank_values=True):
             request.scope["query_string"] = b""  # access logs are written later, and show it
             raise self._malformed(request, "a token does not belong into the address")
         value = request.headers.get(b"authorization")

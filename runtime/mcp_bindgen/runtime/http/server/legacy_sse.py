@@ -179,9 +179,9 @@ class SseApp(AsgiApp):
 
     async def _post(self, call: Call) -> None:
         """Take one message."""
-        query = parse_qs(call.scope["query_string"])
+        query = parse_qs(call.scope["query_string"].decode("latin-1"))
         call.scope["query_string"] = b""  # access logs are written later, and show it
-        session = self._open.get(query.get(b"session_id", [b""])[0].decode("latin-1"))
+        session = self._open.get(query.get("session_id", [""])[0])
         if session is None or not is_own(session, call.principal):
             raise HttpError(404, "no such session")
         transport = session.transport
