@@ -126,12 +126,12 @@ def report_refusal(identity: Identity | None, reason: str, operation: str, level
     audit.log(level, "refused: %s; %s; %s", reason, operation, who)
 
 
-def operation(method: str, params: Any) -> Operation:
-    """Return what a message asks for.
+def called_on(method: str, params: Any) -> list[Operation]:
+    """Return what a method is called on; where there are a name and a URI, both, as only one of them has a meaning.
 
     Args:
-        method: Its method.
-        params: Its params, typed or in wire form.
+        method: The method.
+        params: What has the name or the URI, typed or in wire form.
     """
     name: Any
     uri: Any
@@ -140,7 +140,7 @@ def operation(method: str, params: Any) -> Operation:
     else:
         named, addressed = _naming_attributes(cast(Hashable, type(params)))
         name, uri = getattr(params, named, None), getattr(params, addressed, None)
-    return method, name if isinstance(name, str) else uri if isinstance(uri, str) else None
+    return [(method, one) for one in (name, uri) if isinstance(one, str)] or [(method, None)]
 
 
 @cache

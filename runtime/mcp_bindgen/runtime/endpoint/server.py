@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import anyio
 
-from ..core.access import Gate, Identity, Operation, check, operation
+from ..core.access import Gate, Identity, Operation, check
 from ..core.capabilities import declared
 from ..core.errors import ConnectionClosed
 from ..core.options import Limits, Options
@@ -16,6 +16,7 @@ from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
 from ..core.transport import Transport
+from ..eras.operations import operations
 from ..eras.stateless.request_meta import ParamsWithMeta
 from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
@@ -146,7 +147,7 @@ class Service:
 
         def checked(link: Any, id_: Any, params: Any) -> Any:
             said = params.params if isinstance(params, ParamsWithMeta) else params
-            self.authorize(link.identity, dispatcher.revision.name, [operation(route.method.name, said)])
+            self.authorize(link.identity, dispatcher.revision.name, operations(route.method.name, said))
             return handler(link, id_, params)
 
         return checked

@@ -1,4 +1,4 @@
-"""Name the methods by which the two sides get to know each other, in either era (MCP, "Lifecycle" and "Discovery")."""
+"""Name the methods that have a meaning of their own for the runtime, above all those of "Lifecycle" and "Discovery"."""
 
 INITIALIZE = "initialize"
 INITIALIZED = "notifications/initialized"
@@ -8,3 +8,5 @@ SET_LEVEL = "logging/setLevel"
 DISCOVER = "server/discover"
 LISTEN = "subscriptions/listen"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+COMPLETE = "completion/complete"
+SUBSCRIBE = "resources/subscribe"

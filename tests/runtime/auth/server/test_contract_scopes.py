@@ -106,6 +106,47 @@ def test_every_operation_needs_what_the_contract_states() -> None:
                         assert "result" in answer(response), (revision, method, params)
 
 
+def test_a_name_that_a_resource_does_not_have_hides_nothing() -> None:
+    """Members that a method does not know are ignored, also when it is decided what is called."""
+    with running(StaticTokens(KEYS), servers=Files().servers(), scopes={}, implies={}) as server:
+        for revision in (STATELESS, LATEST, "2025-03-26"):
+            session = {} if revision == STATELESS else server.session(NOTHING, revision)
+            for name in ("help", "files://y/else", ""):
+                params = {"uri": "files://x/root", "name": name}
+                response = asked(server, "resources/read", params, NOTHING, session)
+                assert response.status_code == 403, (revision, name)
+                assert 'scope="files:read files:root"' in response.headers["www-authenticate"]
+
+
+def test_what_completes_or_follows_an_entry_needs_what_the_entry_needs() -> None:
+    argument = {"name": "name", "value": ""}
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "tidy"}, "argument": argument}, "files:write"),
+        (
+            "completion/complete",
+            {"ref": {"type": "ref/resource", "uri": "files://x/{name}", "name": "help"}, "argument": argument},
+            "files:read",
+        ),
+        (
+            "subscriptions/listen",
+            {"notifications": {"resourceSubscriptions": ["files://y/else", "files://x/root"]}},
+            "files:read files:root",
+        ),
+    ]
+    with running(StaticTokens(KEYS), servers=Files().servers(), scopes={}, implies={}) as server:
+        for method, params, needed in cases:
+            headers = {"mcp-protocol-version": STATELESS, "mcp-method": method}
+            refused = server.post(stateless(method, **params), token=NOTHING, headers=headers)
+            assert refused.status_code == 403, (method, params)
+            assert f'scope="{needed}"' in refused.headers["www-authenticate"]
+        session = server.session(NOTHING)
+        for method, params, needed in cases[:2]:
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            assert (
+                f'scope="{needed}"' in server.post(message, token=NOTHING, headers=session).headers["www-authenticate"]
+            )
+
+
 def test_what_the_endpoint_asks_for_is_needed_beside() -> None:
     with running(StaticTokens(KEYS), servers=Files().servers(), scopes={"tools/call": ["call"]}, implies={}) as server:
         refused = asked(server, "tools/call", {"name": "move"}, EVERYTHING, {})

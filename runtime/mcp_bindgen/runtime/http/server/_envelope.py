@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core.access import Operation, operation
+from ...core.access import Operation
 from ...core.envelope import RequestId, invalid, read_envelopes, request_id
 from ...core.json_types import is_object
 from ...eras.lifecycle import CANCELLED, INITIALIZE
+from ...eras.operations import operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +44,5 @@ def posted(body: bytes) -> Posted:
     params = [one.params for one in envelopes if one.method == CANCELLED and one.kind == "notification"]
     cancelled = [request_id({"id": one.get("requestId")}) for one in params if is_object(one)]
     introduces = not is_batch and envelopes[0].kind == "request" and envelopes[0].method == INITIALIZE
-    operations = [operation(one.method, one.params) for one in envelopes if not one.is_answer]
-    return Posted(ids, [id_ for id_ in cancelled if id_ is not None], introduces, is_batch, operations)
+    asked = [found for one in envelopes if not one.is_answer for found in operations(one.method, one.params)]
+    return Posted(ids, [id_ for id_ in cancelled if id_ is not None], introduces, is_batch, asked)

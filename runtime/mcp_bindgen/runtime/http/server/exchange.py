@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from anyio import CapacityLimiter
 
 from ...core import jsonrpc
-from ...core.access import Gate, InsufficientScope, Operation, operation
+from ...core.access import Gate, InsufficientScope, Operation
 from ...core.envelope import RequestId, invalid, parse
 from ...core.errors import METHOD_NOT_FOUND, ConnectionClosed, MethodNotFound, ProtocolError
 from ...core.events import Event, Notified, Rejected, Requested
@@ -28,6 +28,7 @@ from ...core.revision import Dispatcher, Handler, Revision
 from ...core.routing import Route
 from ...endpoint.execution import execute
 from ...endpoint.server import Service
+from ...eras.operations import operations
 from ...eras.stateless.request_meta import ParamsWithMeta, separated, stated_version
 from ...tasks import begin, within
 from ..headers import HeaderMismatch, decode
@@ -178,13 +179,13 @@ class Exchanges:
         answered, rest = begin(execute(find, peer, exchange, asked))
         data, error = answered if rest is None else await self._while_connected(call, exchange, rest)
         if isinstance(error, InsufficientScope) and not exchange.streaming:
-            beside = self._service.needed_scopes(revision.name, [_operation(asked)])
+            beside = self._service.needed_scopes(revision.name, _operations(asked))
             await self._step_up(exchange, InsufficientScope(sorted(beside.union(error.scopes))), data)
         elif error is not None or data:
             await exchange.answer(200 if error is None else _status(revision, error, 200), data)
 
     def _authorize(self, call: Call, event: Requested | Notified) -> None:
-        self._service.authorize(call.identity, event.dispatcher.revision.name, [_operation(event)])
+        self._service.authorize(call.identity, event.dispatcher.revision.name, _operations(event))
 
     async def _step_up(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client should come back with."""
@@ -246,9 +247,9 @@ class Exchanges:
             watching.cancel()
 
 
-def _operation(event: Requested | Notified) -> Operation:
+def _operations(event: Requested | Notified) -> list[Operation]:
     params = event.params.params if isinstance(event.params, ParamsWithMeta) else event.params
-    return operation(event.route.method.name, params)
+    return operations(event.route.method.name, params)
 
 
 def _check(call: Call, revision: Revision, route: Route, params: Any) -> None:

@@ -14,12 +14,13 @@ from urllib.parse import parse_qs, quote
 import anyio
 from starlette.types import Scope
 
-from ...core.access import Gate, Operation, operation
+from ...core.access import Gate, Operation
 from ...core.envelope import read_envelopes
 from ...core.errors import ConnectionClosed, ProtocolError
 from ...core.transport import incoming
 from ...endpoint.server import Server, Service
 from ...endpoint.session import Session
+from ...eras.operations import operations
 from ..event_stream import encode
 from ._asgi_app import AsgiApp, authenticated_user
 from ._call import TEXT, Call, HttpError
@@ -240,4 +241,5 @@ def _asked(body: bytes) -> list[Operation]:
         envelopes, _ = read_envelopes(body)
     except ProtocolError:
         envelopes = []
-    return [operation(one.method, one.params) for one in envelopes if not one.is_answer] or [("an answer", None)]
+    asked = [found for one in envelopes if not one.is_answer for found in operations(one.method, one.params)]
+    return asked or [("an answer", None)]
