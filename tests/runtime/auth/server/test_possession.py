@@ -277,3 +277,23 @@ def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: pytest.
         verify(prover.proof(url, "token", iat=moment[0]))
     moment[0] += 700
     verify(prover.proof(url, "token", iat=moment[0]))  # those of before are forgotten
+
+
+def test_a_client_that_sends_many_proofs_shuts_out_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proofs, "_MOST_OF_KEY", 3)
+    moment = [time.time()]
+    verifier = ProofVerifier(clock=lambda: moment[0])
+    many, other = Prover(), Prover()
+
+    def verify(prover: Prover) -> None:
+        proof = prover.proof("https://example.org/mcp", "token", iat=moment[0])
+        verifier.verify(proof.encode(), "POST", ("https://example.org/mcp",), "token", prover.thumbprint)
+
+    for _ in range(3):
+        verify(many)
+    with pytest.raises(VerifierUnavailable):
+        verify(many)
+    verify(other)
+    moment[0] += 302  # none of them is good any longer
+    for _ in range(3):
+        verify(many)
