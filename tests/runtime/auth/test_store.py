@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -181,6 +182,17 @@ def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> Non
             with pytest.raises(AuthorizationError, match="others can read it") as caught:
                 await attempt
             assert "secret" not in str(caught.value)
+
+    go(body)
+
+
+@posix
+def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
+    async def body() -> None:
+        store = FileStore(tmp_path)
+        os.mkfifo(tmp_path / f"{KEY.digest}.json", 0o600)
+        with pytest.raises(AuthorizationError, match="is not a file"):
+            await store.load(KEY)
 
     go(body)
 

@@ -23,6 +23,10 @@ from ..core.json_types import is_object
 Record = Mapping[str, Any]
 """Something that is kept: a JSON object."""
 
+_READ = os.O_RDONLY
+for _flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK"):  # the last, so that a pipe in place of a file holds nobody up
+    _READ |= getattr(os, _flag, 0)
+
 _POLL = 0.02  # seconds between two tries to get a lock
 
 
@@ -213,7 +217,7 @@ async def _held(lock: anyio.Lock) -> AsyncGenerator[None]:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+        file = os.open(path, _READ)
     except FileNotFoundError:
         return None
     except OSError as error:
