@@ -532,6 +532,23 @@ def test_a_program_whose_issuer_is_named_sends_its_secret_nowhere_else() -> None
     go(body)
 
 
+def test_a_program_whose_issuer_is_not_named_stays_with_the_first_one() -> None:
+    async def body() -> None:
+        async with world() as given, world() as hostile:
+            auth = ClientCredentials(ClientSecret("id", secret=SECRET))
+            (token,) = await call(given.url, auth)
+            assert str(token).startswith("at-")
+            given.tokens.clear()
+            given.edit_resource = lambda document: document | {"authorization_servers": [hostile.issuer]}
+            for url in (given.url, hostile.url):  # a server that changes its mind, and another one
+                (error,) = await call(url, auth)
+                assert isinstance(error, AuthorizationError)
+                assert "name the issuer" in str(error)
+            assert not hostile.forms
+
+    go(body)
+
+
 def test_logging_out_revokes_and_forgets() -> None:
     async def body() -> None:
         store = MemoryStore()

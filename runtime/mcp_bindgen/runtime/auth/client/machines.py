@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from ...core.errors import AuthorizationError
 from ..store import MemoryStore
 from .authorizer import ServerAuthorizer
-from .clients import KnownClient
+from .clients import ClientSecret, KnownClient
 from .discovery import find_server
 from .grants import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN_EXCHANGE, Grant
 from .metadata import ServerMetadata
@@ -41,6 +41,7 @@ class _Machine:
         self.issuers = frozenset([client.issuer] if client.issuer is not None else [])
         self._settings = settings(options, MemoryStore())
         self._authorizers: dict[str, ServerAuthorizer] = {}
+        self._first: str | None = None
 
     def authorizer(self, url: str) -> ServerAuthorizer:
         """Return what authorizes requests to a server."""
@@ -55,6 +56,13 @@ class _Machine:
 
     async def obtain(self, wanted: Wanted, endpoints: Endpoints, settings: Settings) -> Grant:
         """Get a token."""
+        if isinstance(self._client, ClientSecret) and self._client.issuer is None:
+            first = self._first = self._first or wanted.server.issuer
+            if first != wanted.server.issuer:
+                raise AuthorizationError(
+                    f"client {self._client.id} is known to {first}, and the server names {wanted.server.issuer} now; "
+                    "name the issuer of the client if that is right"
+                )
         form = {**await self._form(wanted, endpoints), **wanted.fields}
         return wanted.grant(await endpoints.token(wanted.server, self._client, form, wanted.key), self._client)
 
@@ -67,7 +75,7 @@ class ClientCredentials(_Machine):
 
     Args:
         client: The program: `ClientSecret(...)` or `PrivateKeyJwt(...)`. Name its issuer, else its secret goes to
-            whichever authorization server the resource names.
+            the authorization server that the resource names first, and to no other one afterwards.
         options: Those of all ways; tokens are kept only as long as the process lives, because it can get others.
     """
 
