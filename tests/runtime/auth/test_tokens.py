@@ -460,6 +460,20 @@ def test_tokens_are_sent_over_https_or_to_this_machine() -> None:
             auth.authorizer("http://a.example/mcp")
 
 
+def test_a_token_for_this_machine_does_not_pass_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        async with world() as given, world() as proxy:
+            for name in ("no_proxy", "NO_PROXY"):
+                monkeypatch.delenv(name, raising=False)
+            for name in ("http_proxy", "all_proxy"):
+                monkeypatch.setenv(name, proxy.mcp.url.removesuffix("/mcp"))
+            (token,) = await call(given.url, oauth())
+            assert str(token).startswith("at-")
+            assert proxy.log == []
+
+    go(body)
+
+
 def test_credentials_come_from_one_place() -> None:
     async def body() -> None:
         for url, headers in (("https://u:p@a.example/mcp", {}), ("https://a.example/mcp", {"Authorization": "x"})):

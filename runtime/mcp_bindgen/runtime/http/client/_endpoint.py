@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -32,6 +33,7 @@ _PART = 64 * 1024  # bytes of a stream that are decoded at once; packed, as few 
 _DRAINING = 1.0  # seconds for that
 _ENCODINGS = ("gzip", "deflate")  # which pack a thousand bytes into one at best
 _PACKED = {"accept-encoding": ", ".join(_ENCODINGS)}
+_LOCAL = re.compile(r"http://(?:localhost\.?|127(?:\.[0-9]+){3}|\[::1\])(?::[0-9]+)?(?:[/?#]|$)", re.IGNORECASE)
 _LOGGERS = ("httpx2", "httpcore2.http11", "httpcore2.http2")
 
 
@@ -266,7 +268,9 @@ async def open_endpoint(
     async with AsyncExitStack() as stack:
         if client is None:
             limits = httpx2.Limits(max_keepalive_connections=connections, keepalive_expiry=_IDLE)
-            client = await stack.enter_async_context(httpx2.AsyncClient(verify=_certificates(), limits=limits))
+            direct = authorizer is not None and _LOCAL.match(url) is not None  # a proxy would read the token
+            opened = httpx2.AsyncClient(verify=_certificates(), limits=limits, trust_env=not direct)
+            client = await stack.enter_async_context(opened)
         endpoint = Endpoint(url, client, headers or {}, timeout, limit, min_retry, authorizer)
         yield stack.enter_context(endpoint.hiding_secrets())
 
