@@ -12,7 +12,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from mcp_bindgen.runtime.auth import challenges
-from mcp_bindgen.runtime.auth.server import JwtVerifier
+from mcp_bindgen.runtime.auth.server import InvalidToken, JwtVerifier
 from tests.support.issuer import At, Issuer, encoded, other_keys
 from tests.support.protected import Protected, answer, called, initialize, running, said, stateless
 
@@ -396,3 +396,15 @@ def test_the_answer_has_the_id_of_its_request(server: Protected, issuer: Issuer)
     response = server.call("delete", token=issuer.token(server.url))
     assert response.status_code == 403
     assert answer(response)["id"] == 1
+
+
+def test_a_verifier_may_give_reasons_in_any_words() -> None:
+    class Strict:
+        async def verify(self, token: str, resource: str) -> None:
+            raise InvalidToken("abgelaufen, ung\u00fcltig\r\nx-more: 1")
+
+    with running(Strict()) as server:
+        response = server.call("whoami", token="x" * 20)
+        assert response.status_code == 401
+        assert challenge(response)["error_description"] == "abgelaufen, ung?ltig\\r\\nx-more: 1"
+        assert "x-more" not in response.headers

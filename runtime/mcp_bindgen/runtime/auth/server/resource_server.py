@@ -19,7 +19,7 @@ from pydantic_core import to_json
 
 from ...core.access import AccessDenied, HttpRequest, Identity, InsufficientScope, Operation, Scopes, report_refusal
 from ...core.json_types import is_object
-from ...core.logs import log
+from ...core.logs import harmless, log
 from .. import challenges
 from ..client.metadata import canonical
 from ..dpop import target
@@ -274,7 +274,8 @@ class ResourceServer:
             common["scope"] = " ".join(named)
         said: dict[str, str] = {}
         if error is not None and description is not None:
-            said = {"error": error, "error_description": description}
+            words = harmless(description).encode("ascii", "replace").decode()  # those of other verifiers may be any
+            said = {"error": error, "error_description": words}
         schemes = {_BEARER: {}, _DPOP: {"algs": " ".join(ALGORITHMS)}}
         if self._dpop is None:
             del schemes[_DPOP]
