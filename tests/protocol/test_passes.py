@@ -1218,7 +1218,7 @@ def test_other_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("revision", "package"), [("2025-11-25", "v2025_11_25"), ("draft", "draft"), ("2.0-rc.1", "v2_0_rc_1")]
+    ("revision", "package"), [("2025-11-25", "v2025_11_25"), ("draft", "vdraft"), ("2.0-rc.1", "v2_0_rc_1")]
 )
 def test_package_names(revision: str, package: str) -> None:
     assert naming.package(revision) == package
