@@ -84,6 +84,8 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
         ("https://127.0.0.1./", "hides"),
         ("http://127.0.0.1/", "inside of a network"),
         ("https://[::1]/", "inside of a network"),
+        ("https://localhost/", "inside of a network"),
+        ("http://LOCALHOST./", "inside of a network"),
         ("https://[fe80::1%25eth0]/", ""),
         ("https://a.example:99999999/", "no usable port"),
         ("nonsense", "not a URL of the web"),

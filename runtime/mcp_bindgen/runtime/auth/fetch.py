@@ -197,11 +197,18 @@ class Fetcher:
             problem = "writes an address in a form that hides it"
         elif parsed.scheme == "http" and not is_loopback(host):
             problem = "is not https"
-        elif (literal := _literal(host)) is not None and not self._may_use(host, literal):
+        elif self._is_inside(host):
             problem = "is an address inside of a network"
         if problem is not None:
             raise FetchError(f"{place(parsed)} {problem}", is_refused=True)
         return parsed
+
+    def _is_inside(self, host: str) -> bool:
+        """Tell whether a host may not be used by its name alone; a proxy, asked next, has its own localhost."""
+        literal = _literal(host)
+        if literal is None:
+            return is_loopback(host) and not self.loopback
+        return not self._may_use(host, literal)
 
     def _may_use(self, host: str, address: Address) -> bool:
         inside = any(address in network for network in _LOOPBACK)
