@@ -23,9 +23,8 @@ from ..core.json_types import is_object
 Record = Mapping[str, Any]
 """Something that is kept: a JSON object."""
 
-_READ = os.O_RDONLY
-for _flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK"):  # the last, so that a pipe in place of a file holds nobody up
-    _READ |= getattr(os, _flag, 0)
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+"""How files are opened; the last, so that a pipe in the place of one holds nobody up."""
 
 _POLL = 0.02  # seconds between two tries to get a lock
 
