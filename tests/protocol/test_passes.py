@@ -188,6 +188,7 @@ def test_restore_unions_refers_to_the_inlined_message() -> None:
         {"LeftNotification": message("left"), "ServerNotification": union("LeftNotification")},
         {"LeftNotification": message("left"), "Other": message("left")},
         {"LeftNotification": message("left"), "ServerNotification": message("right")},
+        {"LeftNotification": message("left", STRING), "ServerNotification": message("left")},
         {"ServerNotification": record(method=STRING)},
     ],
 )
