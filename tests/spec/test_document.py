@@ -489,6 +489,15 @@ def test_a_removed_revision_leaves_nothing_and_everything_else(store: Store, tmp
         store.remove("2031-01-31")
 
 
+@pytest.mark.parametrize("name", ["../upstream", "/", "", "."])
+def test_a_table_of_pins_leads_out_of_no_folder(store: Store, tmp_path: Path, name: str) -> None:
+    store.add("draft", tmp_path / "upstream.json", commit="")
+    table = store.root / "revisions.toml"
+    table.write_text(table.read_text("utf-8").replace("[draft]", f"[{quoted(name)}]"), "utf-8")
+    with pytest.raises(BadInput, match="is not the name of a revision"):
+        store.remove(name)
+
+
 def test_a_revision_is_removed_whatever_became_of_its_folder(store: Store, tmp_path: Path) -> None:
     for name, content in (("gone", None), ("kept", "notes")):
         store.add(name, tmp_path / "upstream.json", commit="")
