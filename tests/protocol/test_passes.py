@@ -674,6 +674,16 @@ MESSAGES: Schema = {
 }
 
 
+def test_collect_methods_visits_a_union_once_however_many_ways_lead_to_it() -> None:
+    levels: Schema = {
+        f"{side}{level}": union(f"Left{level + 1}", f"Right{level + 1}")
+        for level in range(40)
+        for side in ("Left", "Right")
+    }
+    ends = {"Left40": ref("GetRequest"), "Right40": ref("PingRequest"), "ClientRequest": union("Left0", "Right0")}
+    assert collect_methods(read({**MESSAGES, **levels, **ends})).methods == collect_methods(read(MESSAGES)).methods
+
+
 def test_collect_methods() -> None:
     found = collect_methods(read(MESSAGES)).methods
     assert list(found) == ["ask", "notifications/things/gone", "ping", "things/get"]
