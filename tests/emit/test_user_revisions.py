@@ -232,6 +232,17 @@ def test_a_package_of_the_users_is_found(package: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
+def test_advice_about_a_file_that_others_named_is_safe_to_paste_and_to_print(package: Path) -> None:
+    strange = package / "a; touch \x1b[31m b"
+    strange.touch()
+    strange.chmod(0o666)
+    objection = user_bindings.unsafe(package)
+    assert objection is not None
+    assert objection.isprintable()
+    assert objection.endswith(f"chmod o-w '{package}/a; touch \\x1b[31m b'")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
 @pytest.mark.parametrize(
     ("who", "says"),
     [

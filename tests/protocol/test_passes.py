@@ -188,6 +188,7 @@ def test_restore_unions_refers_to_the_inlined_message() -> None:
         {"LeftNotification": message("left"), "ServerNotification": union("LeftNotification")},
         {"LeftNotification": message("left"), "Other": message("left")},
         {"LeftNotification": message("left"), "ServerNotification": message("right")},
+        {"LeftNotification": message("left", STRING), "ServerNotification": message("left")},
         {"ServerNotification": record(method=STRING)},
     ],
 )
@@ -671,6 +672,16 @@ MESSAGES: Schema = {
     "AskRequest": message("ask", ref("P")),
     "P": record(a=STRING),
 }
+
+
+def test_collect_methods_visits_a_union_once_however_many_ways_lead_to_it() -> None:
+    levels: Schema = {
+        f"{side}{level}": union(f"Left{level + 1}", f"Right{level + 1}")
+        for level in range(40)
+        for side in ("Left", "Right")
+    }
+    ends = {"Left40": ref("GetRequest"), "Right40": ref("PingRequest"), "ClientRequest": union("Left0", "Right0")}
+    assert collect_methods(read({**MESSAGES, **levels, **ends})).methods == collect_methods(read(MESSAGES)).methods
 
 
 def test_collect_methods() -> None:

@@ -6,6 +6,7 @@ import copy
 import json
 import random
 import shutil
+import tomllib
 from contextlib import suppress
 from datetime import date
 from functools import reduce
@@ -16,9 +17,10 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.protocol import build
-from mcp_bindgen.spec import BadInput, Store, external
+from mcp_bindgen.spec import BadInput, Reading, Store, external
 from mcp_bindgen.spec.canonical import canonical, digest, dumps
 from mcp_bindgen.spec.document import normalise, read
+from mcp_bindgen.spec.toml import quoted
 from tests.support.commands import ROOT, UPSTREAM, save, shuffled, snapshot
 from tests.support.small_schemas import Schema, draft, record, ref, small, union
 
@@ -107,6 +109,16 @@ def test_a_circle_of_references(tmp_path: Path, keyword: str) -> None:
     with pytest.raises(BadInput, match="A -> B -> A") as caught:
         read(file)
     check(caught.value, file, "/$defs/A")
+
+
+def test_many_circles_are_all_broken_and_soon() -> None:
+    names = [f"A{number}" for number in range(60)]
+    document = {"$defs": {name: {"anyOf": [ref(other) for other in names]} for name in names}}
+    reading = Reading(strict=False)
+    grounded = normalise(document, reading)
+    assert len(reading.decisions) == 60 * 61 // 2
+    assert max(len(decision.reason) for decision in reading.decisions) < 100
+    assert normalise(grounded) == grounded
 
 
 @pytest.mark.parametrize(
@@ -477,6 +489,27 @@ def test_a_removed_revision_leaves_nothing_and_everything_else(store: Store, tmp
         store.remove("2031-01-31")
 
 
+@pytest.mark.parametrize("name", ["../upstream", "/", "", "."])
+def test_a_table_of_pins_leads_out_of_no_folder(store: Store, tmp_path: Path, name: str) -> None:
+    store.add("draft", tmp_path / "upstream.json", commit="")
+    table = store.root / "revisions.toml"
+    table.write_text(table.read_text("utf-8").replace("[draft]", f"[{quoted(name)}]"), "utf-8")
+    with pytest.raises(BadInput, match="is not the name of a revision"):
+        store.remove(name)
+
+
+def test_a_revision_is_removed_whatever_became_of_its_folder(store: Store, tmp_path: Path) -> None:
+    for name, content in (("gone", None), ("kept", "notes")):
+        store.add(name, tmp_path / "upstream.json", commit="")
+        if content is None:
+            shutil.rmtree(store.root / name)
+        else:
+            (store.root / name / content).mkdir()
+        store.remove(name)
+        assert name not in store.pins
+    assert [path.name for path in (store.root / "kept").iterdir()] == ["notes"]
+
+
 def test_a_bad_file_is_not_imported(store: Store, tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         store.add("2031-01-31", save(tmp_path / "bad.json", []), commit="abc", status="draft")
@@ -511,3 +544,9 @@ def test_each_committed_structure_is_as_pinned_and_canonical(revision: str) -> N
     assert Store().is_pinned(revision)
     text = (ROOT / "schema" / revision / "schema.json").read_text("utf-8")
     assert text == dumps(canonical(json.loads(text)))
+
+
+@pytest.mark.parametrize("text", ["a", "\U0001f600", 'a"b\\', "\n\x7f\x9b\u2028", "\U000e0001"])
+def test_strings_of_toml_hold_any_text_and_can_be_printed(text: str) -> None:
+    assert tomllib.loads(f"{quoted(text)} = {quoted(text)}") == {text: text}
+    assert quoted(text).isprintable()

@@ -79,6 +79,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
         ("https://example.org/schema", True),
         ("git:.@main:schema.json", True),
         ("here", True),
+        ("x" * 300, False),
     ],
 )
 def test_revisions_and_sources_are_told_apart(
@@ -267,6 +268,18 @@ def test_a_repository_of_another_user(repo: Repo, monkeypatch: pytest.MonkeyPatc
     line = refusal(repo.at("v1"))
     assert "belongs to another user" in line
     assert line.endswith(f"git config --global --add safe.directory {repo.folder}")
+
+
+def test_advice_for_a_shell_is_quoted(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "a; touch b"
+    repo.git("clone", "--quiet", "--bare", ".", str(folder))
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert refusal(f"git:{folder}@v1:{PATH}").endswith(f"safe.directory '{folder}'")
+
+
+@pytest.mark.parametrize("folder", ["x" * 300, "~nobody-is-called-so"])
+def test_a_repository_that_no_folder_can_be(folder: str) -> None:
+    assert f"there is no folder '{folder}'" in refusal(f"git:{folder}@main:schema.json")
 
 
 def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 from mcp_bindgen.spec import EffectiveSchema, Reading, Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.toml import quoted
 
 from .build import build
 from .model import Field, Object, Protocol, Type
@@ -167,7 +167,7 @@ def entries(reports: Iterable[Report], docs: Mapping[str, Any]) -> str:
     missing: dict[str, dict[str, str]] = {}
     for report in reports:
         for name, places in report.stubs.items():
-            table = f"{name}.since.{json.dumps(report.revision)}" if name in docs else name
+            table = f"{name}.since.{quoted(report.revision)}" if name in docs else name
             known = missing.setdefault(table, {})
             known |= {wire: what for wire, what in places.items() if not _is_asked(missing, name, wire)}
     return "\n".join(line for table, places in missing.items() if places for line in _entry(table, places))
@@ -191,7 +191,7 @@ def _entry(table: str, places: Mapping[str, str]) -> Iterator[str]:
 
 def _key(wire: str) -> str:
     """Return the name of a member as a key of TOML."""
-    return wire if re.fullmatch("[A-Za-z0-9_-]+", wire) else json.dumps(wire)
+    return wire if re.fullmatch("[A-Za-z0-9_-]+", wire) else quoted(wire)
 
 
 # --- words ----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ filters, no signature programs, no pager, no transport.
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,6 +68,11 @@ class Blob:
     size: int
 
 
+def is_folder(name: str) -> bool:
+    """Return whether `name`, perhaps with a `~` at its start, is a folder; names that no folder can have are not."""
+    return os.path.isdir(os.path.expanduser(name))  # noqa: PTH111, PTH112 - without errors for unknown users and long names
+
+
 class Repository:
     """A local repository: a clone, a worktree or a bare one.
 
@@ -80,9 +86,9 @@ class Repository:
     def __init__(self, folder: str) -> None:
         if folder.startswith("-"):
             raise BadInput(f"a repository cannot be called {folder!r}", fix="write ./ before it")
-        self.folder = Path(folder).expanduser()
-        if not self.folder.is_dir():
+        if not is_folder(folder):
             raise BadInput(f"there is no folder {folder!r}", fix="give the path of a local clone")
+        self.folder = Path(folder).expanduser()
         self._listed: dict[tuple[str, str], bytes] = {}
 
     def resolve(self, revision: str) -> Commit:
@@ -182,9 +188,10 @@ class Repository:
     def _failure(self, said: Sequence[str]) -> BadInput:
         """Return the error for what git said before it failed."""
         if any("dubious ownership" in line for line in said):
+            folder = shlex.quote(str(self.folder.resolve()))
             return BadInput(
                 "the repository belongs to another user, and git does not read it",
-                fix=f"if you trust it: git config --global --add safe.directory {self.folder.resolve()}",
+                fix=f"if you trust it: git config --global --add safe.directory {folder}",
             )
         if any("not a git repository" in line for line in said):
             return BadInput(f"{str(self.folder)!r} is not a git repository", fix="give the path of a local clone")

@@ -110,3 +110,9 @@ def rebuild(schema: Schema, change: Callable[[Schema, str], Schema], pointer: st
                 for name, member in schema[keyword].items()
             }
     return result
+
+
+def without_prose(schema: Schema) -> Schema:
+    """Return what a schema says to programs: itself, without the words in it."""
+    kept = {keyword: value for keyword, value in schema.items() if keyword not in PROSE}
+    return rebuild(kept, lambda child, _: without_prose(child))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from graphlib import TopologicalSorter
+from itertools import dropwhile
+from operator import ne
 
 from . import pointer as json_pointer
 from .check import DEEPEST
@@ -14,6 +17,8 @@ from .reading import Reading
 
 PREFIX = "#/$defs/"
 _OTHER = "#/definitions/"
+_SHOWN = 8
+"""How many names of a circle an error says."""
 
 
 def target(reference: str) -> str:
@@ -73,36 +78,53 @@ def ground(definitions: Mapping[str, Schema], reading: Reading) -> dict[str, Sch
             reading also: one stands for itself.
     """
     grounded = dict(definitions)
-    while cycle := _cycle(grounded):
+    for circle in list(_circles({name: list(_same(definition)) for name, definition in definitions.items()})):
+        last, first = circle[-1], circle[0]
+        shown = [last, *circle[:-1], last] if len(circle) <= _SHOWN else [last, *circle[: _SHOWN - 2], "...", last]
         error = BadInput(
-            f"the references go in a circle: {' -> '.join([*cycle, cycle[0]])}",
-            pointer=json_pointer.join("/$defs", cycle[0]),
+            f"the references go in a circle: {' -> '.join(shown)}",
+            pointer=json_pointer.join("/$defs", last),
             fix="break the circle with an object or an array",
         )
-        following = cycle[1 % len(cycle)]
-        reading.settle("reference-circle", error, f"{following} there is any JSON")
-        grounded[cycle[0]] = _without(grounded[cycle[0]], following)
+        reading.settle("reference-circle", error, f"{first} there is any JSON")
+        grounded[last] = _without(grounded[last], first)
+    _check_depth(grounded)
     return grounded
 
 
-def _cycle(definitions: Mapping[str, Schema]) -> list[str]:
-    """Return definitions that stand for each other in a circle, from the first in the alphabet on; none if none do."""
+def _circles(graph: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """Return circles of definitions that stand for each other, one for each step that has to go so that none is left.
+
+    The last one of a circle refers to its first one, and that is the step to leave out: with those of the first names
+    of the alphabet out, everything is visited once, however many circles there are.
+    """
+    done: set[str] = set()
+    for start in sorted(graph, reverse=True):
+        path: dict[str, Iterator[str]] = {} if start in done else {start: iter(sorted({*graph[start]}))}
+        while path:
+            here = next(reversed(path))
+            following = next(path[here], None)
+            if following is None:
+                done.add(here)
+                del path[here]
+            elif following in path:
+                yield [*dropwhile(partial(ne, following), path)]
+            elif following not in done:
+                path[following] = iter(sorted({*graph[following]}))
+
+
+def _check_depth(definitions: Mapping[str, Schema]) -> None:
+    """Refuse definitions that stand for each other so often in a row that following them could exhaust the stack."""
     graph = {name: list(_same(definition)) for name, definition in definitions.items()}
     depths: dict[str, int] = {}
-    try:
-        for name in TopologicalSorter(graph).static_order():
-            depths[name] = 1 + max((depths[other] for other in graph[name]), default=0)
-            if depths[name] > DEEPEST:
-                raise BadInput(
-                    "refers to a definition that refers to another, and so on, too often",
-                    pointer=json_pointer.join("/$defs", name),
-                    fix="refer to the last one",
-                )
-    except CycleError as error:
-        *cycle, _ = (str(name) for name in reversed(error.args[1]))  # it says "is referred to by", we say "refers to"
-        start = cycle.index(min(cycle))
-        return [*cycle[start:], *cycle[:start]]
-    return []
+    for name in TopologicalSorter(graph).static_order():
+        depths[name] = 1 + max((depths[other] for other in graph[name]), default=0)
+        if depths[name] > DEEPEST:
+            raise BadInput(
+                "refers to a definition that refers to another, and so on, too often",
+                pointer=json_pointer.join("/$defs", name),
+                fix="refer to the last one",
+            )
 
 
 def _same(schema: Schema) -> Iterator[str]:

@@ -60,6 +60,7 @@ def load(path: Path) -> dict[str, Pin]:
 def _pin(name: str, entry: Any) -> Pin:
     if not is_object(entry) or entry.keys() != set(_KEYS) or not all(isinstance(entry[key], str) for key in _KEYS):
         raise BadInput(f"the entry of {name!r} is not complete", fix=f"give it the strings {', '.join(_KEYS)}")
+    check_name(name, draft=True)  # it is also the name of a folder
     return Pin(name=name, **entry)
 
 

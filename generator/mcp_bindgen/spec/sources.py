@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from . import web
 from .errors import BadInput, locating
-from .git import Commit, Repository
+from .git import Commit, Repository, is_folder
 
 LARGEST = 16 * 1024 * 1024
 """The bytes that a schema file may have; the largest one of the protocol has a hundredth of it."""
@@ -97,7 +97,7 @@ def is_source(name: str, revisions: Container[str]) -> bool:
     if name in revisions:
         return False
     marked = name == STDIN or name.startswith(_GIT) or "/" in name or os.sep in name
-    return marked or name.endswith(".json") or Path(name).exists()
+    return marked or name.endswith(".json") or os.path.exists(name)  # noqa: PTH110 - no error for a name that is too long
 
 
 def is_range(name: str) -> bool:
@@ -136,7 +136,7 @@ def git_place(name: str) -> GitPlace:
     """
     parts = name.removeprefix(_GIT).split("@")
     heads = ["@".join(parts[:end]) for end in range(1, len(parts))]
-    folder = next((head for head in heads if Path(head).expanduser().is_dir()), heads[0] if heads else "")
+    folder = next((head for head in heads if is_folder(head)), heads[0] if heads else "")
     revision, _, path = name.removeprefix(f"{_GIT}{folder}@").partition(":")
     with locating(name):
         if not (folder and revision and path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -260,10 +261,12 @@ class Store:
         """
         self.pin(revision)
         folder, table = self.root / revision, self.root / _PINS
-        gone = {f"{revision}/{path.name}": Change(read(path), None) for path in sorted(folder.iterdir())}
+        files = sorted(path for path in folder.glob("*") if path.is_symlink() or path.is_file())
+        gone = {f"{revision}/{path.name}": Change(read(path), None) for path in files}
         rest = Change(read(table), revisions.without(table, revision).encode())
         put(self.root, {**gone, _PINS: rest})
-        folder.rmdir()
+        with suppress(OSError):  # it was gone, or somebody keeps more in it
+            folder.rmdir()
 
     def verify(self, revision: str, file: Readable) -> tuple[bool, list[str]]:
         """Compare an upstream file with what is committed.

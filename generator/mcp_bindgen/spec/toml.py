@@ -24,4 +24,5 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def quoted(text: str) -> str:
     """Return `text` as a string of TOML, which is also a key."""
-    return json.dumps(text)
+    plain = json.dumps(text, ensure_ascii=False)  # its escapes are halves of pairs, which TOML refuses
+    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in plain)

@@ -140,6 +140,16 @@ def test_markdown_is_not_written_by_schemas() -> None:
     assert not re.search("^::error", shown, re.MULTILINE)
 
 
+def test_markdown_mentions_nobody_and_links_to_nothing() -> None:
+    words = "@all https://example.org www.example.org #12"
+    decision = Decision("empty-choice", words, f"/{words}", words, words, words)
+    whole = between(REVISIONS[0], REVISIONS[0])
+    shown = markdown([replace(whole, old=replace(whole.old, decisions=(decision,)))])
+    outside_code = re.sub(r"`.*?`", "", shown).replace("&#8203;", " ")
+    assert outside_code.count("example.org") == 6
+    assert not re.search(r"@\w|://|www\.|#\d", outside_code)
+
+
 def test_markdown_shows_witnesses() -> None:
     shown = markdown([between(*STEPS[0])], witness=True)
     blocks = re.findall(r"```json\n(.*?)```", shown, re.DOTALL)
@@ -203,6 +213,7 @@ def test_annotations_are_escaped() -> None:
     lines = github([hostile()]).splitlines()
     assert all(re.fullmatch(r"::(error|warning|notice) (file=[^:,\n]*,)?title=[^:,\n]*::.*", line) for line in lines)
     assert any("%0A::error::c%250A" in line for line in lines)
+    assert all(line.isprintable() for line in lines)
 
 
 # --- the command ----------------------------------------------------------------------------------------------------

@@ -64,5 +64,5 @@ def command(name: str, message: str, **properties: object) -> str:
 
 
 def _escaped(text: str, more: str = "") -> str:
-    """`text` without what would end it: a line ends a message, a colon or a comma ends a property."""
-    return "".join(f"%{ord(char):02X}" if char in f"%\r\n{more}" else char for char in text)
+    """`text` without what a log would obey, and what would end it: a line a message, a colon or a comma a property."""
+    return "".join(f"%{ord(char):02X}" if char in f"%\r\n{more}" else printable(char) for char in text)

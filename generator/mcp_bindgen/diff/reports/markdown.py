@@ -26,6 +26,9 @@ from .words import (
 )
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
+_LIVE = re.compile(r"@|:(?=//)|\bwww(?=\.)|#(?=\d)")
+"""What makes sites like GitHub mention somebody or link to something; they see through a backslash."""
+
 _CODE = re.compile(r"(`[^`]*`)")
 _BARE = frozenset({"definition-added", "definition-removed", "description-changed"})
 """Rules of which the subject says all."""
@@ -173,13 +176,18 @@ def code(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Return `text` without Markdown of its own."""
-    return _SPECIAL.sub(r"\\\1", _line(text))
+    return _inert(_line(text))
 
 
 def _prose(text: str) -> str:
     """Return `text` in which code in backticks stays code, and everything else is plain."""
     parts = _CODE.split(_line(text))
-    return "".join(part if index % 2 else _SPECIAL.sub(r"\\\1", part) for index, part in enumerate(parts))
+    return "".join(part if index % 2 else _inert(part) for index, part in enumerate(parts))
+
+
+def _inert(text: str) -> str:
+    """Return a line in which nothing is Markdown, a mention or a link; a space without width breaks the latter."""
+    return _LIVE.sub(r"\g<0>&#8203;", _SPECIAL.sub(r"\\\1", text))
 
 
 def _line(text: str) -> str:

@@ -73,7 +73,9 @@ def _known(draft: Draft) -> str:
     return ", ".join(draft.semantics["unions"])
 
 
-def _members(draft: Draft, union: str) -> list[str]:
+def _members(draft: Draft, union: str, seen: set[str] | None = None) -> list[str]:
+    """Return the messages of a union and of those in it, of each of these once: there may be many ways to one."""
+    seen = set() if seen is None else seen
     definition = draft.definitions.get(union)
     if definition is None:
         return []
@@ -89,7 +91,12 @@ def _members(draft: Draft, union: str) -> list[str]:
         )
         draft.reading.settle("union-member", error, "it is no message")
     nested = [name for name in names if isinstance(draft.definitions[name].type, Union | Ref)]
-    return [name for name in names if name not in nested] + [leaf for name in nested for leaf in _members(draft, name)]
+    found = [name for name in names if name not in nested]
+    for name in nested:
+        if name not in seen:
+            seen.add(name)
+            found += _members(draft, name, seen)
+    return found
 
 
 def method_of(definition: Definition) -> str | None:

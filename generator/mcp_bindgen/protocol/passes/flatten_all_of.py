@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_bindgen.spec import BadInput, Reading, Schema
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.keywords import PROSE, STRUCTURE, rebuild
+from mcp_bindgen.spec.keywords import PROSE, STRUCTURE, rebuild, without_prose
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
 
@@ -113,7 +113,7 @@ class _Flat:
             return self.referred(left, right, pointer)
         if keyword in _KINDS:
             self.settle("all-of-types", error, "what either part accepts is accepted")
-            return {"anyOf": [_without_prose(left), _without_prose(right)]}
+            return {"anyOf": [without_prose(left), without_prose(right)]}
         self.settle("all-of-keyword", error, "the first one holds")
         return self.both(left, {name: value for name, value in right.items() if name != keyword}, pointer)
 
@@ -122,7 +122,7 @@ class _Flat:
         ours, theirs = self.written_out(left), self.written_out(right)
         merged = self.both(ours, theirs, pointer)
         for reference, whole in ((right, theirs), (left, ours)):
-            if "$ref" in reference and _without_prose(merged) == _without_prose(whole):
+            if "$ref" in reference and without_prose(merged) == without_prose(whole):
                 return reference
         return merged
 
@@ -153,11 +153,6 @@ class _Flat:
 
 def _says_something(part: Schema) -> bool:
     return not part.keys() <= PROSE
-
-
-def _without_prose(schema: Schema) -> Schema:
-    kept = {keyword: value for keyword, value in schema.items() if keyword not in PROSE}
-    return rebuild(kept, lambda child, _: _without_prose(child))
 
 
 def _contradiction(left: Schema, right: Schema, pointer: str) -> tuple[str, BadInput] | None:

@@ -6,18 +6,23 @@ from dataclasses import replace
 
 from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.keywords import without_prose
 
 from .draft import Draft
 
 
 def restore_unions(draft: Draft) -> Draft:
     """Replace a definition that repeats a message's definition under a union's name by a reference to it."""
-    messages = {_method(schema): name for name, schema in draft.schemas.items() if name not in _unions(draft)}
+    messages = {
+        name: schema for name, schema in draft.schemas.items() if name not in _unions(draft) and _method(schema)
+    }
     schemas = dict(draft.schemas)
     for union in _unions(draft):
-        method = _method(schemas.get(union, {}))
-        if method is not None and method in messages:
-            schemas[union] = {**_prose(schemas[union]), "anyOf": [{"$ref": f"#/$defs/{messages[method]}"}]}
+        schema = schemas.get(union, {})
+        same = [name for name, message in messages.items() if _method(message) == _method(schema)]
+        same = [name for name in same if without_prose(messages[name]) == without_prose(schema)]
+        if same:
+            schemas[union] = {**_prose(schema), "anyOf": [{"$ref": f"#/$defs/{same[-1]}"}]}
     return replace(draft, schemas=schemas)
 
 

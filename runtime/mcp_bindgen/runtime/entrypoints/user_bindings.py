@@ -81,15 +81,16 @@ def unsafe(package: Path) -> str | None:
         for path in (closed, package.parent, package, *package.rglob("*")):
             if not os.path.lexists(path):
                 continue
-            found = path.lstat()
+            found, shown = path.lstat(), _shown(path)
             if stat.S_ISLNK(found.st_mode):
-                return f"{path} is a link; replace it by what it leads to"
+                return f"{shown} is a link; replace it by what it leads to"
             if found.st_uid != os.geteuid():
-                return f"{path} belongs to somebody else; remove it, and import the revision again"
+                return f"{shown} belongs to somebody else; remove it, and import the revision again"
             if found.st_mode & stat.S_IWOTH:
-                return f"everybody can write to {path}; look at what is in it, then run: chmod o-w {path}"
+                return f"everybody can write to {shown}; look at what is in it, then run: chmod o-w {shown}"
         if closed.lstat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            return f"{closed} is open to others; look at what is in it, then run: chmod 700 {closed}"
+            shown = _shown(closed)
+            return f"{shown} is open to others; look at what is in it, then run: chmod 700 {shown}"
         for path in closed.resolve().parents:
             found = path.stat()
             if found.st_uid not in (0, os.geteuid()):
@@ -99,3 +100,10 @@ def unsafe(package: Path) -> str | None:
     except OSError as error:
         return f"{error.filename} cannot be read ({error.strerror})"
     return None
+
+
+def _shown(path: Path) -> str:
+    """Return a path as a shell and a terminal take it for nothing else: others may have chosen its name."""
+    from shlex import quote
+
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in quote(str(path)))
