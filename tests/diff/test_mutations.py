@@ -17,6 +17,8 @@ from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Ref, Sender, references
+from mcp_bindgen.protocol.passes.draft import Draft
+from mcp_bindgen.protocol.passes.restore_unions import restore_unions
 from mcp_bindgen.spec import EffectiveSchema, Store
 from mcp_bindgen.spec.document import normalise
 from tests.support.closed_schemas import Closed, Schema, as_schemas, named, without_envelope
@@ -37,7 +39,9 @@ ACCEPTED = Impact.IGNORED
 
 @cache
 def definitions(revision: str) -> dict[str, Schema]:
-    return dict(STORE.effective(revision).definitions)
+    """The definitions; a union of one refers to its member, so that a mutation of that is one of both."""
+    source = STORE.effective(revision)
+    return dict(restore_unions(Draft(source, source.definitions)).schemas)
 
 
 @cache
