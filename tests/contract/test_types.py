@@ -90,7 +90,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@settings(max_examples=examples(20, 300), deadline=None, suppress_health_check=UNCHECKED)
+@settings(max_examples=examples(20, 200), deadline=None, suppress_health_check=UNCHECKED)
 @given(st.data())
 def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObject) -> None:
     schema = data.draw(inputs())

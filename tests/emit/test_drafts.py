@@ -158,7 +158,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=examples(150, 1500), deadline=None)
+@settings(max_examples=examples(150, 800), deadline=None)
 def test_any_damage_is_read_as_a_schema_that_accepts_the_same_or_more(
     seed: int, samples: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -176,7 +176,7 @@ def test_any_damage_is_read_as_a_schema_that_accepts_the_same_or_more(
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=examples(8, 100), deadline=None)
+@settings(max_examples=examples(8, 50), deadline=None)
 def test_any_damage_leaves_bindings_that_import(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     schema = damaged(draft_of_a_library(), Random(seed))
     protocol = read_or_refuse(tmp_path_factory.getbasetemp(), schema)

@@ -28,7 +28,7 @@ DECLARATIONS = [
     f"{FOREIGN}\n# coding: utf-7\n# coding: utf-7",
     f"# coding=utf-7\r# coding: utf-7\f# coding: utf-7 {FOREIGN}",
     f"{FOREIGN} # vim: set fileencoding=unicode_escape :",
-][: examples(2, 6)]
+][: examples(2, 3)]
 
 
 def offered(text: str) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def test_the_name_of_the_package_moves_and_nothing_else(template: str) -> None:
     assert list(moved.lines) == changed
 
 
-@settings(max_examples=examples(60, 300), deadline=None)
+@settings(max_examples=examples(60, 150), deadline=None)
 @given(st.data())
 def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(SNIPPETS), max_size=8))
