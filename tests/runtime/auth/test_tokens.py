@@ -18,8 +18,8 @@ from joserfc.jwk import ECKey
 
 from mcp_bindgen.runtime.auth.client import Bearer, ClientCredentials, ClientSecret, Manual, PrivateKeyJwt
 from mcp_bindgen.runtime.auth.client.login import device_code
-from mcp_bindgen.runtime.auth.client.metadata import ServerMetadata
 from mcp_bindgen.runtime.auth.client.registration import dump, load, registered
+from mcp_bindgen.runtime.auth.metadata import ServerMetadata
 from mcp_bindgen.runtime.auth.store import FileStore, MemoryStore
 from mcp_bindgen.runtime.core.errors import AuthorizationError, Refused
 from mcp_bindgen.runtime.http.client.legacy_sse import sse

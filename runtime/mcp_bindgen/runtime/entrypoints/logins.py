@@ -12,9 +12,9 @@ from ..auth.client.clients import is_document_url
 from ..auth.client.discovery import find_resource
 from ..auth.client.grants import Grant
 from ..auth.client.login import Login
-from ..auth.client.metadata import canonical
 from ..auth.client.oauth import OAuth
 from ..auth.fetch import Fetcher, is_loopback
+from ..auth.metadata import canonical
 from ..auth.store import Key, MemoryStore, Record, Store
 from ..core.errors import AuthorizationError
 from .auth_settings import AuthSettings

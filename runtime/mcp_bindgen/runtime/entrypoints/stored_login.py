@@ -129,8 +129,8 @@ class StoredLogin:
         """
         shown = url.partition("?")[0]
         try:
-            from ..auth.client.metadata import canonical
             from ..auth.keyring_store import default_store
+            from ..auth.metadata import canonical
         except ModuleNotFoundError:
             raise AuthorizationError(f"{shown} wants a login, but {MISSING}") from None
         store = self._store or default_store()

@@ -21,10 +21,10 @@ from ...tasks import Pauses
 from ..challenges import Challenge, parse
 from ..dpop import ALGORITHM, HEADER, NONCE, ProofKey
 from ..fetch import is_loopback, place
+from ..metadata import ResourceMetadata, ServerMetadata, canonical, check_confidential, origin
 from ..store import Key, Record, Store
 from .discovery import find_legacy_server, find_resource, find_server
 from .grants import Grant, TokenRefused, split, union
-from .metadata import ResourceMetadata, ServerMetadata, canonical, check_confidential, origin
 from .source import Departures, Settings, Source, Wanted
 from .token_endpoint import Endpoints
 

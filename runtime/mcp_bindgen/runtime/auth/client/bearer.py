@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.errors import AuthorizationError
 from ...tasks import Pauses
-from .metadata import check_confidential, origin
+from ..metadata import check_confidential, origin
 
 Token = str | Callable[[], str | Awaitable[str]]
 

@@ -14,7 +14,7 @@ from joserfc import jwt
 from joserfc.jwk import import_key
 
 from ...core.errors import AuthorizationError
-from .metadata import ServerMetadata
+from ..metadata import ServerMetadata
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 

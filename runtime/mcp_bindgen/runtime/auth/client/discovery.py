@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.errors import AuthorizationError
 from ..fetch import Fetcher, FetchError, place
-from .metadata import (
+from ..metadata import (
     SERVER,
     BadMetadata,
     ResourceMetadata,

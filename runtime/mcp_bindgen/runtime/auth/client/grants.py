@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.errors import AuthorizationError
 from ...core.logs import harmless
-from .metadata import ServerMetadata
+from ..metadata import ServerMetadata
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105

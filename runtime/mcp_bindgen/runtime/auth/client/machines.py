@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Unpack
 
 from ...core.errors import AuthorizationError
+from ..metadata import ServerMetadata
 from ..store import MemoryStore
 from .authorizer import ServerAuthorizer
 from .clients import ClientSecret, KnownClient
 from .discovery import find_server
 from .grants import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN_EXCHANGE, Grant
-from .metadata import ServerMetadata
 from .source import Options, Settings, Source, Wanted, settings
 from .token_endpoint import Endpoints
 

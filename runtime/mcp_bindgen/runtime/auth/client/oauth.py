@@ -14,13 +14,13 @@ import anyio
 from ...core.errors import AuthorizationError
 from ...core.logs import log
 from ..keyring_store import default_store
+from ..metadata import ServerMetadata
 from ..store import Key
 from . import registration
 from .authorizer import ServerAuthorizer
 from .clients import KnownClient, is_document_url
 from .grants import Grant, TokenRefused
 from .login import Browser, DeviceLogin, Login, device_code
-from .metadata import ServerMetadata
 from .request import AuthorizationRequest, check_redirect
 from .source import Options, Settings, Wanted, settings
 from .token_endpoint import Endpoints

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from ...core.errors import AuthorizationError
 from ...core.logs import harmless
 from ..fetch import is_loopback
+from ..metadata import ServerMetadata
 from .clients import ClientSecret, KnownClient
-from .metadata import ServerMetadata
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 

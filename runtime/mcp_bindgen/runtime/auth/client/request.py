@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from ...core.errors import AuthorizationError
 from ...core.logs import harmless
 from ..fetch import is_loopback
-from .metadata import ServerMetadata
+from ..metadata import ServerMetadata
 
 _PLAIN = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@&=+,%]+")
 _ONCE = ("code", "state", "iss", "error", "error_description")

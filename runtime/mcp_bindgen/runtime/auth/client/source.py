@@ -8,10 +8,10 @@ from typing import Any, Protocol, TypedDict
 
 from ..dpop import ProofKey
 from ..fetch import Fetcher
+from ..metadata import ServerMetadata
 from ..store import Store
 from .clients import KnownClient
 from .grants import Grant, granted
-from .metadata import ServerMetadata
 from .token_endpoint import Endpoints
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from ...core.errors import AuthorizationError
 from ..dpop import HEADER, NONCE, ProofKey
 from ..fetch import Fetched, Fetcher, FetchError, place
+from ..metadata import ServerMetadata, origin
 from .clients import KnownClient
 from .grants import refusal
-from .metadata import ServerMetadata, origin
 
 _NONCES = 2  # times that a server may want another nonce before it is given up
 _LONGEST_NONCE = 1024

@@ -78,6 +78,11 @@ class ClaimRules:
         return any(isinstance(one, str) and one in wanted for one in named)
 
 
+def audiences(given: str | Collection[str] | None) -> tuple[str, ...] | None:
+    """Return one audience or several as `ClaimRules` has them."""
+    return (given,) if isinstance(given, str) else None if given is None else tuple(given)
+
+
 def spellings(resource: str) -> Collection[str]:
     """Return the two ways to write a resource without a path, which are the same URL; else only the resource."""
     return (resource, f"{resource}/") if resource.count("/") == 2 else (resource,)

@@ -15,7 +15,7 @@ from urllib.parse import quote_plus
 from ...core.access import SKEW, Identity
 from ...core.logs import log
 from ..fetch import FetchError
-from .claims import ClaimRules
+from .claims import ClaimRules, audiences
 from .issuer import fetcher_for, read_metadata
 from .verifier import InvalidToken, VerifierUnavailable
 
@@ -64,8 +64,7 @@ class Introspection:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.issuers = (issuer,)
-        wanted = (audience,) if isinstance(audience, str) else None if audience is None else tuple(audience)
-        self._rules = ClaimRules(issuer, wanted, skew, expiry=False)
+        self._rules = ClaimRules(issuer, audiences(audience), skew, expiry=False)
         self._credentials = b64encode(f"{quote_plus(client_id)}:{quote_plus(client_secret)}".encode()).decode()
         self._fetcher = fetcher_for(issuer, endpoint, private=private, verify=verify)
         self._endpoint = endpoint
@@ -83,18 +82,27 @@ class Introspection:
             if len(self._asking) >= _MOST_ASKED:
                 raise VerifierUnavailable("the issuer is asked about too many tokens at once")
             asking = self._asking[digest] = asyncio.create_task(self._ask(token))
-            asking.add_done_callback(lambda _: self._asking.pop(digest, None))
+            loop = asyncio.get_running_loop()
+            asking.add_done_callback(lambda done: loop.call_later(1.0, self._forget, digest, done))  # nobody may wait
         try:
             claims = await asyncio.shield(asking)
         except FetchError as error:
             log.warning("the issuer %s could not be asked about a token: %s", self._rules.issuer, error)
             raise VerifierUnavailable(f"{self._rules.issuer} could not be asked") from None
+        finally:
+            if asking.done():  # until here the answer serves who comes now
+                self._forget(digest, asking)
         if claims.get("active") is not True or claims.get("iss", self._rules.issuer) != self._rules.issuer:
             self._refuse(digest)
             return None
         if claims.get("token_type") in ("refresh_token", "N_A"):
             raise InvalidToken("the token is no access token")
         return self._rules.identity(claims, resource, self._clock(), self._keep)
+
+    def _forget(self, digest: bytes, asking: asyncio.Task[dict[str, Any]]) -> None:
+        """Let the next question about a token be asked, unless one is under way."""
+        if self._asking.get(digest) is asking:
+            del self._asking[digest]
 
     def _refuse(self, digest: bytes) -> None:
         self._refused[digest] = self._clock() + self._keep

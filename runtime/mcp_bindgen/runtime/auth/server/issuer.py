@@ -6,8 +6,8 @@ import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..client.metadata import server_places
 from ..fetch import Fetcher, FetchError, is_loopback
+from ..metadata import server_places
 
 
 def fetcher_for(

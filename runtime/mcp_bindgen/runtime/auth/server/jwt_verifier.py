@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.access import SKEW, Identity
 from ..fetch import FetchError
-from .claims import ClaimRules
+from .claims import ClaimRules, audiences
 from .issuer import fetcher_for, read_metadata
 from .jws import ALGORITHMS, BadSignature, PublicKey, Signed, check_header, take_apart, verify
 from .keys import IssuerKeys
@@ -67,7 +67,7 @@ class JwtVerifier:
         if unknown:
             raise ValueError(f"algorithms of signatures are {', '.join(ALGORITHMS)}; not {', '.join(sorted(unknown))}")
         self.issuers = (issuer,)
-        self._rules = ClaimRules(issuer, _texts(audience), skew)
+        self._rules = ClaimRules(issuer, audiences(audience), skew)
         self._types = tuple(name.lower().removeprefix("application/") for name in types)
         self._algorithms = frozenset(algorithms)
         self._clock = clock
@@ -119,7 +119,3 @@ class JwtVerifier:
         if not fetched.is_success:
             raise FetchError(f"the issuer answers with {fetched.status} instead of its keys")
         return fetched.document
-
-
-def _texts(given: str | Collection[str] | None) -> tuple[str, ...] | None:
-    return None if given is None else (given,) if isinstance(given, str) else tuple(given)

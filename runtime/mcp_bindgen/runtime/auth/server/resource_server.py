@@ -21,9 +21,9 @@ from ...core.access import AccessDenied, HttpRequest, Identity, InsufficientScop
 from ...core.json_types import is_object
 from ...core.logs import harmless, log
 from .. import challenges
-from ..client.metadata import canonical
 from ..dpop import target
 from ..fetch import is_loopback
+from ..metadata import canonical
 from .dpop import ALGORITHMS, InvalidProof, Nonces, NonceWanted, ProofVerifier
 from .policy import Policy, check_scopes
 from .verifier import InvalidToken, TokenVerifier, VerifierUnavailable

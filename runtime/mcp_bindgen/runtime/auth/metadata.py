@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from ...core.errors import AuthorizationError
-from ...core.json_types import is_array
-from ..dpop import target
-from ..fetch import is_loopback
+from ..core.errors import AuthorizationError
+from ..core.json_types import is_array
+from .dpop import target
+from .fetch import is_loopback
 
 RESOURCE = "oauth-protected-resource"
 SERVER = "oauth-authorization-server"
