@@ -67,7 +67,7 @@ class Tools:
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         wire = {"mode": "form", "message": "Who?", "requestedSchema": schema}
         for key in ("first", "second"):
-            await ctx.ask(key, v2026_07_28.types.ElicitRequestFormParams.model_validate(wire))
+            await ctx.ask_params(key, v2026_07_28.types.ElicitRequestFormParams.model_validate(wire))
         return str(ctx.identity.subject)
 
     async def _announce(self, ctx: Any) -> str:

@@ -73,7 +73,7 @@ class Tools:
             form = {"type": "object", "properties": {key: {"type": "string"}}}
             schema = self.types.ElicitRequestFormParamsRequestedSchema.model_validate(form)
             params = self.types.ElicitRequestFormParams(message=f"{key}?", requested_schema=schema)
-            answer = await ctx.ask(key, params)
+            answer = await ctx.ask_params(key, params)
             said.append(answer.content[key])
         return " ".join(said)
 

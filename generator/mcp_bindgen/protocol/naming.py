@@ -41,6 +41,7 @@ _CONTEXTS = frozenset(
     {
         "ask",
         "ask_by",
+        "ask_params",
         "close_stream",
         "identity",
         "log",

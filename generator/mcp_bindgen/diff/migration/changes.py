@@ -265,7 +265,7 @@ class Changes:
         elif not self._returns(stub.method.result, heir.method.result):
             self._answers(stub, self._words(stub.method.result, heir.method.result))
         if not self._new.questions:
-            self.of.setdefault("Context.ask", self.of[stub.name][:1])
+            self.of.setdefault("Context.ask_params", self.of[stub.name][:1])
 
     def _constant(self, stub: Stub, heir: Stub) -> None:
         """Add what became of a constant in `methods.py`."""

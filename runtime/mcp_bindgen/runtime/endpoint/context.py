@@ -146,7 +146,7 @@ class Context(Caller):
         return True
 
     async def ask_by(self, key: str, method: Request[Params, Result, Any], params: Params) -> Result:
-        """Ask the client something, as `ask` does, by a method of your choice."""
+        """Ask the client something, as `ask_params` does, by a method of your choice."""
         if method.carrier != "embedded":
             return await self.call(method, params)
         self.check(method, params)

@@ -284,7 +284,7 @@ class Now(v2026_07_28.Server):
                 work.cancel()
                 await work
             case "ask":
-                await ctx.ask("who", mcp.ElicitRequestURLParams(message="", url="https://example.org"))
+                await ctx.ask_params("who", mcp.ElicitRequestURLParams(message="", url="https://example.org"))
                 return mcp.InputRequiredResult(request_state="more")
             case "who":
                 return mcp.CallToolResult(content=[mcp.TextContent(text=str(ctx.link.principal))])  # type: ignore[attr-defined]
