@@ -68,6 +68,18 @@ class ResultChecks(Protocol):
         ...
 
 
+class Bridge(Protocol):
+    """What makes a client speak another revision than its own."""
+
+    async def request(self, method: Request[Any, Any, Any], params: Any, options: Options, *, fresh: bool) -> Any:
+        """Send a request of the client's revision and return its usual result."""
+        ...
+
+    def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
+        """Subscribe to changes while the block lasts."""
+        ...
+
+
 class Client(Caller):
     """The base of generated clients: call what the server offers, override `on_...` for what it may ask.
 
@@ -100,6 +112,7 @@ class Client(Caller):
     checks: ResultChecks | None = None
     changes: int = 0
     _fresh = False
+    _bridge: Bridge | None = None
 
     def __init__(self) -> None:
         """Create a client that is not connected yet."""
@@ -108,6 +121,11 @@ class Client(Caller):
         super().__init_subclass__(**arguments)
         if "dispatcher" in vars(cls):
             cls.revision = cls.dispatcher.revision.name
+
+    @property
+    def wire_revision(self) -> str:
+        """The revision of the connection: another one than this client's where the server does not speak that."""
+        return self.link.peer.dispatcher.revision.name
 
     @property
     def quarantined(self) -> tuple[Quarantined, ...]:
@@ -129,12 +147,16 @@ class Client(Caller):
             ProtocolError: The server has no subscriptions.
             RequestTimeout: It did not acknowledge this one in time.
         """
+        if self._bridge is not None:
+            return self._bridge.subscribed(wanted)
         return subscribed(self, self._listening, wanted, self._forget)
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return whatever answers it."""
         self.check(method, params)
-        if self.cache is None:
+        if self._bridge is not None:
+            answer = await self._bridge.request(method, params, self.options, fresh=self._fresh)
+        elif self.cache is None:
             answer = await self._request(method, params)
         else:
             ask = partial(self._request, method, params)
@@ -242,9 +264,15 @@ class Client(Caller):
         """Make this client speak over a session; `scope` says what of a cache it may see."""
         self.link = session
         self.mirror = None
+        self._bridge = None
         self._scope = scope
         self._introducing = anyio.Lock()
         self._listening: dict[int, Listening] = {}
+
+    def attach_bridged(self, link: Any, bridge: Bridge) -> None:
+        """Make this client speak over a bridge to a server of another revision; `link` is the connection behind it."""
+        self.attach(link, CacheScope(None, link))
+        self._bridge = bridge
 
     def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return the handler for the messages of a route; raises `MethodNotFound` where there is none."""
@@ -270,7 +298,7 @@ class Client(Caller):
         """Take note of a notification; return whether it concerns the handlers."""
         if route.method.capabilities.get("server") in self.dispatcher.revision.flags:
             self.changes += 1
-        if self.cache is not None:
+        if self.cache is not None and self._bridge is None:
             self.cache.invalidate(self._scope.server, self.dispatcher.revision, route.method.name, params)
         return reaches(self._listening, self.link, route, params)
 

@@ -21,6 +21,7 @@ from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
 from ..endpoint.authorization import Auth
+from ..endpoint.bridged.client import Bridges
 from ..endpoint.client import Client
 from ..endpoint.result_cache import CacheScope, ResultCache
 from ..endpoint.session import Session
@@ -81,6 +82,7 @@ def connect(
     cache: ResultCache | None = None,
     patience: float = PATIENCE,
     timeout: float | None = TIMEOUT,
+    exactly: bool = False,
     stderr: int | IO[Any] | None = None,
 ) -> AbstractAsyncContextManager[Any]: ...
 
@@ -94,6 +96,7 @@ def connect(
     cache: ResultCache | None = None,
     patience: float = PATIENCE,
     timeout: float | None = TIMEOUT,
+    exactly: bool = False,
     stderr: int | IO[Any] | None = None,
 ) -> AbstractAsyncContextManager[C]: ...
 
@@ -107,6 +110,7 @@ async def connect(
     cache: ResultCache | None = None,
     patience: float = PATIENCE,
     timeout: float | None = TIMEOUT,
+    exactly: bool = False,
     stderr: int | IO[Any] | None = None,
 ) -> AsyncGenerator[Any]:
     """Connect to a server in the best revision that both sides speak; all is closed when the block ends.
@@ -114,6 +118,9 @@ async def connect(
     A server is asked first which revisions it speaks. One that does not know the question gets the handshake, on the
     same connection; at a URL where there is nothing to shake hands with, HTTP+SSE is tried. What was found out is
     remembered for the next time.
+
+    A server that speaks none of the clients' revisions is spoken to over a bridge: the client that is nearest to its
+    revision goes on in its own types, and what passes is converted (`docs/bridges.md`).
 
     Args:
         target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
@@ -126,6 +133,7 @@ async def connect(
         patience: Seconds that a server has to answer the question before it is taken for one that does not know it.
         timeout: Seconds that all of this may take; `None` for no limit. A single answer may take as long as the options
             of the client say.
+        exactly: Speak the revisions of the clients, and no others over bridges.
         stderr: Where the error output of a command goes; by default to ours.
 
     Raises:
@@ -141,7 +149,7 @@ async def connect(
     if cache is not None:
         for client in ours:
             client.cache = cache
-    search = _Search(place, Clients(ours), patience)
+    search = _Search(place, ours, patience, exactly)
     with place.pauses.move_on_after(timeout) as scope:
         async with search.connected() as client:
             place.pauses.stop(scope)
@@ -180,15 +188,17 @@ class _Search:
         place: Where it is.
         clients: Who wants to talk to it.
         patience: See `connect`.
+        exactly: See `connect`.
 
     Attributes:
         failures: What was tried in vain, and the error.
     """
 
-    def __init__(self, place: Address, clients: Clients[Client], patience: float) -> None:
+    def __init__(self, place: Address, clients: list[Client], patience: float, exactly: bool) -> None:
         self._place = place
         self._server = place.server or object()
-        self._clients = clients
+        self._bridges = Bridges([] if exactly else clients)
+        self._clients = Clients(clients, self._bridges.revisions, self._bridges.carrier)
         self._patience = patience
         self.failures: list[tuple[str, Exception]] = []
         self._elsewhere = False
@@ -236,10 +246,10 @@ class _Search:
             self._remember(way, negotiation.is_legacy, client.revision in self._clients.stateless)
             if client.cache is not None:
                 stack.callback(client.cache.forget, CacheScope(None, session))
-            yield client
+            yield self._bridges.begin(client, session, tasks)
 
     def _handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
-        handler: Handler = self._clients.by_revision[dispatcher.revision.name].handler(dispatcher, route)
+        handler: Handler = self._clients.client(dispatcher.revision.name).handler(dispatcher, route)
         return handler
 
     def _attach(self, session: Session, client: Client) -> None:

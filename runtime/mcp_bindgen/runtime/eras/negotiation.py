@@ -5,7 +5,7 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and the section of that na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -20,7 +20,7 @@ from ..core.errors import (
     UnsupportedRevision,
 )
 from ..core.options import Options
-from ..core.revision import Dispatcher
+from ..core.revision import Dispatcher, Revision
 from ..tasks import pauses_of
 from .handshake import HANDSHAKE
 from .lifecycle import DISCOVER, INITIALIZE
@@ -38,29 +38,47 @@ class Clients(Generic[C]):
 
     Args:
         clients: The clients.
+        others: Further revisions, for which a client is made only if the server speaks none of those above.
+        make: Makes a client of one of them.
 
     Attributes:
         by_revision: Revision -> client.
         dispatchers: Revision -> what its client takes.
         stateless: The revisions of that era, the best first.
         stateful: The revisions of the other one, the best first.
+        prefers_handshake: Whether the clients given are all of that other one.
 
     Raises:
         ValueError: There is none, or there are two for a revision.
     """
 
-    def __init__(self, clients: Sequence[C]) -> None:
+    def __init__(
+        self, clients: Sequence[C], others: Sequence[Revision] = (), make: Callable[[Revision], C] | None = None
+    ) -> None:
         ours: Sequence[Any] = clients
         self.by_revision: dict[str, Any] = {client.revision: client for client in ours}
         if not clients or len(self.by_revision) < len(clients):
             raise ValueError("connecting needs clients, one for each revision")
-        self.dispatchers: Mapping[str, Dispatcher] = {
+        self.dispatchers: dict[str, Dispatcher] = {
             client.revision: client.dispatcher.extended(type(client))
             for client in sorted(ours, key=lambda client: client.dispatcher.revision.rank)
         }
-        best = list(reversed(self.dispatchers.items()))
-        self.stateless = [name for name, dispatcher in best if dispatcher.revision.era.stands_alone]
-        self.stateful = [name for name, dispatcher in best if not dispatcher.revision.era.stands_alone]
+        self._others = {revision.name: revision for revision in others}
+        self._make = make
+        own = [dispatcher.revision for dispatcher in reversed(self.dispatchers.values())]
+        best = [*own, *sorted(others, key=lambda revision: revision.rank, reverse=True)]
+        self.stateless = [revision.name for revision in best if revision.era.stands_alone]
+        self.stateful = [revision.name for revision in best if not revision.era.stands_alone]
+        self.prefers_handshake = not any(revision.era.stands_alone for revision in own)
+
+    def client(self, revision: str) -> Any:
+        """Return the client of a revision; it is made now if nobody needed it before."""
+        if revision not in self.by_revision:
+            assert self._make is not None
+            client: Any = self._make(self._others[revision])
+            self.by_revision[revision] = client
+            self.dispatchers[revision] = client.dispatcher.extended(type(client))
+        return self.by_revision[revision]
 
     @property
     def all(self) -> str:
@@ -120,6 +138,7 @@ class Negotiation(Generic[C]):
         """
         steps = [self._probe] if probe and self._clients.stateless else []
         if self._clients.stateful:
+            handshake_first = handshake_first or self._clients.prefers_handshake
             steps = [self._shake_hands, *steps] if handshake_first else [*steps, self._shake_hands, self._hear_late]
         try:
             for step in steps:
@@ -132,10 +151,9 @@ class Negotiation(Generic[C]):
 
     def _speak(self, revision: str) -> Any:
         """Change to a revision; return its client."""
-        session = self._session
+        session, client = self._session, self._clients.client(revision)
         session.peer.dispatcher = session.negotiated.dispatcher = self._clients.dispatchers[revision]
         session.meta, session.headers = {}, None
-        client = self._clients.by_revision[revision]
         self._attach(client)
         return client
 

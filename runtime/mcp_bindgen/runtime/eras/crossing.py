@@ -1,0 +1,318 @@
+"""Carry what a client of one era says to a server of the other one where the two have no method in common.
+
+What both eras have is a matter of the bridges' steps; this is the rest: liveness, levels of log messages, and who is
+told of changes (MCP 2026-07-28, "Subscriptions"; MCP 2025-11-25, "Resources": Subscriptions, "Logging").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from ..core import jsonrpc
+from ..core.capabilities import is_declared
+from ..core.errors import ConnectionClosed, InvalidParams, ProtocolError, RequestTimeout
+from ..core.logs import log
+from ..core.methods import Method, Notification
+from ..core.revision import Revision
+from ..core.uris import is_part
+from .lifecycle import DISCOVER, LISTEN, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
+
+Answers = Mapping[str, Callable[[Any], Awaitable[Any]]]
+
+
+class Crossing(Protocol):
+    """The difference between the era of a client and that of the connection.
+
+    Attributes:
+        answers: Method -> what answers it, given its params in wire form; the result is in wire form, too.
+    """
+
+    answers: Answers
+
+    def start(self) -> None:
+        """Begin, now that both sides know each other."""
+        ...
+
+    async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """Return the `_meta` of a request as the wire's era has it."""
+        ...
+
+    def is_wanted(self, method: Method, wire: Any) -> bool:
+        """Tell whether the client wants to hear of a notification."""
+        ...
+
+    def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
+        """Subscribe as the client's era does; raises `MethodNotFound` where it has no such thing."""
+        ...
+
+
+class SameEra:
+    """Both have the same era: there is nothing to do."""
+
+    def __init__(self, home: Revision, carrier: Any) -> None:
+        self.answers: Answers = {}
+        self._home = home
+        self._carrier = carrier
+
+    def start(self) -> None:
+        """Do nothing."""
+
+    async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """Return the `_meta` as it is, but for what each revision says of itself."""
+        return {**meta, **self._carrier.link.metadata()}
+
+    def is_wanted(self, method: Method, wire: Any) -> bool:
+        """Tell that the client wants what its connection brings."""
+        return True
+
+    @asynccontextmanager
+    async def subscribed(self, wanted: Any) -> AsyncGenerator[Any]:
+        """Subscribe in the revision of the wire."""
+        self._home.request(LISTEN)
+        kind = _filter(self._carrier.dispatcher.revision)
+        async with self._carrier.subscribed(kind.model_validate(jsonrpc.plain(wanted))) as agreed:
+            yield _filter(self._home).model_validate(jsonrpc.plain(agreed))
+
+
+class StatefulClient:
+    """A client of the stateful era at a stateless server: it listens all the time, with one subscription.
+
+    Args:
+        home: The client's revision.
+        carrier: The client of the wire's revision that speaks for it.
+        tasks: Where the subscription runs.
+    """
+
+    def __init__(self, home: Revision, carrier: Any, tasks: TaskGroup) -> None:
+        self._home = home
+        self._carrier = carrier
+        self._tasks = tasks
+        self._uris: Counter[str] = Counter()
+        self._ends: anyio.Event | None = None
+        self._changing = anyio.Lock()
+        self.answers: Answers = {
+            PING: self._ping,
+            SET_LEVEL: self._set_level,
+            SUBSCRIBE: self._subscribe,
+            UNSUBSCRIBE: self._unsubscribe,
+        }
+
+    def start(self) -> None:
+        """Listen to changes of lists, of which a stateful server tells everybody."""
+        if self._wanted():
+            self._tasks.start_soon(self._start)
+
+    async def _start(self) -> None:
+        try:
+            async with self._changing:
+                await self._listen_anew()
+        except (ProtocolError, ConnectionClosed, RequestTimeout) as error:
+            log.info("the server does not tell of changes: %s", error)
+
+    async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """Return the `_meta` with what every stateless request says."""
+        return {**meta, **self._carrier.link.metadata()}
+
+    def is_wanted(self, method: Method, wire: Any) -> bool:
+        """Tell that the client wants all that its subscription brings."""
+        return True
+
+    @asynccontextmanager
+    async def subscribed(self, wanted: Any) -> AsyncGenerator[Any]:
+        """Refuse as revisions do that have no such subscriptions."""
+        self._home.request(LISTEN)
+        yield wanted
+
+    async def _ping(self, wire: Any) -> Any:
+        """Ask what the server offers: it has nothing simpler."""
+        revision = self._carrier.dispatcher.revision
+        method = revision.request(DISCOVER)
+        await self._carrier.call(method, jsonrpc.typed_params(method, {"_meta": dict(self._carrier.link.metadata())}))
+        return {}
+
+    async def _set_level(self, wire: Any) -> Any:
+        """Say the level with each request from now on."""
+        self._carrier.link.meta[self._carrier.dispatcher.revision.meta_keys["log_level"]] = wire["level"]
+        return {}
+
+    async def _subscribe(self, wire: Any) -> Any:
+        uri = wire["uri"]
+        async with self._changing:
+            self._uris[uri] = 1
+            try:
+                agreed = await self._listen_anew()
+            except BaseException:
+                del self._uris[uri]
+                raise
+            if uri not in (agreed or ()):
+                del self._uris[uri]
+                raise InvalidParams(SUBSCRIBE, [{"path": "params.uri", "problem": "the server does not agree to it"}])
+        return {}
+
+    async def _unsubscribe(self, wire: Any) -> Any:
+        async with self._changing:
+            if self._uris.pop(wire["uri"], None):
+                await self._listen_anew()
+        return {}
+
+    def _wanted(self) -> dict[str, Any]:
+        """Return the filter to listen with, by field."""
+        carrier = self._carrier
+        wanted: dict[str, Any] = {}
+        for method in _filtered(carrier.dispatcher.revision):
+            assert method.filter is not None
+            if method.name in self._home.methods and _is_offered(method, carrier.server_capabilities):
+                value = list(self._uris) if _names_resources(method) else True
+                if value:
+                    wanted[method.filter] = value
+        return wanted
+
+    async def _listen_anew(self) -> list[str] | None:
+        """Replace the subscription by one for what is wanted now; return the resources that the server agreed to."""
+        wanted, former = self._wanted(), self._ends
+        agreed: Any = None
+        if wanted:
+            self._ends = anyio.Event()
+            kind = _filter(self._carrier.dispatcher.revision)
+            agreed = await self._tasks.start(self._listen, kind(**wanted), self._ends)
+        else:
+            self._ends = None
+        if former is not None:
+            former.set()
+        field = next(
+            method.filter for method in _filtered(self._carrier.dispatcher.revision) if _names_resources(method)
+        )
+        return getattr(agreed, str(field), None)
+
+    async def _listen(
+        self, wanted: Any, ends: anyio.Event, *, task_status: TaskStatus[Any] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        async with self._carrier.subscribed(wanted) as agreed:
+            task_status.started(agreed)
+            await ends.wait()
+
+
+class StatelessClient:
+    """A client of the stateless era at a stateful server: it hears what it listens to, and nothing else.
+
+    Args:
+        home: The client's revision.
+        carrier: The client of the wire's revision that speaks for it.
+    """
+
+    def __init__(self, home: Revision, carrier: Any) -> None:
+        self.answers: Answers = {}
+        self._home = home
+        self._carrier = carrier
+        self._open: list[Any] = []
+        self._uris: Counter[str] = Counter()
+        self._level: str | None = None
+
+    def start(self) -> None:
+        """Do nothing: nobody listens yet."""
+
+    async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """Return the `_meta` without what the connection says, and tell the server the level of log messages."""
+        level = meta.get(self._home.meta_keys.get("log_level", ""))
+        revision: Revision = self._carrier.dispatcher.revision
+        if level is not None and level != self._level and SET_LEVEL in revision.methods:
+            method = revision.request(SET_LEVEL)
+            if is_declared(self._carrier.server_capabilities, method.capabilities["client"].partition(".")[2]):
+                self._level = level
+                await self._carrier.call(method, jsonrpc.typed_params(method, {"level": level}))
+        keys = self._home.meta_keys.values()
+        return {key: value for key, value in meta.items() if key not in keys}
+
+    def is_wanted(self, method: Method, wire: Any) -> bool:
+        """Tell whether somebody listens to a notification."""
+        ours = self._home.methods.get(method.name)
+        if not isinstance(ours, Notification) or ours.filter is None:
+            return True
+        wanted = [getattr(one, ours.filter) for one in self._open]
+        if _names_resources(ours):
+            return any(is_part(wire["uri"], uri) for uris in wanted for uri in uris or ())
+        return any(wanted)
+
+    @asynccontextmanager
+    async def subscribed(self, wanted: Any) -> AsyncGenerator[Any]:
+        """Subscribe to each resource, and hear of changes that the server tells everybody of."""
+        agreed: dict[str, Any] = {}
+        uris: list[str] = []
+        theirs: Revision = self._carrier.dispatcher.revision
+        for method in _filtered(self._home):
+            assert method.filter is not None
+            value = getattr(wanted, method.filter)
+            known = theirs.methods.get(method.name)
+            if value and known is not None and _is_offered(known, self._carrier.server_capabilities):
+                agreed[method.filter] = value
+                uris = value if _names_resources(method) else uris
+        begun: list[str] = []
+        understood = type(wanted)(**agreed)
+        try:
+            for uri in uris:
+                if self._uris[uri] == 0:
+                    await self._tell(SUBSCRIBE, uri)
+                self._uris[uri] += 1
+                begun.append(uri)
+            self._open.append(understood)
+            yield understood
+        finally:
+            if understood in self._open:
+                self._open.remove(understood)
+            for uri in begun:
+                self._uris[uri] -= 1
+                if self._uris[uri] == 0 and not self._carrier.link.closed.is_set():
+                    with anyio.CancelScope(shield=True), anyio.move_on_after(1):
+                        await self._leave(uri)
+
+    async def _tell(self, name: str, uri: str) -> None:
+        method = self._carrier.dispatcher.revision.request(name)
+        await self._carrier.call(method, jsonrpc.typed_params(method, {"uri": uri}))
+
+    async def _leave(self, uri: str) -> None:
+        try:
+            await self._tell(UNSUBSCRIBE, uri)
+        except (ProtocolError, ConnectionClosed, RequestTimeout) as error:
+            log.info("unsubscribing failed: %s", error)
+
+
+def crossing(home: Revision, carrier: Any, tasks: TaskGroup) -> Crossing:
+    """Return what is between a client's era and that of the connection.
+
+    Args:
+        home: The client's revision.
+        carrier: The client of the wire's revision that speaks for it.
+        tasks: Where subscriptions run, for as long as the connection lasts.
+    """
+    wire: Revision = carrier.dispatcher.revision
+    if home.era.stands_alone == wire.era.stands_alone:
+        return SameEra(home, carrier)
+    return StatelessClient(home, carrier) if home.era.stands_alone else StatefulClient(home, carrier, tasks)
+
+
+def _filtered(revision: Revision) -> list[Notification[Any]]:
+    """Return the notifications that come by subscription."""
+    methods = revision.methods.values()
+    return [method for method in methods if isinstance(method, Notification) and method.filter is not None]
+
+
+def _names_resources(method: Notification[Any]) -> bool:
+    """Tell whether a notification is about one resource, so that its filter lists resources."""
+    return "uri" in getattr(method.params, "model_fields", {})
+
+
+def _filter(revision: Revision) -> Any:
+    """Return the class of filters."""
+    return revision.request(LISTEN).params.model_fields["notifications"].annotation
+
+
+def _is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
+    """Tell whether a server declares what a notification of its needs, if it needs anything."""
+    needed = method.capabilities.get("server")
+    return needed is None or is_declared(offers, needed.partition(".")[2])
