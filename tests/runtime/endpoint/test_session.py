@@ -1266,7 +1266,7 @@ async def test_no_revision_in_common(ours: str, theirs: str) -> None:
     recording = Recording(left, ours)
     async with running(serve(Recording(right, theirs), server(theirs))):
         with pytest.raises(UnsupportedRevision, match=theirs):
-            async with client(ours).connected(recording):
+            async with client(ours).connected(recording, exactly=True):
                 raise AssertionError
     assert recording.methods() == ["initialize"]
 

@@ -112,7 +112,7 @@ async def memory(clients: Sequence[Any], *servers: Any, **options: Any) -> Async
     """Connects some of the clients to servers in memory; what the clients sent must keep to a schema."""
     async with ends() as (left, right):
         ours = Recording(left, *[kind.revision for kind in clients])
-        async with running(serve(right, *servers)), connect(ours, *clients, **options) as client:
+        async with running(serve(right, *servers)), connect(ours, *clients, exactly=True, **options) as client:
             yield client, ours
     ours.check()
 
@@ -207,7 +207,8 @@ async def played(
     """Connects to a server that does what a function says."""
     async with ends() as (left, right):
         ours = Recording(left, *[kind.revision for kind in clients])
-        async with running(_quietly(play, Raw(right))), connect(ours, *clients, patience=patience) as client:
+        found = connect(ours, *clients, patience=patience, exactly=True)
+        async with running(_quietly(play, Raw(right))), found as client:
             yield client, ours
     ours.check()
 
@@ -795,7 +796,7 @@ async def test_a_client_alone_takes_the_same_targets_and_asks_nothing_else(comma
             await client.list_tools()
         assert command.noted() == ["start", *HANDSHAKE]
     with pytest.raises(NoConnection, match=r"^server/discover: not initialized \(-32602\)$"):
-        async with CLIENTS[4].connect(command.words("plain")):
+        async with CLIENTS[4].connect(command.words("plain"), exactly=True):
             pass
     assert command.noted() == ["start", "server/discover"]
 

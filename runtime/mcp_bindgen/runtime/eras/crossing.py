@@ -19,6 +19,7 @@ from ..core.capabilities import is_declared
 from ..core.errors import ConnectionClosed, InvalidParams, ProtocolError, RequestTimeout
 from ..core.logs import log
 from ..core.methods import Method, Notification
+from ..core.negotiated import LEVELS
 from ..core.revision import Revision
 from ..core.uris import is_part
 from .lifecycle import DISCOVER, LISTEN, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
@@ -94,7 +95,8 @@ class StatefulClient:
         self._carrier = carrier
         self._tasks = tasks
         self._uris: Counter[str] = Counter()
-        self._ends: anyio.Event | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._ended = anyio.Event()
         self._changing = anyio.Lock()
         self.answers: Answers = {
             PING: self._ping,
@@ -104,7 +106,10 @@ class StatefulClient:
         }
 
     def start(self) -> None:
-        """Listen to changes of lists, of which a stateful server tells everybody."""
+        """Ask for log messages, and for changes of lists: a stateful server tells everybody of both."""
+        revision: Revision = self._carrier.dispatcher.revision
+        if revision.log is not None and revision.log.name in self._carrier.dispatcher.offered(self._carrier):
+            self._carrier.link.meta[revision.meta_keys["log_level"]] = LEVELS[0]
         if self._wanted():
             self._tasks.start_soon(self._start)
 
@@ -175,27 +180,33 @@ class StatefulClient:
 
     async def _listen_anew(self) -> list[str] | None:
         """Replace the subscription by one for what is wanted now; return the resources that the server agreed to."""
-        wanted, former = self._wanted(), self._ends
-        agreed: Any = None
+        carrier, former, ended, agreed = self._carrier, self._scope, self._ended, None
+        wanted = self._wanted()
+        self._scope, self._ended = None, anyio.Event()
         if wanted:
-            self._ends = anyio.Event()
-            kind = _filter(self._carrier.dispatcher.revision)
-            agreed = await self._tasks.start(self._listen, kind(**wanted), self._ends)
-        else:
-            self._ends = None
-        if former is not None:
-            former.set()
-        field = next(
-            method.filter for method in _filtered(self._carrier.dispatcher.revision) if _names_resources(method)
-        )
-        return getattr(agreed, str(field), None)
+            self._scope = anyio.CancelScope()
+            kind = _filter(carrier.dispatcher.revision)
+            try:
+                agreed = await self._tasks.start(self._listen, kind(**wanted), self._scope, self._ended)
+            except BaseException:
+                self._scope, self._ended = former, ended
+                raise
+        if former is not None:  # in this order nothing is missed, and nothing is told twice
+            former.cancel()
+            await ended.wait()
+        fields = (method.filter for method in _filtered(carrier.dispatcher.revision) if _names_resources(method))
+        return getattr(agreed, next(fields) or "", None)
 
     async def _listen(
-        self, wanted: Any, ends: anyio.Event, *, task_status: TaskStatus[Any] = anyio.TASK_STATUS_IGNORED
+        self, wanted: Any, scope: anyio.CancelScope, ended: anyio.Event, *, task_status: TaskStatus[Any]
     ) -> None:
-        async with self._carrier.subscribed(wanted) as agreed:
-            task_status.started(agreed)
-            await ends.wait()
+        try:
+            with scope:
+                async with self._carrier.subscribed(wanted) as agreed:
+                    task_status.started(agreed)
+                    await anyio.sleep_forever()
+        finally:
+            ended.set()
 
 
 class StatelessClient:

@@ -12,6 +12,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ..core.errors import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
     AuthorizationError,
     ConnectionClosed,
     ProtocolError,
@@ -142,12 +145,21 @@ class Negotiation(Generic[C]):
             steps = [self._shake_hands, *steps] if handshake_first else [*steps, self._shake_hands, self._hear_late]
         try:
             for step in steps:
+                if step == self._probe and self._clients.prefers_handshake and not self._may_be_stateless():
+                    return None
                 found = await step()
                 if found is not None:
                     return found
             return None
         finally:
             self._asking.cancel()
+
+    def _may_be_stateless(self) -> bool:
+        """Tell whether the handshake failed as it does at a server that knows none."""
+        error = self.failures[-1][1] if self.failures else None
+        if isinstance(error, ProtocolError):
+            return error.code in (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)
+        return isinstance(error, Refused) and error.status in _NOT_HERE
 
     def _speak(self, revision: str) -> Any:
         """Change to a revision; return its client."""
