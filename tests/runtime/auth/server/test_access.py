@@ -39,12 +39,6 @@ from tests.support.protected import (
 
 
 @pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer().listening() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def server(issuer: Issuer) -> Iterator[Protected]:
     with running(JwtVerifier(issuer.url)) as found:
         yield found
