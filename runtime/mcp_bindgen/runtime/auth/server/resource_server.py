@@ -25,7 +25,7 @@ from ..dpop import target
 from ..fetch import is_loopback
 from ..metadata import canonical
 from .dpop import ALGORITHMS, InvalidProof, Nonces, NonceWanted, ProofVerifier
-from .policy import Policy, check_scopes
+from .policy import Policy, check_scopes, is_scope
 from .replay import ReplayCache
 from .verifier import InvalidToken, TokenVerifier, VerifierUnavailable
 
@@ -148,8 +148,9 @@ class ResourceServer:
         return self._policy.needed(operation)
 
     def challenge(self, missing: InsufficientScope) -> AccessDenied:
-        """Make the refusal that tells a client which scopes to come back with."""
-        headers = self._challenge("insufficient_scope", "the token lacks a scope", missing.scopes)
+        """Make the refusal that tells a client which scopes to come back with; what can be none is not named there."""
+        scopes = [one for one in missing.scopes if is_scope(one)]
+        headers = self._challenge("insufficient_scope", "the token lacks a scope", scopes)
         return AccessDenied(403, missing.message, *headers)
 
     # --- tokens -----------------------------------------------------------------------------------------------
