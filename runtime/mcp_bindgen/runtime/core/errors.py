@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -90,17 +90,36 @@ class ConnectionClosed(Exception):
     """The connection ended before the answer came; the message says why."""
 
 
+class NotAnswered(Exception):
+    """A question to the user has no answer that can be used.
+
+    Attributes:
+        action: `decline` if the user refused, `cancel` if they left, `invalid` if something else came.
+    """
+
+    def __init__(self, message: str, action: Literal["decline", "cancel", "invalid"], problem: str = "") -> None:
+        said = {"decline": "was declined", "cancel": "was cancelled", "invalid": f"has an invalid answer: {problem}"}
+        super().__init__(f"the question {message!r} {said[action]}")
+        self.action = action
+
+
 class CapabilityMissing(Exception):
     """A side did not declare what this needs, so nothing was sent.
+
+    Args:
+        method: The method.
+        capability: The dotted name with its owner.
+        revision: The revision, if nobody can declare it there.
 
     Attributes:
         owner: The side: `client` or `server`.
         capability: The dotted name with its owner.
     """
 
-    def __init__(self, method: str, capability: str) -> None:
+    def __init__(self, method: str, capability: str, revision: str | None = None) -> None:
         owner, _, path = capability.partition(".")
-        super().__init__(f"{method} needs the capability {path!r}, which the {owner} did not declare")
+        lack = f"the {owner} did not declare" if revision is None else f"MCP {revision} does not have"
+        super().__init__(f"{method} needs the capability {path!r}, which {lack}")
         self.owner = owner
         self.capability = capability
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from .revision import Dispatcher
 from .transitions import Role
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-"""The severities of log messages, the mildest first (RFC 5424)."""
+Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""A severity of log messages (RFC 5424)."""
+
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""The severities, the mildest first."""
 
 
 class Negotiated:
