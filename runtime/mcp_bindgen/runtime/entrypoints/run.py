@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import anyio
 
@@ -31,7 +32,12 @@ def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None
         --http HOST:PORT: Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse`.
         --sse HOST:PORT: HTTP with server-sent events, as of 2024-11-05.
     """
-    parser = argparse.ArgumentParser(description=type(servers[-1]).__doc__)
+    started = _started()
+    parser = argparse.ArgumentParser(
+        prog=started,
+        description=type(servers[-1]).__doc__,
+        epilog=f"example: {started} --http 127.0.0.1:8000",
+    )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--http", metavar="HOST:PORT", help="serve Streamable HTTP instead of stdio")
     ways.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
@@ -54,6 +60,14 @@ def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None
         leave(130)
         sys.exit(130)
     leave()
+
+
+def _started() -> str:
+    """Return how this program was started, as somebody would type it."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is None or not spec.name:
+        return Path(sys.argv[0]).name
+    return f"python -m {spec.name.removesuffix('.__main__')}"
 
 
 def _made(auth: Gate | Callable[[], Gate] | None) -> Gate | None:
