@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -120,6 +121,7 @@ class Service:
         self.limits = self.servers[-1].limits
         self._by_revision = {server.revision: server for server in self.servers}
         self._handlers: dict[Route, Handler] = {}
+        self._threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
         self._gate = gate
         self._scoped = {
             server.revision: server
@@ -186,7 +188,17 @@ class Service:
         """Return a session for a new connection."""
         peer = Peer("server", self.dispatchers)
         find = self.handler if self._gate is None else self.guarded
-        return Session(peer, transport, find, self.servers[-1].options, self.limits)
+        session = Session(peer, transport, find, self.servers[-1].options, self.limits)
+        if session.principal is not None:
+            session.threads = self.threads_of(session.principal)
+        return session
+
+    def threads_of(self, principal: str) -> anyio.CapacityLimiter:
+        """Return the threads for handlers that block of a principal, however many connections it has."""
+        found = self._threads.get(principal)
+        if found is None:
+            found = self._threads[principal] = anyio.CapacityLimiter(self.limits.threads)
+        return found
 
     def restore(self, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
         """Make a new session go on where another one was: see `Era.restore`; raises `KeyError`."""

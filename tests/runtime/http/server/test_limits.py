@@ -300,7 +300,7 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
     call = lone(1, "tools/call", name="x")
 
     def holds(size: int) -> bool:
-        return app.bodies._held >= size
+        return app.bodies._budgets.all.used >= size
 
     async with wires(app) as http:
         session = await http.begin()
@@ -311,16 +311,16 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
             await wire.send("POST", "/mcp", b"[" * (MIB - 1), MIB, headers)
             held.append(wire)
             await until(partial(holds, min(place + 1, 3) * (MIB - 1)))
-            assert app.bodies._held <= 4 * MIB
+            assert app.bodies._budgets.all.used <= 4 * MIB
         full = lone(1, "tools/call", name="x", arguments={"text": "x" * (MIB - 2000)})
         begun = time.monotonic()
         assert await (await http.ask("POST", full, **stateless(full))).status() == 200
         assert await (await http.call(session)).status() == 200
         assert time.monotonic() - begun < 2
         statuses = [await wire.status() for wire in held]
-        assert set(statuses) == {503, 408}
+        assert set(statuses) == {429, 408}
         assert statuses.count(408) <= 4
-        assert app.bodies._held == 0
+        assert app.bodies._budgets.all.used == 0
 
 
 @bounded()
@@ -329,14 +329,14 @@ async def test_bodies_that_are_answered_count() -> None:
     wait = lone(1, "tools/call", name="wait", arguments={"text": "x" * (MIB - 2000)})
     async with wires(app) as http:
         waiting = [await http.ask("POST", wait, **stateless(wait)) for _ in range(2)]
-        await until(lambda: app._busy == 2)
+        await until(lambda: app._requests.all.used == 2)
         refused = await http.ask("POST", wait, **stateless(wait))
-        assert (await refused.status(), refused.headers["retry-after"]) == (503, "5")
+        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
         small = lone(1, "tools/call", name="x")
         assert await (await http.ask("POST", small, **stateless(small))).status() == 200
         for wire in waiting:
             await wire.stream.aclose()
-        await until(lambda: app.bodies._held == 0)
+        await until(lambda: app.bodies._budgets.all.used == 0)
 
 
 @bounded()
@@ -373,7 +373,7 @@ async def test_who_may_not_speak_is_not_read() -> None:
             await wire.send("POST", "/mcp", b"[", MIB, headers)
             await wire.until(lambda received: b"\r\n" in received)
             assert int(wire.received.split(None, 2)[1]) == status
-        assert app.bodies._held == 0
+        assert app.bodies._budgets.all.used == 0
 
 
 @bounded()
@@ -442,7 +442,7 @@ async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
         for _ in range(17):
             await http.begin()
         refused = await http.ask("POST", initialize(LATEST))
-        assert (await refused.status(), refused.headers["retry-after"]) == (503, "5")
+        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["memory", "a store"])
@@ -467,7 +467,7 @@ async def test_a_principal_has_a_share_of_the_sessions() -> None:
             await http.begin(user=EVE, initialized=False)
         held = [await http.begin(user=EVE) for _ in range(3)]
         refused = await http.ask("POST", initialize(LATEST), x_user="eve")
-        assert await refused.status() == 503
+        assert await refused.status() == 429
         assert "of this user" in refused.json["error"]["message"]
         for user in (BOB, None):
             assert await (await http.call(await http.begin(user=user))).status() == 200
@@ -485,7 +485,7 @@ async def test_a_session_has_a_share_of_the_streams() -> None:
         for wire in waiting:
             await wire.until(lambda received: b"\n\n" in received)
         refused = await http.call(greedy, "x", 9)
-        assert await refused.status() == 503
+        assert await refused.status() == 429
         assert "in this session" in refused.json["error"]["message"]
         assert await (await http.call(other)).status() == 200
         for wire in waiting:
@@ -546,7 +546,7 @@ async def test_sse_sessions_belong_to_who_opened_them() -> None:
             assert await (await sse.ask("POST", notification("notifications/x"), path, **user)).status() == status
         await sse.open_sse(x_user="bob")
         refused = await sse.ask("GET", path="/sse", x_user="bob")
-        assert await refused.status() == 503
+        assert await refused.status() == 429
         await sse.open_sse(x_user="eve")
 
 
@@ -647,5 +647,5 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
         for name in ("x", "x"):
             assert await (await http.call(again, name)).status() == 200
         assert app._sessions is not None
-        budget = app._sessions._registry._budget
+        budget = app._sessions._registry._streams.all
         await until(lambda: budget.free == 2)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from ...core import jsonrpc
 from ...core.access import Identity
-from ...core.errors import INVALID_REQUEST, ProtocolError
+from ...core.errors import INVALID_REQUEST, ProtocolError, TooManyRequests
 from ..event_stream import encode
 
 JSON = b"application/json"
@@ -35,9 +36,18 @@ class HttpError(Exception):
         self.status, self.reason, self.headers = status, reason, headers
 
 
+RETRY_SOON = (b"retry-after", b"1")
+"""The header of refusals that may be over in a moment."""
+
+
 def unavailable(reason: str) -> HttpError:
-    """Make the error that tells a client to come back later."""
+    """Make the error that tells a client that this server cannot serve anybody at the moment."""
     return HttpError(503, ProtocolError(INVALID_REQUEST, reason), (b"retry-after", b"5"))
+
+
+def too_many(reason: str) -> HttpError:
+    """Make the error that tells a client that too much is going on at once: nothing was done, and it may try again."""
+    return HttpError(429, TooManyRequests(reason), RETRY_SOON)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +63,8 @@ class Call:
         principal: Who sent it, if that is known.
         identity: Whose token came with it, where tokens are verified.
         begun: Whether its response has begun.
-        held: The bytes of its body that count against the limit of all bodies.
+        held: The bytes of its body that count against the limits of bodies.
+        share: What they count against.
     """
 
     scope: Scope
@@ -64,6 +75,7 @@ class Call:
     identity: Identity | None = None
     begun: bool = False
     held: int = 0
+    share: Any = None
 
     @property
     def path(self) -> str:

@@ -12,10 +12,10 @@ from functools import partial
 import anyio
 
 from ...core.errors import INVALID_REQUEST, ProtocolError
-from ...core.transport import incoming
+from ...core.transport import Outgoing, incoming
 from ...endpoint.server import Service
 from ...tasks import scheduled
-from ._call import EVENTS, JSON, Call, HttpError
+from ._call import EVENTS, JSON, RETRY_SOON, Call, HttpError
 from ._envelope import Posted, posted
 from ._guarded_store import Guarded
 from ._session_registry import OpenSession, SessionRegistry
@@ -148,8 +148,11 @@ class HttpSessions:
                 answer = stream.sole_answer()
                 if answer is not None:
                     introduced = not new or session.snapshot() is not None
+                    status, headers = 200, headers if introduced else []
+                    if isinstance(answer, Outgoing) and answer.refused:
+                        status, headers = 429, [*headers, RETRY_SOON]
                     with anyio.move_on_after(self.limits.unread):
-                        await call.respond(200, answer, headers=headers if introduced else ())
+                        await call.respond(status, answer, headers=headers)
                 else:
                     await stream.keep()
                     await call.open_stream(headers)

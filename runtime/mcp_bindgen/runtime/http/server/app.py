@@ -14,6 +14,7 @@ from ...endpoint.server import Server, Service, lifespans
 from ...eras.stateless.request_meta import may_state_version, stated_version
 from ...eras.stateless.subscriptions import Subscription, audience
 from ._asgi_app import AsgiApp, authenticated_user
+from ._budgets import Budgets
 from ._call import JSON, Call, HttpError
 from ._origin_policy import OriginPolicy
 from ._sessions import SESSION, HttpSessions
@@ -69,7 +70,7 @@ class HttpApp(AsgiApp):
         revisions = [dispatcher.revision for dispatcher in service.dispatchers.values()]
         self._stateless = {revision.name: revision for revision in revisions if revision.era.stands_alone}
         self._exchanges = Exchanges(service, keep_alive, limits.unread, auth)
-        self._busy = 0
+        self._requests = Budgets(limits.requests, limits.requests_of_principal, "too many requests{} are at work")
         self._sessions: HttpSessions | None = None
         if len(self._stateless) < len(revisions):
             store = store or MemoryEventStore()
@@ -123,13 +124,12 @@ class HttpApp(AsgiApp):
             if not self._is_stateless(body):  # else its header should have said so, and it is refused below
                 await self._sessions.post(call, body, session)
                 return
-        if self._busy >= self.limits.requests:
-            raise HttpError(503, "too many requests at once", (b"retry-after", b"1"))
-        self._busy += 1
+        budget = self._requests.of(call.principal)
+        budget.take()
         try:
             await self._exchanges.post(call, body)
         finally:
-            self._busy -= 1
+            budget.give_back()
 
     def _is_stateless(self, body: bytes) -> bool:
         """Tell whether a message names its revision itself."""

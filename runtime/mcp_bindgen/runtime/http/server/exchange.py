@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any
-from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
 
@@ -130,7 +129,6 @@ class Exchanges:
         alone = {name: one for name, one in service.dispatchers.items() if one.revision.era.stands_alone}
         self._peer = Peer("server", alone or service.dispatchers, service.supported)
         self._schemas = ArgumentSchemas(service)
-        self._threads: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
 
     async def post(self, call: Call, body: bytes) -> None:
         """Answer one message."""
@@ -159,7 +157,7 @@ class Exchanges:
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; one that has to wait is cancelled when the client hangs up."""
-        exchange = Exchange(call, self._unread, self._threads_of)
+        exchange = Exchange(call, self._unread, self._service.threads_of)
         revision, route = asked.dispatcher.revision, asked.route
         find = self._service.handler
         try:
@@ -191,12 +189,6 @@ class Exchanges:
         """Answer with 403, and with the scopes that the client should come back with."""
         headers = () if self._gate is None else self._gate.challenge(missing).headers
         await exchange.answer(403, data, headers)
-
-    def _threads_of(self, principal: str) -> CapacityLimiter:
-        found = self._threads.get(principal)
-        if found is None:
-            found = self._threads[principal] = CapacityLimiter(self._service.limits.threads)
-        return found
 
     def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return a handler that reads anew which headers are wanted, before the handler of the route runs."""
