@@ -40,6 +40,13 @@ class TooManyRequests(ProtocolError):
         super().__init__(TOO_MANY_REQUESTS, reason)
 
 
+class SessionRequired(ProtocolError):
+    """This needs a session, and the endpoint keeps none: `HttpApp(..., sessions=False)`."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(INVALID_REQUEST, f"{what} needs a session, and this endpoint keeps none (sessions=False)")
+
+
 class MethodNotFound(ProtocolError):
     """The method does not exist in this revision, or this side does not offer it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..event_stream import encode
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
 TEXT = b"text/plain; charset=utf-8"
+VERSION = b"mcp-protocol-version"
 
 
 class ClientDisconnected(Exception):
@@ -34,6 +35,11 @@ class HttpError(Exception):
     def __init__(self, status: int, reason: str | ProtocolError, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(str(reason))
         self.status, self.reason, self.headers = status, reason, headers
+
+
+def refused(status: int, reason: str) -> HttpError:
+    """Make the error for a request that is not as it has to be."""
+    return HttpError(status, ProtocolError(INVALID_REQUEST, reason))
 
 
 RETRY_SOON = (b"retry-after", b"1")
@@ -87,6 +93,15 @@ class Call:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip(" \t")
 
+    def accepts(self, kind: bytes) -> bool:
+        """Tell whether the client takes this kind of answer (RFC 9110, section 12.5.1); it must say so."""
+        wanted = {"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"}
+        for part in (self.header(b"accept") or "").lower().split(","):
+            name, *parameters = [word.strip() for word in part.split(";")]
+            if name in wanted and not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
+                return True
+        return False
+
     async def hung_up(self) -> None:
         """Wait until the client has hung up; the body must have been read."""
         while (await self.receive())["type"] != "http.disconnect":
@@ -119,6 +134,14 @@ class Call:
     async def write(self, data: bytes, *, more: bool = True) -> None:
         """Send a part of a stream; wait while the client is slow."""
         await self.send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+def check_version(call: Call, supported: Collection[str]) -> None:
+    """Check that a request names a revision that is served, if it names one; raises `HttpError`."""
+    revision = call.header(VERSION)
+    if revision is not None and revision not in supported:
+        reason = f"MCP-Protocol-Version: this revision is not served; supported are {', '.join(supported)}"
+        raise HttpError(400, ProtocolError(INVALID_REQUEST, reason, {"supported": list(supported)}))
 
 
 def event(data: bytes, id: str | None = None) -> bytes:

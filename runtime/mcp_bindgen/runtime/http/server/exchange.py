@@ -31,10 +31,8 @@ from ...eras.operations import operations
 from ...eras.stateless.request_meta import ParamsWithMeta, separated, stated_version
 from ...tasks import begin, within
 from ..headers import HeaderMismatch, decode
-from ._call import Call, event
+from ._call import VERSION, Call, event
 from ._header_validation import ArgumentSchemas
-
-VERSION = b"mcp-protocol-version"
 
 
 class Exchange:
@@ -60,6 +58,11 @@ class Exchange:
         self._call = call
         self._over = False
         self._writing = asyncio.Lock()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the request is answered, or its client does not read."""
+        return self._over
 
     @cached_property
     def threads(self) -> CapacityLimiter | None:
@@ -175,7 +178,7 @@ class Exchanges:
             await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
             return
         answered, rest = begin(execute(find, peer, exchange, asked))
-        data, error = answered if rest is None else await self._while_connected(call, exchange, rest)
+        data, error = answered if rest is None else await while_connected(call, exchange, rest, self._keep_alive)
         if isinstance(error, InsufficientScope) and not exchange.streaming:
             beside = self._service.needed_scopes(revision.name, _operations(asked))
             await self._step_up(exchange, InsufficientScope(sorted(beside.union(error.scopes))), data)
@@ -204,39 +207,40 @@ class Exchanges:
 
         return checked
 
-    async def _while_connected(self, call: Call, exchange: Exchange, work: Any) -> Any:
-        """Await work, which is cancelled when the client hangs up; send keep-alives on silent streams meanwhile."""
-        task = asyncio.current_task()
-        assert task is not None
-        gone = False
 
-        async def watch() -> None:
-            nonlocal gone
-            hanging_up = asyncio.ensure_future(call.hung_up())
-            try:
-                while not hanging_up.done():
-                    await asyncio.wait([hanging_up], timeout=self._keep_alive or None)
-                    if not hanging_up.done() and exchange.streaming:
-                        await exchange.write(b":\n\n")
-            except ConnectionClosed:
-                pass
-            finally:
-                hanging_up.cancel()
-            gone = True
-            task.cancel()
+async def while_connected(call: Call, exchange: Exchange, work: Any, keep_alive: float) -> Any:
+    """Await work, which is cancelled when the client hangs up; send keep-alives on silent streams meanwhile."""
+    task = asyncio.current_task()
+    assert task is not None
+    gone = False
 
-        watching = asyncio.create_task(watch())
+    async def watch() -> None:
+        nonlocal gone
+        hanging_up = asyncio.ensure_future(call.hung_up())
         try:
-            answered = await work
-            if gone:
-                task.uncancel()  # it finished all the same
-            return answered
-        except asyncio.CancelledError:
-            if not gone or task.uncancel():  # somebody else cancels this task, too
-                raise
-            return b"", None
+            while not hanging_up.done():
+                await asyncio.wait([hanging_up], timeout=keep_alive or None)
+                if not hanging_up.done() and exchange.streaming:
+                    await exchange.write(b":\n\n")
+        except ConnectionClosed:
+            pass
         finally:
-            watching.cancel()
+            hanging_up.cancel()
+        gone = True
+        task.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        answered = await work
+        if gone:
+            task.uncancel()  # it finished all the same
+        return answered
+    except asyncio.CancelledError:
+        if not gone or task.uncancel():  # somebody else cancels this task, too
+            raise
+        return b"", None
+    finally:
+        watching.cancel()
 
 
 def _operations(event: Requested | Notified) -> list[Operation]:

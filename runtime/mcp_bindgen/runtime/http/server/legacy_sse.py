@@ -120,8 +120,8 @@ class SseApp(AsgiApp):
         self._open: dict[str, _OpenSession] = {}
         self._queues = Budgets(self.limits.queued, self.limits.queued_of_principal, "too much{} waits to be read")
 
-    def leave(self) -> None:
-        """End all sessions, once their clients have read what was sent; call it when the process is about to stop."""
+    def end(self) -> None:
+        """End all sessions, once their clients have read what was sent."""
         for session in self._open.values():
             session.transport.stream.leave(None)
 
