@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .core.errors import InvalidParams as InvalidParams, MethodNotFound as MethodNotFound
     from .core.errors import NotAnswered as NotAnswered
     from .core.errors import ProtocolError as ProtocolError, RequestTimeout as RequestTimeout
+    from .core.errors import SessionRequired as SessionRequired, TooManyRequests as TooManyRequests
     from .core.errors import UnexpectedAnswer as UnexpectedAnswer, UnsupportedRevision as UnsupportedRevision
     from .core.link import Link as Link
     from .core.methods import Method as Method, Notification as Notification, Request as Request
@@ -46,6 +47,8 @@ _MODULES = {
         "NotAnswered",
         "ProtocolError",
         "RequestTimeout",
+        "SessionRequired",
+        "TooManyRequests",
         "UnexpectedAnswer",
         "UnsupportedRevision",
     ],

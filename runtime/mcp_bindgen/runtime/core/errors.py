@@ -10,6 +10,8 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+TOO_MANY_REQUESTS = -32000
+"""The first of the codes that JSON-RPC leaves to implementations (section 5.1)."""
 
 
 class ProtocolError(Exception):
@@ -26,6 +28,23 @@ class ProtocolError(Exception):
         self.code = code
         self.message = message
         self.data = data
+
+
+class TooManyRequests(ProtocolError):
+    """The request is refused unseen, because too much is going on at once: it may be sent again.
+
+    Over HTTP this is a 429 with `Retry-After`, wherever the response has not begun.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(TOO_MANY_REQUESTS, reason)
+
+
+class SessionRequired(ProtocolError):
+    """This needs a session, and the endpoint keeps none: `HttpApp(..., sessions=False)`."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(INVALID_REQUEST, f"{what} needs a session, and this endpoint keeps none (sessions=False)")
 
 
 class MethodNotFound(ProtocolError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
+from .errors import CapabilityMissing
 from .revision import Dispatcher
 from .transitions import Role
 
@@ -37,6 +38,10 @@ class Negotiated:
     def declared(self) -> dict[Role, Mapping[str, Any]]:
         """Side -> its capabilities, in wire form."""
         return self._declared
+
+    def lacking(self, method: str, capability: str) -> Exception:
+        """Make the error for a message that needs a capability which was not declared."""
+        return CapabilityMissing(method, capability)
 
     def wants(self, level: str) -> bool:
         """Tell whether the client wants log messages of this severity."""

@@ -30,6 +30,8 @@ def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None
     Command line:
         (nothing): standard input and output.
         --http HOST:PORT: Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse`.
+        --no-sessions: with --http, every message of a stateful client stands alone, so that any of several processes
+            can take it: see `HttpApp`. There is no `/sse` then.
         --sse HOST:PORT: HTTP with server-sent events, as of 2024-11-05.
     """
     started = _started()
@@ -41,13 +43,17 @@ def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--http", metavar="HOST:PORT", help="serve Streamable HTTP instead of stdio")
     ways.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
+    parser.add_argument("--no-sessions", action="store_true", help="with --http: any worker can take any message")
     chosen = parser.parse_args()
+    if chosen.no_sessions and chosen.http is None:
+        parser.error("--no-sessions is for --http")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
         if chosen.http is not None:
             from ..http.server.serve import serve_http
 
-            _run_quickly(partial(serve_http, *servers, address=chosen.http, auth=_made(auth)))
+            sessions = not chosen.no_sessions
+            _run_quickly(partial(serve_http, *servers, address=chosen.http, sessions=sessions, auth=_made(auth)))
         elif chosen.sse is not None:
             from ..http.server.serve import serve_sse
 
