@@ -57,6 +57,11 @@ class Tools:
         ctx.identity.require("mcp:admin")
         return "done"
 
+    async def _odd(self, ctx: Any) -> str:
+        """Needs scopes that no token has, as somebody else may have named them."""
+        ctx.identity.require("größe", 'a"b', "x y\r\nset-cookie: a=b", "mcp:admin")
+        return "never"
+
     async def _late(self, ctx: Any) -> str:
         """Finds that out when the response has begun."""
         await ctx.progress(1)

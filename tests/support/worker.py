@@ -84,8 +84,8 @@ class Tools:
             {
                 "tasks": len(asyncio.all_tasks()),
                 "sessions": len(sessions._registry._open),
-                "streams": sessions._registry._budget.free,
-                "requests": served._busy,
+                "streams": sessions._registry._streams.all.free,
+                "requests": served._requests.all.used,
                 "listeners": sum(len(audience(server)) for server in served.servers),
                 "memory": tracemalloc.get_traced_memory()[0],
             }

@@ -24,5 +24,10 @@ REVISION: Final = Revision(
         "RESOURCE_NOT_FOUND": errors.RESOURCE_NOT_FOUND,
     },
     stream_polling=True,
+    trace_context=(
+        "traceparent",
+        "tracestate",
+        "baggage",
+    ),
 )
 """The revision that these bindings speak."""

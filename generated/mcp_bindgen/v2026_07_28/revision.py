@@ -41,5 +41,10 @@ REVISION: Final = Revision(
         "notifications/resources/updated": ("resources/read",),
     },
     stream_polling=True,
+    trace_context=(
+        "traceparent",
+        "tracestate",
+        "baggage",
+    ),
 )
 """The revision that these bindings speak."""

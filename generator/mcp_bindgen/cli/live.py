@@ -168,7 +168,8 @@ class _Conversation:
         timeout = max(TIMEOUT, self.live.timeout)
         is_url = self.live.server.startswith(("http://", "https://"))
         auth = entry_auth(self.live.target, login_command(self.live.target, None if is_url else self.live.server))
-        async with connect(self.live.target, *clients, auth=auth, timeout=timeout, stderr=stderr) as client:
+        connection = connect(self.live.target, *clients, auth=auth, timeout=timeout, exactly=True, stderr=stderr)
+        async with connection as client:  # what a server says is shown as it says it
             self.connected = True
             return await works[client.revision](client)
 

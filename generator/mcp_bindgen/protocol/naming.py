@@ -43,6 +43,8 @@ _CONTEXTS = frozenset(
         "ask_by",
         "ask_params",
         "close_stream",
+        "debug",
+        "error",
         "identity",
         "log",
         "meta",
@@ -51,8 +53,11 @@ _CONTEXTS = frozenset(
         "peer_info",
         "progress",
         "request_id",
+        "roots",
+        "sample",
         "session",
         "threads",
+        "warning",
     }
 )
 INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS

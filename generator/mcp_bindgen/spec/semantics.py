@@ -43,6 +43,7 @@ _VALUES = {
     "utilities": TEXT,
     "batches": TEXT,
     "stale": TEXTS,
+    "trace_context": TEXT,
 }
 """Table -> what each value in it must be."""
 

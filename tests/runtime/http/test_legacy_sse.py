@@ -374,8 +374,8 @@ def test_idle_streams_get_comments() -> None:
 def test_there_is_a_limit_to_streams() -> None:
     async def body(url: str) -> None:
         async with raw(url) as client:
-            assert await refused(f"{url}/sse") == f"{url}/sse answered 503 Service Unavailable"
-            assert (await client.http.head("/sse")).status_code == 503
+            assert await refused(f"{url}/sse") == f"{url}/sse answered 429 Too Many Requests"
+            assert (await client.http.head("/sse")).status_code == 429
         async with httpx2.AsyncClient() as http:
             while (await http.head(f"{url}/sse")).status_code != 200:
                 await anyio.sleep(0.005)
@@ -589,7 +589,7 @@ def test_too_many_messages_at_once(url: str, monkeypatch: pytest.MonkeyPatch) ->
     async def body() -> None:
         async with raw(url) as client:
             monkeypatch.setattr(runtime_sse, "_POSTS", 0)
-            assert await client.call("echo", 1, text="x") == 503
+            assert await client.call("echo", 1, text="x") == 429
             monkeypatch.undo()
             assert await client.call("echo", 2, text="x") == 202
             assert await client.answer(2)

@@ -24,6 +24,8 @@ def collect_facts(draft: Draft) -> Draft:
         stale=tuple((name, methods) for name, methods in stale if name in draft.methods),
         batches=any(name in draft.definitions for name in semantics["batches"].values()),
         stream_polling=polling is not None and has_reached(revision, polling),
+        unnamed_over_http=revision == semantics["transports"].get("unnamed-revision"),
+        trace_context=tuple(semantics["trace_context"]),
         draft=draft.source.draft,
     )
     return replace(draft, facts=facts)

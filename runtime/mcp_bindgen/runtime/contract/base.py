@@ -9,7 +9,6 @@ from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar, TypeAlias
 
-from ..endpoint.context import Context
 from ..endpoint.server import Server
 from ._features import ArgumentErrors, Feature, Prompts, Resources, Tools
 from ._scopes import Scoped
@@ -51,12 +50,12 @@ class Contract(ABC):
         """Start and stop what the servers share: override it, and `yield` while they serve."""
         yield
 
-    async def complete(self, asked: Completion, ctx: Context) -> Sequence[str]:
+    async def complete(self, asked: Completion, ctx: Any) -> Sequence[str]:
         """Return the values that complete what is typed, the best first: those of an `enum`, unless overridden.
 
         Args:
             asked: What is typed.
-            ctx: The request.
+            ctx: The request, a `Context`; an override may say of which revisions.
         """
         return from_enum(self.catalog, asked)
 

@@ -71,6 +71,19 @@ def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def without_flags(tree: Mapping[str, Any], role: Role, revision: Revision) -> dict[str, Any]:
+    """Return capabilities of a side without the flags: they promise to tell the other side something unasked."""
+
+    def kept(path: str, node: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: kept(f"{path}.{name}", value) if is_object(value) else value
+            for name, value in node.items()
+            if f"{path}.{name}" not in revision.flags
+        }
+
+    return kept(role, tree)
+
+
 def is_declared(tree: Mapping[str, Any], path: str) -> bool:
     """Tell whether `tree` declares the dotted `path` (without its owner)."""
     node: Any = tree

@@ -240,4 +240,12 @@ _DEFAULTS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 """What the runtime answers for servers that do not."""
 
+
+def needs_session(server: Any, dispatcher: Dispatcher, route: Route) -> bool:
+    """Tell whether a request asks a server to remember something: whom to tell of changes, or which logs to send."""
+    method = route.method
+    subscribes = method.kind == "request" and method.capabilities.get("client") in dispatcher.revision.flags
+    return subscribes or (method.name == SET_LEVEL and not dispatcher.is_handled(route, server))
+
+
 HANDSHAKE = Handshake()

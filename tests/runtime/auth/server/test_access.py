@@ -39,12 +39,6 @@ from tests.support.protected import (
 
 
 @pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer().listening() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def server(issuer: Issuer) -> Iterator[Protected]:
     with running(JwtVerifier(issuer.url)) as found:
         yield found
@@ -147,6 +141,15 @@ def test_a_handler_can_ask_for_more(server: Protected, issuer: Issuer) -> None:
     assert late.status_code == 200
     assert "notifications/progress" in late.text
     assert answer(late)["error"]["data"]["scope"] == "mcp:admin"
+
+
+def test_what_cannot_be_a_scope_is_refused_and_not_asked_for(server: Protected, issuer: Issuer) -> None:
+    refused = server.call("odd", token=issuer.token(server.url))
+    assert refused.status_code == 403
+    assert "set-cookie" not in refused.headers
+    (found,) = challenges.parse([refused.headers["www-authenticate"]])
+    assert found.parameters["scope"] == "mcp:admin"
+    assert refused.json()["error"]["data"]["error"] == "insufficient_scope"
 
 
 def test_scopes_of_methods_names_and_everything_add_up(issuer: Issuer) -> None:

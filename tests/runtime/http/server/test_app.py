@@ -917,7 +917,7 @@ async def test_too_many_at_once_are_told_to_come_back() -> None:
         visits = [begin(app, tool("wait", id_)) for id_ in (1, 1)]
         await until(lambda: len(server.events) == 2)
         done = await post(app, tool("plain"))
-        assert (done.status, done.headers["retry-after"]) == (503, "1")
+        assert (done.status, done.headers["retry-after"]) == (429, "1")
         visits[0].hang_up()
         await visits[0].end()
         assert (await post(app, tool("plain"))).status == 200

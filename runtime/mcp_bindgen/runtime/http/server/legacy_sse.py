@@ -23,7 +23,8 @@ from ...endpoint.session import Session
 from ...eras.operations import operations
 from ..event_stream import encode
 from ._asgi_app import AsgiApp, authenticated_user
-from ._call import TEXT, Call, HttpError
+from ._budgets import Budget, Budgets
+from ._call import TEXT, Call, HttpError, too_many
 from ._origin_policy import OriginPolicy
 from ._room import is_own, room_for
 from ._streams import STANDING, Stream, finish, pour
@@ -39,6 +40,7 @@ class SseServerTransport:
     Args:
         principal: Who opened the stream, if that is known.
         unasked: See `HttpLimits`.
+        queue: Limits the bytes that wait to be read.
 
     Attributes:
         independent: Who answers one request does not wait for another one.
@@ -49,11 +51,13 @@ class SseServerTransport:
 
     independent = True
 
-    def __init__(self, principal: str | None = None, unasked: float = LIMITS.unasked) -> None:
+    def __init__(
+        self, principal: str | None = None, unasked: float = LIMITS.unasked, queue: Budget | None = None
+    ) -> None:
         self.principal = principal
         self._unasked = unasked
         self._arriving, self._incoming = anyio.create_memory_object_stream[bytes](0)
-        self.stream = Stream("", STANDING)
+        self.stream = Stream("", STANDING, queue=queue)
         self.turn = anyio.Lock(fast_acquire=True)
 
     async def receive(self) -> Sequence[bytes]:
@@ -114,9 +118,10 @@ class SseApp(AsgiApp):
         super().__post_init__()
         self._service = Service(self.servers, self.auth)
         self._open: dict[str, _OpenSession] = {}
+        self._queues = Budgets(self.limits.queued, self.limits.queued_of_principal, "too much{} waits to be read")
 
-    def leave(self) -> None:
-        """End all sessions, once their clients have read what was sent; call it when the process is about to stop."""
+    def end(self) -> None:
+        """End all sessions, once their clients have read what was sent."""
         for session in self._open.values():
             session.transport.stream.leave(None)
 
@@ -146,7 +151,7 @@ class SseApp(AsgiApp):
     async def _serve(self, call: Call) -> None:
         """Open a stream and serve the session on it."""
         id_ = secrets.token_urlsafe(32)
-        transport = SseServerTransport(call.principal, self.limits.unasked)
+        transport = SseServerTransport(call.principal, self.limits.unasked, self._queues.of(call.principal))
         session = self._service.session(transport)
         self._open[id_] = _OpenSession(id_, call.principal, transport, session)
         stream = transport.stream
@@ -177,6 +182,7 @@ class SseApp(AsgiApp):
         finally:
             self._open.pop(id_, None)
             await transport.close()
+            stream.drop()
 
     async def _post(self, call: Call) -> None:
         """Take one message."""
@@ -187,7 +193,7 @@ class SseApp(AsgiApp):
             raise HttpError(404, "no such session")
         transport = session.transport
         if transport.turn.statistics().tasks_waiting >= _POSTS:
-            raise HttpError(503, "too many messages at once")
+            raise too_many("too many messages wait in this session")
         async with transport.turn:
             body = await self.bodies.read(call)
             if self.auth is not None:
