@@ -22,6 +22,7 @@ _CLIENTS = frozenset(
     {
         "answer",
         "attach",
+        "attach_bridged",
         "cache",
         "changes",
         "checks",
@@ -33,6 +34,7 @@ _CLIENTS = frozenset(
         "server_capabilities",
         "server_info",
         "subscribed",
+        "wire_revision",
         "with_options",
     }
 )
