@@ -20,7 +20,7 @@ from tests.interop.processes import HERE, needed, node
 from tests.support.checked_connections import bounded
 from tests.support.http_wires import listening
 
-CAPABILITIES = {"logging": {}, "tools": {}}
+CAPABILITIES: dict[str, Any] = {"logging": {}, "tools": {}}
 
 
 class Tools(Server):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import anyio
 import httpx2
 import uvicorn
 from starlette.types import Receive, Scope, Send
@@ -74,6 +75,12 @@ class Tools:
         for key in ("first", "second"):
             await ctx.ask_params(key, v2026_07_28.types.ElicitRequestFormParams.model_validate(wire))
         return str(ctx.identity.subject)
+
+    async def _flood(self, ctx: Any) -> str:
+        """Tells everybody something all the time."""
+        while True:
+            await self.broadcast(lambda client: client.notify_tool_list_changed())  # type: ignore[attr-defined]
+            await anyio.sleep(0)
 
     async def _announce(self, ctx: Any) -> str:
         """Tells those who listen which of them are known as whom."""

@@ -46,5 +46,6 @@ REVISION: Final = Revision(
         "tracestate",
         "baggage",
     ),
+    argument_errors_in_results=True,
 )
 """The revision that these bindings speak."""

@@ -40,6 +40,7 @@ _VALUES = {
     "filters": TEXT,
     "defaults": SCALAR,
     "transports": TEXT,
+    "customs": TEXT,
     "utilities": TEXT,
     "batches": TEXT,
     "stale": TEXTS,

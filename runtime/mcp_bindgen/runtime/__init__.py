@@ -6,6 +6,7 @@ from .core.lazy import lazy_modules
 from .entrypoints import user_bindings
 
 if TYPE_CHECKING:
+    from .contract.app import App as App
     from .core.access import Identity as Identity, InsufficientScope as InsufficientScope
     from .core.errors import AuthorizationError as AuthorizationError, CapabilityMissing as CapabilityMissing
     from .core.errors import ConnectionClosed as ConnectionClosed
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .eras.stateless.request_state import StateSeal as StateSeal
 
 _MODULES = {
+    "contract.app": ["App"],
     "core.access": ["Identity", "InsufficientScope"],
     "core.errors": [
         "AuthorizationError",

@@ -73,7 +73,8 @@ def test_numbers_that_are_too_large_to_calculate_with_do_no_harm() -> None:
 @pytest.mark.parametrize(
     ("told", "lives"),
     [
-        *((told, None) for told in (0, -1, 10**400, float("nan"), "nan", "soon", "", True, None, [], {"a": 1})),
+        *((None, None), (True, None), ([], None), ({"a": 1}, None)),
+        *((told, None) for told in (0, -1, 10**400, float("nan"), "nan", "soon", "")),
         *((told, 3650 * 86400) for told in (1e308, float("inf"), "1e999")),
         *((told, 3600) for told in (3600, 3600.0, "3600")),
     ],

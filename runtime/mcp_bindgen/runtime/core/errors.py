@@ -54,6 +54,13 @@ class MethodNotFound(ProtocolError):
         super().__init__(METHOD_NOT_FOUND, f"Method not found: {method}", data)
 
 
+class NotInitialized(ProtocolError):
+    """A message came before the handshake; clients that do not know yet what they talk to send one on purpose."""
+
+    def __init__(self) -> None:
+        super().__init__(INVALID_REQUEST, "Invalid request: the connection is not initialized")
+
+
 class InvalidParams(ProtocolError):
     """The params do not fit the method; `data` lists what is wrong and where."""
 
@@ -179,12 +186,16 @@ class UnsupportedRevision(Exception):
     """The two sides have no revision in common.
 
     Attributes:
-        revision: The one that the server speaks, or the first of them.
+        revision: The one that the server speaks, or the first of them; empty where it does not say.
         revisions: All that it says it speaks.
     """
 
     def __init__(self, ours: str, *theirs: str) -> None:
-        spoken = " or ".join(theirs)
-        super().__init__(f"the server speaks {spoken}, this client {ours}; use the client of that revision")
+        if theirs:
+            reason = f"the server speaks {' or '.join(theirs)}, this client {ours}; use the client of that revision"
+        else:
+            older = "the server speaks an older revision, which begins with a handshake"
+            reason = f"{older}, this client {ours}; use connect(), which finds out, or the client of an older revision"
+        super().__init__(reason)
         self.revision = theirs[0] if theirs else ""
         self.revisions = theirs

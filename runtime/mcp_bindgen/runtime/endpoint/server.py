@@ -32,6 +32,8 @@ class Server:
         dispatcher: The generated routes to its handlers.
         context: The generated class of what its handlers know of their requests.
         revision: The revision it speaks.
+        announces: The notifications about changes that it may send, by their methods, and so declares; `None` for all
+            that are about what it offers.
         instructions: How a model should use the server, told to every client.
         options: How the server's own requests are sent.
         limits: How much of one client's is taken at once.
@@ -45,6 +47,7 @@ class Server:
     context: ClassVar[type[Context]]
     revision: ClassVar[str]
     info: Any
+    announces: Collection[str] | None = None
     instructions: str | None = None
     options: Options = Options(timeout=None)
     limits: Limits = Limits()

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from ..core.access import Identity
 from ..core.envelope import RequestId
-from ..core.errors import ConnectionClosed, RequestTimeout, TooManyRequests
+from ..core.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..core.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..core.logs import log
 from ..core.methods import Method, Notification, Request
@@ -315,7 +315,7 @@ class Session:
                 elif self._work.drop(id_):
                     self._reply(self.peer.drop(id_), id_)
             case Rejected(error, reply, id_):
-                log.warning("%s", error)
+                log.log(logging.DEBUG if isinstance(error, NotInitialized) else logging.WARNING, "%s", error)
                 self._reply(reply, id_)
             case _:
                 pass

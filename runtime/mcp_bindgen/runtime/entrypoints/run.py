@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 
@@ -18,11 +19,19 @@ from ..tasks import leave
 from ..transports.stdio import StdioServerTransport
 
 
-def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None:
+class Served(Protocol):
+    """Something that has servers: an `App`, or an object of a contract's class."""
+
+    def servers(self) -> Sequence[Server]:
+        """Return a server for each revision."""
+        ...
+
+
+def run(*served: Server | Served, auth: Gate | Callable[[], Gate] | None = None) -> None:
     """Serve until the client is gone or the process is stopped: stdio, or what the command line asks for.
 
     Args:
-        servers: One for each revision to offer.
+        served: An `App`, an object of a contract's class, or a server for each revision to offer.
         auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `runtime.auth`, or what makes it once it
             is needed; a `ValueError` then ends the command. Over stdio there are no tokens: who starts the process is
             its client.
@@ -34,6 +43,7 @@ def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None
             can take it: see `HttpApp`. There is no `/sse` then.
         --sse HOST:PORT: HTTP with server-sent events, as of 2024-11-05.
     """
+    servers = [server for one in served for server in ([one] if isinstance(one, Server) else one.servers())]
     started = _started()
     parser = argparse.ArgumentParser(
         prog=started,

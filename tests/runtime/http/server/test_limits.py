@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import Limits
 from mcp_bindgen.runtime.http.server import serve
 from mcp_bindgen.runtime.http.server._bodies import has_more_values
 from mcp_bindgen.runtime.http.server.app import HttpApp
@@ -31,7 +33,7 @@ from tests.support.checked_connections import (
     request,
     until,
 )
-from tests.support.http_wires import BOB, EVE, LATEST, Wire, stateless, who, wires
+from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, stateless, who, wires
 
 MIB = 1024 * 1024
 BEFORE = "2025-06-18"
@@ -517,3 +519,157 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
         assert app._sessions is not None
         budget = app._sessions._registry._streams.all
         await until(lambda: budget.free == 2)
+
+
+# --- shares of principals -------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
+    """However many sessions somebody opens, they have one share."""
+    app = HttpApp(Then(), principal=who, limits=HttpLimits(streams=6, streams_of_principal=4, abandoned=0.2))
+    async with wires(app) as http:
+        sessions = [await http.begin(user=EVE) for _ in range(3)]
+        waiting = [await http.call(sessions[n % 3], "wait", n) for n in range(4)]
+        for wire in waiting:
+            await wire.until(lambda received: b"\n\n" in received)
+        for method in ("POST", "GET"):
+            refused = await http.ask(method, request(9, "ping") if method == "POST" else None, **sessions[2])
+            assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
+            assert refused.json["error"] == {"code": -32000, "message": "too many streams of this user are open"}
+        bob = await http.begin(user=BOB)
+        assert [await (await http.call(bob, id_=n)).status() for n in range(3)] == [200] * 3
+        await waiting[0].stream.aclose()
+        await until(lambda: len(app.servers[0].cancelled) == 1)  # type: ignore[attr-defined]
+        assert await (await http.call(sessions[2], id_=10)).status() == 200
+
+
+@pytest.mark.parametrize("sessions", [True, False], ids=["stateless", "sessionless"])
+@bounded()
+async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(sessions: bool) -> None:
+    limits = HttpLimits(requests=5, requests_of_principal=3)
+    app = HttpApp(Now(), principal=who, limits=limits) if sessions else None
+    app = app or HttpApp(Then(), sessions=False, principal=who, limits=limits)
+
+    def asked(name: str) -> tuple[Any, Headers]:
+        wanted = lone(1, "tools/call", name=name)
+        if sessions:
+            return wanted, stateless(wanted)
+        return request(1, "tools/call", {"name": name}), {"mcp_protocol_version": LATEST}
+
+    async with wires(app) as http:
+
+        async def ask(name: str, user: Headers) -> Wire:
+            wanted, headers = asked(name)
+            return await http.ask("POST", wanted, **headers, **user)
+
+        waiting = [await ask("wait", EVE) for _ in range(3)]
+        await until(lambda: app._requests.all.used == 3)
+        refused = await ask("x", EVE)
+        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
+        assert refused.json["error"] == {"code": -32000, "message": "too many requests of this user are at work"}
+        for user in (BOB, {}):
+            assert await (await ask("x", user)).status() == 200
+        await waiting[0].stream.aclose()
+        await until(lambda: app._requests.all.used == 2)
+        assert await (await ask("x", EVE)).status() == 200
+        for wire in waiting[1:]:
+            await wire.stream.aclose()
+        await until(lambda: app._requests.all.used == 0)
+        assert not app._requests._parts
+
+
+@bounded(30)
+async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None:
+    limits = HttpLimits(message=MIB, bodies=4 * MIB, bodies_of_principal=2 * MIB, arrival=1)
+    app = HttpApp(Now(), principal=who, limits=limits)
+    large = lone(1, "tools/call", name="x", arguments={"text": "x" * (MIB - 2000)})
+    whole = json.dumps(large).encode()
+    async with wires(app) as http:
+        slow = [await http.open() for _ in range(6)]
+        bob = await http.open()
+        await bob.send("POST", "/mcp", whole[:-1], len(whole), {**stateless(large), **BOB})
+        await until(lambda: app.bodies._budgets.all.used >= len(whole) - 1)
+        for wire in slow:
+            await wire.send("POST", "/mcp", b"[" * (MIB - 1), MIB, {**stateless(large), **EVE})
+        await until(lambda: len(app.bodies._arriving) <= 3 and app.bodies._budgets.all.used > 1.9 * MIB)
+        assert app.bodies._budgets.all.used <= 3 * MIB
+        await bob.stream.send(whole[-1:])
+        assert await bob.status() == 200
+        statuses = [await wire.status() for wire in slow]
+        assert set(statuses) == {408, 429}
+        assert statuses.count(429) >= 4
+
+
+@bounded(30)
+async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
+    """What waits for one user is limited, and that for all; a stream on which nothing waits always takes a message."""
+
+    class Chatty(Then):
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            for _ in range(400 if params.name == "much" else 4):
+                await ctx.log("info", "x" * 50_000)
+            return await super().call_tool(params, ctx)
+
+    app = HttpApp(Chatty(), principal=who, limits=HttpLimits(queued=400_000, queued_of_principal=200_000, unread=20))
+    async with wires(app) as http:
+        assert app._sessions is not None
+        queues = app._sessions._registry._queues
+        held = []
+        for _ in range(5):
+            session = await http.begin(user=EVE)
+            held.append(await http.call(session, "much"))
+        await until(lambda: queues.of("eve").is_full)
+        assert queues.all.used < 200_000 + 5 * 51_000
+        bob = await http.begin(user=BOB)
+        begun = time.monotonic()
+        wire = await http.call(bob)
+        await wire.until(lambda received: b'"result"' in received)
+        assert time.monotonic() - begun < 5
+        for one in held:
+            await one.stream.aclose()
+        await until(lambda: queues.all.used == 0)
+
+
+@bounded(30)
+async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None:
+    """The threads of a user are the same, whatever sessions they begin."""
+    go = threading.Event()
+
+    class Blocking(v2025_11_25.Server):
+        info = v2025_11_25.types.Implementation(name="tools", version="1")
+        limits = Limits(threads=2)
+        at_work = 0
+
+        def call_tool(self, params: Any, ctx: Any) -> Any:
+            if params.name == "wait":
+                self.at_work += 1
+                go.wait(20)
+            return v2025_11_25.types.CallToolResult(content=[])
+
+    server = Blocking()
+    async with wires(HttpApp(server, principal=who)) as http:
+        try:
+            for n in range(4):
+                await http.call(await http.begin(user=EVE), "wait", n)
+            await until(lambda: server.at_work == 2)
+            assert await (await http.call(await http.begin(user=BOB))).status() == 200
+            assert server.at_work == 2
+        finally:
+            go.set()
+        await until(lambda: server.at_work == 4)
+
+
+@bounded()
+async def test_a_session_that_may_not_even_wait_is_told_with_a_429() -> None:
+    class Narrow(Then):
+        limits = Limits(at_work=1, waiting=1)
+
+    async with wires(HttpApp(Narrow())) as http:
+        session = await http.begin()
+        for n in (1, 2):
+            wire = await http.call(session, "wait", n)
+            await wire.until(lambda received: b"\n\n" in received)
+        refused = await http.call(session, "x", 3)
+        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
+        assert (refused.json["id"], refused.json["error"]["code"]) == (3, -32000)

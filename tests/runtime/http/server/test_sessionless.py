@@ -308,12 +308,15 @@ async def test_too_much_at_once_is_refused() -> None:
 @bounded()
 async def test_our_clients_need_no_session(client: Any) -> None:
     class Asked(client):  # type: ignore[misc]
+        """Offers its roots, which nobody can see."""
+
         async def on_list_roots(self, *arguments: Any) -> Any:
             raise AssertionError("nobody can ask")
 
-    async with listening(app()) as port, connect(f"http://127.0.0.1:{port}/mcp", Asked()) as connected:
+    asked: Any = Asked()
+    async with listening(app()) as port, connect(f"http://127.0.0.1:{port}/mcp", asked) as connected:
         seen: list[Any] = []
-        counting = connected.with_options(on_progress=lambda params: seen.append(params.progress))
+        counting: Any = connected.with_options(on_progress=lambda params: seen.append(params.progress))
         assert (await counting.call_tool("count")).content[0].text.endswith("count")
         assert seen == [1, 2, 3]
         with pytest.raises(ProtocolError, match="needs a session"):

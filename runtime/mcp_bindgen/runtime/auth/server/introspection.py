@@ -26,8 +26,8 @@ _MOST_REFUSED = 10_000  # tokens that are remembered as not good
 class Introspection:
     """Verify access tokens by asking their issuer.
 
-    What it says is kept for a short time: of a good token by the `ResourceServer`, never beyond the token's end; that it
-    does not know one, or that one is not good here, by this. About one token it is asked once at a time.
+    What it says is kept for a short time: of a good token by the `ResourceServer`, never beyond the token's end; that
+    one is not good, by this. About one token it is asked once at a time.
 
     Args:
         issuer: The issuer, as its metadata has it, character by character.

@@ -95,7 +95,7 @@ class Bodies:
                 return await resume(work, trap)
         except TimeoutError:
             if call not in self._arriving:
-                raise too_many(call.share.reason) from None
+                raise too_many(self._budgets.all.reason) from None
             raise HttpError(408, "the message did not arrive in time") from None
         finally:
             self._arriving.pop(call, None)

@@ -33,7 +33,7 @@ class Probes:
     def __init__(self, is_open: Callable[[], bool], can_store: Callable[[], Awaitable[bool]] | None = None) -> None:
         self._is_open, self._can_store = is_open, can_store
         self._asked = -_FRESH
-        self._found = True
+        self._found: bool = True
         self._asking = asyncio.Lock()
 
     async def is_ready(self) -> bool:

@@ -72,6 +72,7 @@ class Stream:
         self.over, self.kept = over, kept
         self.pending = set(pending)
         self.leaving = False
+        self._farewell = 0  # the number of the last event that a connection which is leaving still gets
         self.left: float | None = None
         self.retry: int | None = None
         self.done: Callable[[Stream], None] = lambda stream: None
@@ -237,6 +238,8 @@ class Stream:
         when the store has dropped what is between.
         """
         while True:
+            if self.leaving and after >= self._farewell:
+                return ()
             if self.last > after:
                 if self._ahead and self._ahead[0].number <= after + 1:
                     events = [event for event in self._ahead if event.number > after]
@@ -251,13 +254,13 @@ class Stream:
             await self._changed.wait()
 
     def leave(self, retry: int | None) -> None:
-        """End the connection that reads, once it has read everything, but not the stream.
+        """End the connection that reads, once it has read everything that is there by now, but not the stream.
 
         Args:
             retry: In how many milliseconds the client shall come back.
         """
         if self._reader is not None:
-            self.leaving, self.retry = True, retry
+            self.leaving, self.retry, self._farewell = True, retry, self.last
             self._wake()
 
     def id_of(self, number: int) -> str | None:

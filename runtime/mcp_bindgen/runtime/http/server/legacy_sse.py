@@ -1,11 +1,13 @@
 """Serve HTTP with server-sent events (MCP 2024-11-05, "Transports": HTTP with SSE).
 
 A client opens a stream with GET and learns from its first event where to POST its messages; answers come as events.
+Where tokens are verified, the stream ends with the last token that came for it.
 """
 
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,7 @@ from urllib.parse import parse_qs, quote
 import anyio
 from starlette.types import Scope
 
-from ...core.access import Gate, Operation
+from ...core.access import Gate, Identity, Operation
 from ...core.envelope import read_envelopes
 from ...core.errors import ConnectionClosed, ProtocolError
 from ...core.transport import incoming
@@ -32,6 +34,7 @@ from .limits import LIMITS, HttpLimits
 
 _POSTS = 64  # messages of a session that wait for their turn
 _GRACE = 5.0  # seconds for what a closed session still has to say
+_NAP = 3600.0  # seconds to sleep at most: timers cannot be set for any time
 
 
 class SseServerTransport:
@@ -104,6 +107,19 @@ class _OpenSession:
     principal: str | None
     transport: SseServerTransport
     session: Session
+    lapses: float | None
+
+    def extend(self, identity: Identity | None) -> None:
+        """Take note of the token of a message: the stream lasts as long as the one that lasts longest."""
+        until = None if identity is None else identity.lapses
+        self.lapses = None if self.lapses is None or until is None else max(self.lapses, until)
+
+    async def lapse(self) -> None:
+        """End the stream when its last token has expired; what was sent before still reaches the client."""
+        while self.lapses is not None and (left := self.lapses - time.time()) > 0:
+            await anyio.sleep(min(left, _NAP))
+        if self.lapses is not None:
+            self.transport.stream.leave(None)
 
 
 @dataclass(eq=False)
@@ -153,7 +169,8 @@ class SseApp(AsgiApp):
         id_ = secrets.token_urlsafe(32)
         transport = SseServerTransport(call.principal, self.limits.unasked, self._queues.of(call.principal))
         session = self._service.session(transport)
-        self._open[id_] = _OpenSession(id_, call.principal, transport, session)
+        lapses = None if call.identity is None else call.identity.lapses
+        opened = self._open[id_] = _OpenSession(id_, call.principal, transport, session, lapses)
         stream = transport.stream
         prefix = quote(call.scope.get("root_path", "").rstrip("/"))
         endpoint = f"{prefix}{self.messages}?session_id={id_}"
@@ -176,6 +193,7 @@ class SseApp(AsgiApp):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(run)
                     tasks.start_soon(expect_handshake)
+                    tasks.start_soon(opened.lapse)
                     await pour(call, stream, 0, keep_alive=self.keep_alive, patience=self.limits.unread)
                     tasks.cancel_scope.cancel()
             await finish(call)
@@ -200,6 +218,7 @@ class SseApp(AsgiApp):
                 self._service.authorize(
                     call.identity, session.session.negotiated.dispatcher.revision.name, _asked(body)
                 )
+            session.extend(call.identity)
             if not await transport.arrive(incoming(body, call.identity)):
                 raise HttpError(404, "the session is over")
         await call.respond(202, b"accepted", TEXT)
