@@ -41,9 +41,15 @@ class Chain:
         """Return the conversion of what answers a method; `None` where it stays as it is."""
         return self._conversion("results", method)
 
-    def absent(self, method: str) -> str | None:
-        """Return why a method of the first revision has no counterpart in the last; `None` where it has one."""
-        return next((step.absent[method] for step in self.steps if method in step.absent), None)
+    def absent(self, method: str, sender: str | None = None) -> str | None:
+        """Return why a method of the first revision has no counterpart in the last; `None` where it has one.
+
+        Args:
+            method: The method.
+            sender: Who sends it, `client` or `server`, where that matters: the other side may still send it.
+        """
+        gone = ({**step.absent, **step.unsent.get(sender or "", {})} for step in self.steps)
+        return next((methods[method] for methods in gone if method in methods), None)
 
     def error(self, method: str, code: int) -> int:
         """Return the error code that says in the last revision what `code` says in the first."""
@@ -56,8 +62,16 @@ class Chain:
         return frozenset[str]().union(*(step.claims.get(part, {}).get(method, ()) for step in self.steps))
 
     def remarks(self, method: str) -> tuple[Remark, ...]:
-        """Return what of the payloads of a method is lost or refused on the way."""
-        return tuple(dict.fromkeys(remark for step in self.steps for remark in step.remarks.get(method, ())))
+        """Return what of the payloads of a method is lost or refused on the way, or that all of it is."""
+        found: dict[Remark, None] = {}
+        for step in self.steps:
+            found |= dict.fromkeys(step.remarks.get(method, ()))
+            for gone in (step.absent, *step.unsent.values()):
+                if method in gone and method not in step.adapted:
+                    found[Remark("method", "refused", method, gone[method])] = None
+            if method in step.absent:
+                break
+        return tuple(found)
 
     def _conversion(self, part: Part, method: str) -> Conversion | None:
         key = (part, method)
