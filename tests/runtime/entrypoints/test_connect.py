@@ -89,7 +89,7 @@ async def works(client: Any) -> None:
     assert [tool.name for tool in (await client.list_tools()).tools] == ["echo"]
     result = await client.call_tool("echo", {"text": "é"})
     assert result.content[0].text == "é"
-    assert client.server_info.name == f"echo {client.revision}"
+    assert client.server_info.name == f"echo {client.wire_revision}"
     assert "tools" in client.server_capabilities
 
 
@@ -895,6 +895,24 @@ async def test_one_revision_over_http() -> None:
             assert ("server/discover" in posted(heard)) == (kind.revision == STATELESS)
             assert ("initialize" in posted(heard)) == (kind.revision != STATELESS)
             heard.clear()
+
+
+@pytest.mark.parametrize("wire", REVISIONS[1:])
+def test_clients_of_every_revision_over_http(wire: str) -> None:
+    @bounded()
+    async def run() -> None:
+        app = HttpApp(server(wire), revisions=[wire])
+        async with app.lifespan(), listening(app) as (url, heard):
+            for kind in CLIENTS:
+                for _ in range(2):
+                    async with kind.connect(f"{url}/mcp") as client:
+                        assert (client.revision, client.wire_revision) == (kind.revision, wire)
+                        await works(client)
+                asked = [name for name in posted(heard) if name != "subscriptions/listen"]
+                assert asked[-2:] == ["tools/list", "tools/call"]
+                heard.clear()
+
+    run()
 
 
 def sse_server(revision: str) -> Any:
