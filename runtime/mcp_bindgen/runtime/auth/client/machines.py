@@ -32,7 +32,7 @@ class _Machine:
         options: Those of all ways.
     """
 
-    asks = False
+    asks = opens_logins = False
 
     def __init__(self, client: KnownClient, extension: str, **options: Unpack[Options]) -> None:
         self._client = client

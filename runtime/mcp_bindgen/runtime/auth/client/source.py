@@ -140,6 +140,11 @@ class Source(Protocol):
         ...
 
     @property
+    def opens_logins(self) -> bool:
+        """Whether it asks a person now, and not only could."""
+        ...
+
+    @property
     def issuers(self) -> frozenset[str]:
         """The authorization servers that it is good for; none for any."""
         ...
