@@ -660,6 +660,24 @@ def test_a_program_signs_for_the_issuer_and_not_for_the_endpoint() -> None:
     go(body)
 
 
+def test_a_client_that_signs_is_a_way_to_be_authorized_by_itself() -> None:
+    """It gets one token for all connections, as the same client's `ClientCredentials` do, and stays an identity."""
+
+    async def body() -> None:
+        key = ECKey.generate_key("P-256")
+        async with world() as given:
+            auth = PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
+            assert await call(given.url, auth) == await call(given.url, auth)
+            (form,) = given.forms
+            assert form["grant_type"] == "client_credentials"
+            assert jwt.decode(form["client_assertion"], key, algorithms=["ES256"]).header["kid"] == "one"
+            assert "io.modelcontextprotocol/oauth-client-credentials" in auth.authorizer(given.url).extensions
+            assert await call(given.url, ClientCredentials(auth)) != await call(given.url, auth)
+            assert auth == PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
+
+    go(body)
+
+
 def test_a_program_whose_issuer_is_named_sends_its_secret_nowhere_else() -> None:
     async def body() -> None:
         async with world() as given, world() as hostile:
