@@ -64,7 +64,7 @@ class Introspection:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.issuers = (issuer,)
-        self._rules = ClaimRules(issuer, audiences(audience), skew, expiry=False)
+        self._rules = ClaimRules(issuer, audiences(audience), skew=skew, expiry=False)
         self._credentials = b64encode(f"{quote_plus(client_id)}:{quote_plus(client_secret)}".encode()).decode()
         self._fetcher = fetcher_for(issuer, endpoint, private=private, verify=verify)
         self._endpoint = endpoint
