@@ -78,7 +78,7 @@ def one_line(done: Done, code: int = 2) -> str:
 
 
 def kept() -> list[dict[str, Any]]:
-    """What `auth list --json` shows."""
+    """Return what `auth list --json` shows."""
     done = inside("auth", "list", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found: list[dict[str, Any]] = json.loads(done.stdout)

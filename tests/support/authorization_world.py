@@ -85,11 +85,11 @@ class World:
 
     @property
     def metadata_url(self) -> str:
-        """Where the metadata of the resource is."""
+        """Return where the metadata of the resource is."""
         return self.url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")
 
     def counts(self, line: str) -> int:
-        """How often something was asked."""
+        """Count how often something was asked."""
         return sum(one.startswith(line) for one in self.log)
 
     # --- the authorization server ---------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_what_is_kept_and_was_damaged_is_not_used(damage: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("is_refreshable", [False, True])
 def test_a_token_that_has_expired_leads_to_another_login(is_refreshable: bool) -> None:
-    """Whether there never was a refresh token, or it is no longer good."""
+    """Try a login without a refresh token, and one whose refresh token is no longer good."""
 
     async def body() -> None:
         async with world() as given:
@@ -315,7 +315,7 @@ def test_processes_that_need_a_login_at_once_ask_the_user_once(tmp_path: Path) -
 def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whether its user says no, or leaves it alone with the question."""
+    """Have the user of the other process say no, or leave it alone with the question."""
     monkeypatch.setattr(authorizer, "_SOON", 0.1)
     monkeypatch.setattr(authorizer, "_OTHERS", 60.0 if ending == "fails" else 0.3)
     store = FileStore(tmp_path / "kept")

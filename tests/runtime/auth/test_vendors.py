@@ -82,7 +82,7 @@ def test_a_departure_that_is_not_named_is_an_error_that_says_so(
 
 
 def test_a_vendor_that_begins_to_name_itself_must_name_itself() -> None:
-    """What is not advertised may be missing; what is said is compared all the same."""
+    """Refuse a response without the issuer from a server that says it names itself."""
 
     async def body() -> None:
         async with playing(VendorWorld(KEYCLOAK)) as given:

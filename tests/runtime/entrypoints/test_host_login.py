@@ -47,7 +47,7 @@ def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def whoami(host: Host[Any], server: str = "a") -> str:
-    """What a tool of a server says; its list of tools is empty."""
+    """Return what a tool of a server says; its list of tools is empty."""
     result = await host.call_tool("whoami", server=server)
     found: str = result.content[0].text
     return found

@@ -31,7 +31,7 @@ _POLL = 0.02  # seconds between two tries to get a lock
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What something is kept under.
+    """Name something that is kept.
 
     Attributes:
         issuer: The authorization server; empty for what is known of a resource alone.

@@ -54,7 +54,7 @@ _LONGEST = 64 * 1024  # bytes of a file with a token
 
 @dataclass(frozen=True)
 class AuthSettings:
-    """How to be authorized at a server; each attribute is the member of that name in camel case.
+    """Say how to be authorized at a server; each attribute is the member of that name in camel case.
 
     Attributes:
         type: `oauth` has a user log in, `client_credentials` is for programs, `workload_identity` for what runs on a

@@ -28,7 +28,7 @@ _CURVES = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a client adds to a request to prove who it is.
+    """Prove in a request who a client is.
 
     Attributes:
         form: Fields of the form.

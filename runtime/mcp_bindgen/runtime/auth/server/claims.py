@@ -18,7 +18,7 @@ _FAR = 1e15  # seconds since 1970 that are no time any more; some JSON numbers a
 
 @dataclass(frozen=True)
 class ClaimRules:
-    """What is demanded of the claims of one issuer's tokens.
+    """Check the claims of one issuer's tokens.
 
     Attributes:
         issuer: The issuer, character by character.
