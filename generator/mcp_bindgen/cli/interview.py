@@ -59,7 +59,7 @@ def interview(
     way = transport or _ask(
         f"Transports ({', '.join(TRANSPORTS)})", "stdio", lambda said: ",".join(transports_of(names(said, "an answer")))
     )
-    if kind == "server" and "http" in way.split(",") and not auth:
+    if kind == "server" and "http" in transports_of(names(way, "--transport")) and not auth:
         stated = scopes_of(contract)
 
         def protected(said: str) -> bool:

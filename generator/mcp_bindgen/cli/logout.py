@@ -48,5 +48,5 @@ def logout(
     what = "all servers" if entry is None else shown_url(entry)
     typer.echo(f"Logged out of {what}." if count else f"There is no login to {what}.")
     warn(left)
-    if (left and entry is None) or not all(isinstance(problem, NotRevocable) for problem in problems):
+    if (left and (entry is None or not count)) or not all(isinstance(problem, NotRevocable) for problem in problems):
         raise typer.Exit(1)

@@ -195,6 +195,9 @@ async def test_a_workload_shows_the_token_that_its_platform_wrote_last(servers: 
     try:
         async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
             assert str(host.failures["a"]).startswith(f"the token cannot be read from {file}: No such file")
+        nobody = {**auth, "tokenFile": "~nobody-of-this-name/token"}
+        async with Host({"a": {"url": servers.url, "auth": nobody}}, Client) as host:
+            assert str(host.failures["a"]).endswith("there is no such user")
         for written in (b"first.of.platform\n", b"second.of.platform"):
             file.write_bytes(written)
             async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:

@@ -220,10 +220,9 @@ class AuthSettings:
 
     async def _token(self) -> str:
         """Return what the file with the token holds now; raise `AuthorizationError`."""
-        path = Path(self.token_file or "").expanduser()
 
         def read() -> str:
-            with path.open("rb") as file:
+            with Path(self.token_file or "").expanduser().open("rb") as file:
                 found = file.read(_LONGEST + 1)
             if len(found) > _LONGEST or not found.strip():
                 raise ValueError
@@ -235,7 +234,9 @@ class AuthSettings:
             why = error.strerror or type(error).__name__
         except ValueError:
             why = "it holds no token"
-        raise AuthorizationError(f"the token cannot be read from {path}: {why}")
+        except RuntimeError:
+            why = "there is no such user"
+        raise AuthorizationError(f"the token cannot be read from {self.token_file}: {why}")
 
     def _client(self) -> KnownClient:
         from ..auth.client.machines import PrivateKeyJwt
