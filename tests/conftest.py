@@ -1,10 +1,11 @@
-"""Settings for the whole suite: how many examples a run tries, signals as in a terminal, and no revisions of a user.
+"""Settings for the whole suite: how much a run tries, when it collects garbage, signals, and no revisions of a user.
 
 `make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -15,6 +16,10 @@ for name in ("quick", "full"):
     settings.register_profile(name, deadline=None)  # a busy machine is no failure
 settings.load_profile("quick")
 os.environ["MCP_BINDGEN_HOME"] = str(Path(__file__).parent / "no-home")  # what somebody imported does not count
+gc.set_threshold(20_000, 20, 20)
+"""Collect garbage less often than by default, which looks through all that thousands of tests keep, and is a tenth of
+the whole run. What must be gone is collected by the tests that say so, and by pytest at the end.
+"""
 
 
 def pytest_configure() -> None:
