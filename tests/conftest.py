@@ -1,4 +1,4 @@
-"""Settings for the whole suite: how much a run tries, when it collects garbage, signals, and no revisions of a user.
+"""Settings for the whole suite: how much a run tries and at once, garbage, signals, and no revisions of a user.
 
 `make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`.
 """
@@ -10,6 +10,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 for name in ("quick", "full"):
@@ -26,3 +27,11 @@ def pytest_configure() -> None:
     """Restore SIGINT: a shell starts background jobs with SIGINT ignored, and the processes of tests inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes `-n auto` takes: three for two processors, as tests wait for a third of their time."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not every system has it
+    processors = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return processors + (processors + 1) // 2
