@@ -131,7 +131,7 @@ class Now(Tools, v2026_07_28.Server):
 class ThenClient(v2025_11_25.Client):
     info = v2025_11_25.types.Implementation(name="asks", version="1")
 
-    async def on_list_roots(self, *arguments: Any) -> Any:
+    async def on_list_roots(self, params: Any, ctx: Any) -> Any:
         return v2025_11_25.types.ListRootsResult(roots=[])
 
 
@@ -368,7 +368,7 @@ async def test_failures_are_told_by_their_kind(client: Any, server: Any, seen: S
 
 
 def _called(span: ReadableSpan) -> bool:
-    return attributes(span)["mcp.method.name"] == "tools/call"
+    return bool(attributes(span)["mcp.method.name"] == "tools/call")
 
 
 @bounded()
