@@ -55,6 +55,7 @@ LAYERS = {
     "http": {"http", "endpoint", "eras", "core", "tasks"},
     "entrypoints": {"entrypoints", "auth", "http", "transports", "endpoint", "eras", "core", "tasks"},
     "contract": {"contract", "entrypoints", "endpoint", "eras", "core", "tasks"},
+    "telemetry": {"telemetry", "eras", "core"},
 }
 """Folder of the runtime -> what it may import of it. `tasks` imports nothing, `abi` is for generated code."""
 
