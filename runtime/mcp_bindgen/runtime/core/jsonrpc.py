@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError, PydanticUndefined, from_json, to_json
 
-from .envelope import RequestId, invalid
+from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
 from .json_types import is_object
 from .methods import Method, Request
@@ -102,7 +102,9 @@ def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
         return reader.validate_json(data)
     except ValidationError as error:
         steps, problem = next(located(error, data))
-        raise invalid(f"the result of {method.name} is not valid: {'.'.join(['result', *steps])}: {problem}") from None
+        raise invalid_answer(
+            f"the result of {method.name} is not valid: {'.'.join(['result', *steps])}: {problem}"
+        ) from None
 
 
 def filled_in(kind: Any) -> dict[str, Any]:

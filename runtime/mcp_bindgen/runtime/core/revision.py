@@ -197,6 +197,7 @@ class Dispatcher:
     Attributes:
         routes: Method name -> route, for messages.
         embedded: Method name -> route, for requests that come inside of results.
+        handlers: The names of the stubs.
     """
 
     def __init__(self, revision: Revision, role: Role, *routes: Route) -> None:
@@ -205,6 +206,7 @@ class Dispatcher:
         self.routes = {route.method.name: route for route in routes if route.method.carrier == "message"}
         self.embedded = {route.method.name: route for route in routes if route.method.carrier == "embedded"}
         self._all = routes
+        self.handlers = frozenset(route.handler for route in routes)
         self._extended: dict[type, Dispatcher] = {}
 
     def extended(self, kind: type) -> Dispatcher:

@@ -15,7 +15,7 @@ from ..core.errors import ConnectionClosed, SessionRequired
 from ..core.options import Limits, Options
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
-from ..core.routing import Route
+from ..core.routing import Route, check_names
 from ..core.transport import Transport
 from ..eras.operations import operations
 from ..eras.stateless.request_meta import ParamsWithMeta
@@ -58,6 +58,8 @@ class Server:
         super().__init_subclass__(**arguments)
         if "dispatcher" in vars(cls):
             cls.revision = cls.dispatcher.revision.name
+        elif hasattr(cls, "dispatcher"):
+            check_names(cls, cls.revision, cls.dispatcher.handlers)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
