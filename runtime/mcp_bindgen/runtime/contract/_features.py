@@ -17,8 +17,8 @@ from ..core.access import Identity
 from ..core.errors import INVALID_PARAMS, CapabilityMissing, InvalidParams, NotAnswered, ProtocolError
 from ..core.logs import log
 from ..core.methods import Request
+from ..core.mistakes import did_you_mean
 from ..core.revision import Revision
-from ..core.suggestions import did_you_mean
 from ._types import adapter, structured_content
 from .call_arguments import ABSENT
 from .catalog import SCOPES, Entry, Kind

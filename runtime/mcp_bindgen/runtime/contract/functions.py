@@ -23,11 +23,12 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
 
 from ..core.json_types import is_array, is_object
+from ..core.mistakes import place_of
 from ..core.model import Model
 from ._types import adapter
 from .catalog import Entry
 from .errors import BadFunction, require
-from .handlers import HandlerSpec, place_of
+from .handlers import HandlerSpec
 from .uri_template import UriTemplate
 
 Function: TypeAlias = Callable[..., Any]

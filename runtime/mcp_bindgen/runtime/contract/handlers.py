@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from ..core.mistakes import place_of
 from ..tasks import in_thread
 from ._types import typed
 from ._validation import MOST, Validator
@@ -77,13 +78,6 @@ def specs(contract: type) -> dict[str, HandlerSpec]:
         for name, method in vars(base).items()
         if isinstance(spec := getattr(method, "__mcp_handler__", None), HandlerSpec)
     }
-
-
-def place_of(function: Callable[..., Any]) -> str:
-    """Return the file and line of a function."""
-    inner: Any = inspect.unwrap(function)
-    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
-    return "unknown place" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def missing_method(kind: type, name: str) -> str:

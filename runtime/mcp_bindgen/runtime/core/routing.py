@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from .errors import InvalidParams
 from .methods import Method
-from .suggestions import did_you_mean
+from .mistakes import did_you_mean, place_of
 from .validation import problems
 
 T = TypeVar("T")
@@ -92,9 +92,8 @@ def check_names(kind: type, revision: str, handlers: Collection[str]) -> None:
         if len(taken) in (1, 2) and (taken[-1] in ("ctx", "context") or len(taken) == 2):
             meant = did_you_mean(name, handlers, 0.88 if taken[-1] in ("ctx", "context") else 0.92)
             if meant:
-                place = f"{value.__code__.co_filename}:{value.__code__.co_firstlineno}"
                 said = f"{kind.__name__}.{name} handles nothing of MCP {revision}{meant}"
-                raise TypeError(f"{place}: {said} A helper's name begins with an underscore.")
+                raise TypeError(f"{place_of(value)}: {said} A helper's name begins with an underscore.")
 
 
 def record(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:

@@ -1,9 +1,11 @@
-"""Suggest what a name that does not exist was meant to be."""
+"""Say of a mistake where it is, and what was meant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import Any
 
 _LONGEST = 100  # characters of a name that is looked at
 _MOST = 1000  # names that it is compared with
@@ -21,3 +23,10 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
 
     near = get_close_matches(name[:_LONGEST], list(islice(known, _MOST)), n=1, cutoff=cutoff)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Return the file and line of a function, also of one that is bound or wrapped."""
+    inner: Any = inspect.unwrap(function)
+    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    return "unknown place" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
