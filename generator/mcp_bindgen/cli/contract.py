@@ -12,8 +12,10 @@ import typer
 
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of, read_contract, write
+from mcp_bindgen.contract.functions import document_of_app, is_app
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.scaffold.project import Project
+from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.transaction import save
 
@@ -85,15 +87,25 @@ def _write(document: Mapping[str, Any], out: Path | None) -> None:
 
 @contract.command("export")
 def export(
-    server: Annotated[str, typer.Argument(help="A command in quotes that starts a server, a URL, or FILE.json#name.")],
+    server: Annotated[
+        str,
+        typer.Argument(
+            help="A command in quotes that starts a server, a URL, FILE.json#name, or an App: FILE.py, PKG.MODULE:NAME."
+        ),
+    ],
     out: Out = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing: exit with 1 if the file of --out says something else.")
+    ] = False,
     revision: Revision = None,
     timeout: Timeout = 30,
     env: Env = None,
     verbose: Verbose = False,
     strict: Strict = False,
 ) -> None:
-    """Write down what a live server offers; every entry stands there as the server says it.
+    """Write down what a server offers; every entry stands there as the server says it.
+
+    An `App` is imported, not started.
 
     Entries that are not valid are left out, and stderr says which; `--strict` ends with exit code 1 instead.
 
@@ -104,9 +116,26 @@ def export(
     `mcp-bindgen contract export http://127.0.0.1:8000/mcp --out weather.yaml`
 
     `mcp-bindgen contract export mcp.json#weather --revision 2025-06-18`
+
+    `mcp-bindgen contract export notes.py --out notes.yaml --check`
     """
-    contract = offers(server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict)
-    _write(contract.document, out)
+    if check and out is None:
+        raise BadInput("--check compares with a file", fix="name it with --out")
+    if is_app(server):
+        document: Mapping[str, Any] = document_of_app(server)
+        contract_of(document, Path(server))
+    else:
+        document = offers(server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict).document
+    if not check or out is None:
+        _write(document, out)
+    elif read_contract(out).document == document:
+        print(f"{out} is up to date.")
+    else:
+        from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
+
+        _print(compare_contracts(read_contract(out), contract_of(document)), Form.TEXT, None, witness=False)
+        print(f"{out} is not up to date: run the same without --check")
+        raise typer.Exit(1)
 
 
 @contract.command("diff")

@@ -11,7 +11,17 @@ from mcp_bindgen.protocol import naming
 _ANNOTATIONS = frozenset({"bool", "bytes", "dict", "float", "int", "list", "object", "str", "tuple"})
 _MODULE = frozenset({"abstractmethod", "contract", "models", "types"})
 _CONTRACT = frozenset(
-    {"argument_errors", "catalog", "complete", "info", "instructions", "lifespan", "revisions", "validation_steps"}
+    {
+        "argument_errors",
+        "catalog",
+        "complete",
+        "hide_errors",
+        "info",
+        "instructions",
+        "lifespan",
+        "revisions",
+        "validation_steps",
+    }
 )
 _CLIENT = frozenset({"client", "connect"})
 STUBS = _ANNOTATIONS | _MODULE | _CONTRACT | _CLIENT | {"servers"}

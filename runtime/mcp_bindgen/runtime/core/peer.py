@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from . import jsonrpc
-from .envelope import Envelope, RequestId, invalid, is_answer, parse, read_envelope, request_id
+from .envelope import Envelope, RequestId, invalid, invalid_answer, is_answer, parse, read_envelope, request_id
 from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .json_types import is_array, is_object
@@ -416,7 +416,7 @@ class Peer:
 def _error(body: Any) -> ProtocolError:
     """Return the error of a response, however badly it is formed."""
     if not is_object(body):
-        return invalid("the error of a response is not an object")
+        return invalid_answer("the error of a response is not an object")
     code, message = body.get("code"), body.get("message")
     return ProtocolError(
         code if type(code) is int else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")

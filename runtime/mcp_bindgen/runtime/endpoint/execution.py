@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ..core import observation
+from ..core import jsonrpc, observation
 from ..core.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..core.events import Notified, Requested
 from ..core.logs import log
@@ -64,13 +64,16 @@ async def _execute(find: FindHandler, peer: Peer, link: Any, event: Requested | 
     id_ = event.id if isinstance(event, Requested) else None
     method = event.route.method
     try:
-        answer = find(event.dispatcher, event.route)(link, id_, event.params)
+        handler = find(event.dispatcher, event.route)
+        answer = handler(link, id_, event.params)
         if inspect.isawaitable(answer):
             answer = await answer
         if id_ is None:
             return b"", None
         if answer is None and not event.route.is_custom:
             raise TypeError(f"the handler of {method.name} returned nothing")
+        if type(answer) is not jsonrpc.Written and not event.route.is_custom:
+            jsonrpc.check_kind(method, answer, handler)
         asked_by: str | None = getattr(method, "asked_by", None)
         if asked_by is not None and _is_unasked(method, asked_by, event.params, answer):
             raise TypeError(f"the handler of {method.name} returned {type(answer).__name__} without {asked_by!r}")

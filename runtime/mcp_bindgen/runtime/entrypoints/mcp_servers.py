@@ -64,6 +64,14 @@ def read(path: Path) -> dict[str, Any]:
     return servers
 
 
+def refuse_file(target: str) -> None:
+    """Raise `BadConfig` if the words for one server name a whole file of servers."""
+    path = Path(target)
+    if path.suffix == ".json" and path.is_file():
+        names = [f"{target}#{name}" for name in read(path)]
+        raise BadConfig(f"{target} is a file of servers: say {' or '.join(names[:5])}")
+
+
 def entry(name: str, value: object) -> Entry:
     """Return one entry, checked; unknown members are allowed.
 
