@@ -14,6 +14,7 @@ from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.functions import document_of_app, is_app
 from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.contract.names import odd_tools
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable
@@ -77,6 +78,13 @@ def is_document(source: str) -> bool:
     """Return whether words name the file of a contract, and no server."""
     path = Path(source)
     return path.suffix in _DOCUMENTS and (path.exists() or " " not in source) and "://" not in source
+
+
+def warn_of_names(contract: Contract) -> None:
+    """Say on stderr which tools have names that hosts may refuse."""
+    for name in odd_tools(tool.name for tool in contract.tools):
+        said = f"the tool {name!r} has a name that hosts may refuse; use up to 128 of A-Z a-z 0-9 _ - and ."
+        print(f"warning: {printable(said)}", file=sys.stderr)
 
 
 def _write(document: Mapping[str, Any], out: Path | None) -> None:
@@ -214,7 +222,7 @@ def from_module(
     from mcp_bindgen.contract.functions import document_of_module
 
     document = document_of_module(module, path)
-    contract_of(document, Path(module))
+    warn_of_names(contract_of(document, Path(module)))
     _write(document, out)
 
 
@@ -231,6 +239,8 @@ def check(project: Folder = Path()) -> None:
     from mcp_bindgen.scaffold.check.contract_check import check_contract
 
     problems = check_contract(project)
+    if (file := Project.read(project).contract) is not None:
+        warn_of_names(read_contract(file))
     for problem in problems:
         print(problem)
     if problems:
@@ -259,8 +269,11 @@ def generate(
     report = generate_contract(project, force=force)
     for line in report.lines():
         print(line)
-    found = Project.read(project)
-    stubs = unwritten(found, read_contract(found.contract)) if found.kind == "server" and found.contract else ""
+    found, stubs = Project.read(project), ""
+    if found.kind == "server" and found.contract is not None:
+        contract = read_contract(found.contract)
+        warn_of_names(contract)
+        stubs = unwritten(found, contract)
     if stubs:
         print(f"\nNot written yet; paste it into your class below {printable(str(found.source))}:\n\n{stubs}")
     if not report.complete:

@@ -143,6 +143,10 @@ def _start(
 ) -> None:
     """Plan the project, writes it, and says what to do next."""
     contract, text = known or (None, None)
+    if contract is not None and kind == "server":
+        from .contract import warn_of_names
+
+        warn_of_names(contract)
     planned = plan(
         names_of(name),
         kind,

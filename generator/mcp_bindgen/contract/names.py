@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Iterable
 from unicodedata import normalize
 
@@ -26,6 +27,14 @@ _CONTRACT = frozenset(
 _CLIENT = frozenset({"client", "connect"})
 STUBS = _ANNOTATIONS | _MODULE | _CONTRACT | _CLIENT | {"servers"}
 """What generated classes inherit, or need for the annotations beside a method."""
+
+
+_USUAL = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+def odd_tools(contract_tools: Iterable[str]) -> list[str]:
+    """Return the names of tools that hosts may refuse (MCP 2025-11-25, "Tools": Tool Names)."""
+    return [name for name in contract_tools if _USUAL.fullmatch(name) is None]
 
 
 class Scope:

@@ -20,6 +20,7 @@ from mcp_bindgen.runtime.core.errors import AuthorizationError
 from mcp_bindgen.runtime.entrypoints.auth_settings import AuthSettings
 from mcp_bindgen.runtime.entrypoints.logins import log_in
 from mcp_bindgen.runtime.entrypoints.mcp_servers import Entry, entry
+from mcp_bindgen.runtime.entrypoints.mcp_servers import entry as read_entry
 from mcp_bindgen.runtime.entrypoints.stored_login import LoginNeeded
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2026_07_28 import Client as Stateless
@@ -318,7 +319,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("more", "said"), BAD, ids=lambda part: json.dumps(part) if isinstance(part, dict) else "")
 def test_an_auth_that_cannot_be_used_is_refused_in_one_line(more: dict[str, Any], said: str) -> None:
     with pytest.raises(BadConfig) as caught:
-        Host({"x": {"url": "https://example.com/mcp", **more}}, Client)
+        read_entry("x", {"url": "https://example.com/mcp", **more})
     assert str(caught.value).startswith("server 'x': ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -327,7 +328,7 @@ def test_an_auth_that_cannot_be_used_is_refused_in_one_line(more: dict[str, Any]
 
 def test_auth_is_for_urls() -> None:
     with pytest.raises(BadConfig, match='"auth" is for URLs; a program takes its credentials from "env"'):
-        Host({"x": {"command": "x", "auth": {}}}, Client)
+        read_entry("x", {"command": "x", "auth": {}})
 
 
 @pytest.mark.parametrize(
