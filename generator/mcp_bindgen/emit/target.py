@@ -21,6 +21,9 @@ from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
 
 NAMESPACE = "mcp_bindgen"
+BRIDGES = "bridges"
+"""The package of the steps between revisions."""
+
 _ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -79,12 +82,12 @@ class Bridges:
     Attributes:
         store: The revisions.
         folder: Where the modules go.
-        users: Whether they are the user's.
+        users: Whether they are the user's, or the name of the one revision whose steps are wanted.
     """
 
     store: Store
     folder: Path
-    users: bool = False
+    users: bool | str = False
 
     command = "mcp-bindgen generate"
 
@@ -96,7 +99,7 @@ class Bridges:
     @property
     def file(self) -> Path:
         """The file with the rules."""
-        return rule_file(self.store, users=self.users)
+        return rule_file(self.store, users=bool(self.users))
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -129,7 +132,7 @@ class Bridges:
 def bridges_of(wanted: Iterable[Target]) -> list[Bridges]:
     """Return the steps between the revisions of this checkout, or of the user's, whichever packages are of."""
     folders = {target.folder.parent: not target.is_tested for target in wanted}
-    return [Bridges(Store(), folder / "bridges", users) for folder, users in folders.items()]
+    return [Bridges(Store(), folder / BRIDGES, users) for folder, users in folders.items()]
 
 
 def is_checkout() -> bool:
