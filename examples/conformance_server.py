@@ -292,7 +292,7 @@ ROUNDS: dict[str, tuple[str, Rounds]] = {
     "test_input_required_result_multiple_inputs": ("Asks three questions at once.", three_questions),
     "test_input_required_result_multi_round": ("Asks twice.", two_rounds),
 }
-"""Name -> description and function of the tools that do by hand what `ctx.ask` does for the others."""
+"""Name -> description and function of the tools that do by hand what `ctx.ask_params` does for the others."""
 
 SERVERS: tuple[Fixture, ...] = (For202503(), For202506(), For202511(), For202607())
 

@@ -34,7 +34,7 @@ class Next(Server):
         return mcp.ListToolsResult(tools=[mcp.Tool(name="add", input_schema=mcp.ToolInputSchema())])
     async def call_tool(self, params, ctx):
         form = mcp.ElicitRequestFormParamsRequestedSchema(properties={})
-        answer = await ctx.ask("sure", mcp.ElicitRequestFormParams(message="Sure?", requested_schema=form))
+        answer = await ctx.ask_params("sure", mcp.ElicitRequestFormParams(message="Sure?", requested_schema=form))
         await ctx.notify_tool_retired("subtract")
         return mcp.CallToolResult(content=[mcp.TextContent(text=answer.action)])
     def preview_tool(self, params, ctx):

@@ -331,8 +331,8 @@ def test_a_project_is_checked_and_written_again(tmp_path: Path) -> None:
     contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
     assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
     project = tmp_path / "finder"
-    assert answered("check", project) == ""
-    assert answered("generate", project) == ""
+    assert answered("check", project) == "The project keeps to its contract.\n"
+    assert answered("generate", project) == "All is up to date.\n"
     (models,) = project.rglob("models.py")
     text = models.read_text("utf-8")
     models.write_text(f"{text}# mine\n", "utf-8")
@@ -341,7 +341,27 @@ def test_a_project_is_checked_and_written_again(tmp_path: Path) -> None:
     assert models.read_text("utf-8") == f"{text}# mine\n"
     assert "is now models.py.edited" in answered("generate", project, "--force")
     assert models.read_text("utf-8") == text
-    assert answered("check", project) == ""
+    assert answered("check", project) == "The project keeps to its contract.\n"
+
+
+def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(tmp_path: Path) -> None:
+    contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
+    assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
+    project, text = tmp_path / "finder", {"type": "string"}
+    output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    more = [tool("find", q=text), {**tool("count", q=text), "outputSchema": output}, tool("sort-all")]
+    save(project / "contract.json", {"tools": more})
+    said = answered("generate", project)
+    assert f"Not written yet; paste it into your class below {project / 'src' / 'finder'}:" in said
+    methods = said.partition(":\n\n")[2]
+    assert methods.startswith(
+        "    async def count(self, arguments: models.CountInput, ctx: Context) -> models.CountOutput:"
+    )
+    assert answered("generate", project).endswith(methods), "until they are there"
+    server = project / "src" / "finder" / "server.py"
+    server.write_text(f"{server.read_text('utf-8')}\n{methods}", "utf-8")
+    assert answered("check", project) == "The project keeps to its contract.\n"
+    assert answered("generate", project) == "All is up to date.\n"
 
 
 def test_a_folder_that_is_no_project(tmp_path: Path) -> None:

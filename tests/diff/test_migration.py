@@ -358,9 +358,44 @@ def test_text_fits_80_columns_and_says_what_to_do(tmp_path: Path, monkeypatch: p
 
 
 def test_nothing_to_change(tmp_path: Path) -> None:
-    (tmp_path / "code.py").write_text("print()\n")
+    (tmp_path / "code.py").write_text("from mcp_bindgen.v2025_06_18 import types\nprint(types.Tool)\n")
     done = inside("migrate", OLD, NEW, tmp_path)
-    assert (done.returncode, done.stdout) == (0, f"MCP {OLD} -> {NEW}: nothing to change in 1 file\n")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"MCP {OLD} -> {NEW}: nothing to change in 1 file")
+
+
+@pytest.mark.parametrize(
+    ("code", "imports"),
+    [("print()\n", "imports none of ours"), ("import mcp_bindgen.v2024_11_05\n", "imports mcp_bindgen.v2024_11_05")],
+)
+def test_code_without_the_old_bindings_is_not_called_finished(tmp_path: Path, code: str, imports: str) -> None:
+    (tmp_path / "code.py").write_text(code)
+    done = inside("migrate", OLD, NEW, tmp_path)
+    title = f"MCP {OLD} -> {NEW}: no bindings of MCP {OLD} found in 1 file, as mcp_bindgen.v2025_06_18\n"
+    assert done.stdout.startswith(title)
+    assert imports in done.stdout
+    assert json.loads(inside("migrate", OLD, NEW, tmp_path, "--format", "json").stdout)["found"] is False
+
+
+def test_advice_is_for_the_side_that_has_the_code(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text(
+        "from mcp_bindgen.v2025_11_25 import Client, Context, Server, types as mcp\n"
+        "class Weather(Server):\n"
+        "    async def on_initialized(self, params: mcp.NotificationParams, ctx: Context) -> None: ...\n"
+        "    async def subscribe(self, params: mcp.SubscribeRequestParams, ctx: Context) -> mcp.EmptyResult: ...\n"
+        "    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:\n"
+        "        await ctx.list_roots()\n"
+        "        print(params.task)\n"
+        "        return mcp.CallToolResult(content=[])\n"
+        "async def use(client: Client) -> None:\n"
+        "    await client.subscribe('x:y')\n"
+    )
+    found = json.loads(inside("migrate", "2025-11-25", "2026-07-28", tmp_path, "--format", "json").stdout)["uses"]
+    hints = {one["name"]: one["hint"] for one in found}
+    assert hints["Server.on_initialized"] == "Leave the handler out: no client sends it in 2026-07-28."
+    assert hints["Server.subscribe"].startswith("Leave the handler out: no client sends it in 2026-07-28. ")
+    assert hints["Client.subscribe"].startswith("Leave it out: 2026-07-28 has no such message. ")
+    assert hints["Context.list_roots"] == "Ask with `ctx.ask`: the question travels in the result."
+    assert hints["types.CallToolRequestParams.task"] == "Do without it: the other side does not send it."
 
 
 def test_annotations_of_a_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_a_server_answers_and_asks_back(names: Any) -> None:
         "on_reader_left": "(self, ctx)",
     }
     assert names["Context"] == {
-        "ask": "(self, key, params)",
+        "ask_params": "(self, key, params)",
         "ask_reader": "(self, question)",
         "echo": "(self, text)",
         "notify_shelf_moved": "(self, shelf)",

@@ -180,7 +180,7 @@ def server(revision: str) -> Server:
             else:
                 form = mcp.ElicitRequestParamsRequestedSchema.model_validate({"type": "object", **schema})
                 asked = mcp.ElicitRequestParams(message=question, requested_schema=form)
-            answer = await ctx.ask("user", asked)
+            answer = await ctx.ask_params("user", asked)
             return text({"action": answer.action, "content": answer.content})
 
         async def tool_fail(self, ctx: Any) -> Any:
@@ -190,7 +190,9 @@ def server(revision: str) -> Server:
             async with anyio.create_task_group() as tasks:  # three questions at once
                 for ask in (self.tool_elicit(ctx, "Who?"), self.tool_sample(ctx, "Hello?"), self.tool_roots(ctx)):
                     tasks.start_soon(awaiting, ask)
-            answer = await ctx.ask("visit", mcp.ElicitRequestURLParams(message="Look", url="https://example.com"))
+            answer = await ctx.ask_params(
+                "visit", mcp.ElicitRequestURLParams(message="Look", url="https://example.com")
+            )
             return text(answer.action)
 
         async def tool_kinds(self, ctx: Any) -> Any:
@@ -222,7 +224,7 @@ def server(revision: str) -> Server:
             return text("pong")
 
         async def tool_roots(self, ctx: Any) -> Any:
-            answer = await ctx.ask("roots", getattr(mcp, "ListRootsRequestParams", mcp.RequestParams)())
+            answer = await ctx.ask_params("roots", getattr(mcp, "ListRootsRequestParams", mcp.RequestParams)())
             return text([root.uri for root in answer.roots])
 
         async def tool_route(self, ctx: Any, region: str) -> Any:
@@ -236,7 +238,7 @@ def server(revision: str) -> Server:
                 temperature=0.5,
                 model_preferences=mcp.ModelPreferences(hints=[mcp.ModelHint(name="small")]),
             )
-            answer = await ctx.ask("model", asked)
+            answer = await ctx.ask_params("model", asked)
             return text({"model": answer.model, "text": answer.content.text})
 
         async def tool_say(self, ctx: Any, text: str) -> Any:
@@ -252,7 +254,7 @@ def server(revision: str) -> Server:
 
         async def tool_visit(self, ctx: Any, url: str) -> Any:
             named = {} if stateless else {"elicitation_id": "v1"}
-            answer = await ctx.ask("visit", mcp.ElicitRequestURLParams(message="Look", url=url, **named))
+            answer = await ctx.ask_params("visit", mcp.ElicitRequestURLParams(message="Look", url=url, **named))
             if named:
                 await ctx.notify_elicitation_complete("v1")
             return text(answer.action)

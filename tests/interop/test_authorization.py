@@ -1,14 +1,17 @@
-"""A real authorization server (oidc-provider) and a client of others, with our protected server.
+"""A real authorization server (oidc-provider) and the clients of others, with our protected server.
 
 `authorization_server.mjs` says how that server is set up; `.ci/run` installs it with the other npm packages.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -20,7 +23,10 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
+from mcp_bindgen.runtime.auth.client import client_metadata
 from mcp_bindgen.runtime.auth.server import Introspection, JwtVerifier, Nonces
+from tests.interop.inspector import COMPILED, INSPECTOR
+from tests.interop.person import Person
 from tests.interop.processes import HERE, needed, node
 from tests.support.checked_connections import bounded
 from tests.support.issuer import Prover
@@ -32,16 +38,25 @@ pytestmark = [
     pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
 ]
 SECRET = "a secret of the machine that nobody guesses"
+DOCUMENT = "https://client.example/metadata.json"
 EXAMPLE = HERE.parents[1] / "examples" / "protected_server.py"
 
 
 @pytest.fixture(scope="module")
-def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def callback_port() -> int:
+    """The port that users come back to, as the metadata document of the client says."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def issuer(callback_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Runs the authorization server, where it is installed; in CI it must be."""
     needed("oidc-provider")
     port = free_port()
     log = tmp_path_factory.mktemp("issuer") / "log"
-    with process([node(), HERE / "authorization_server.mjs", port], port, log):
+    document = client_metadata(DOCUMENT, "documented", [f"http://127.0.0.1:{callback_port}/callback"])
+    documents = json.dumps({DOCUMENT: document})
+    with process([node(), HERE / "authorization_server.mjs", port], port, log, DOCUMENTS=documents):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -163,3 +178,79 @@ async def test_the_client_of_the_official_sdk_finds_its_way(issuer: str, example
         assert result.content[0].text == "deleted"  # it stepped up
         assert memory.tokens is not None
         assert "mcp:write" in (memory.tokens.scope or "")
+
+
+@pytest.mark.parametrize(
+    ("package", "revision", "tools", "answers"),
+    [
+        ("sdk", "2025-11-25", "whoami,delete", ["ada", "deleted"]),
+        ("client", "2025-11-25", "whoami", ["ada"]),
+        ("client", "2026-07-28", "whoami,delete", ["ada", "deleted"]),
+    ],
+)
+def test_the_clients_of_the_typescript_sdks_log_in(
+    example: Protected, callback_port: int, package: str, revision: str, tools: str, answers: list[str]
+) -> None:
+    """They register with the scope of the first challenge, so only a metadata document lets them step up."""
+    person, saw = Person("ada"), dict[str, Any]()
+    steps_up = "delete" in tools
+    known = [str(callback_port), DOCUMENT] if steps_up else []
+    command = [node(), str(HERE / "node_login.mjs"), package, revision, example.url, tools, *known]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        for line in client.stdout:
+            told = json.loads(line)
+            if "visit" in told:
+                person.visit(told["visit"])
+            saw = told.get("saw", saw)
+    assert client.returncode == 0
+    assert (saw["version"], saw["answers"]) == (revision, answers)
+    assert len(person.visited) == len(answers)  # what is in `delete` takes another login, and renewing takes none
+    assert saw.get("renewed") == (answers[-1] if package == "client" else None)  # the other one asks for no such token
+    assert ("mcp:write" in saw["scope"]) == steps_up
+
+
+def inspected(url: str, home: Path, *options: str) -> subprocess.Popen[str]:
+    """The command line of the Inspector, which opens no browser: there is none on its path."""
+    command = [node(), str(Path(INSPECTOR).resolve()), *options, "--server-url", url, "--method", "tools/call"]
+    compiled = {"NODE_COMPILE_CACHE": str(COMPILED), "MCP_INSPECTOR_SECRET_STORE": "memory"}
+    env = {"HOME": str(home), "PATH": str(Path(node()).parent), "MCP_AUTO_OPEN_ENABLED": "true", **compiled}
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+    return subprocess.Popen(command, text=True, env=env, **pipes)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_the_inspector_shows_a_bearer_token(issuer: str, example: Protected, tmp_path: Path, era: str) -> None:
+    needed("@modelcontextprotocol/inspector")
+    good, reader = token(issuer, example.url, "mcp:write"), token(issuer, example.url)
+    tried = {good: "deleted", reader: "Insufficient scope: required", f"{reader}x": "auth_required"}
+    running = [
+        inspected(
+            example.url,
+            tmp_path,
+            *("--protocol-era", era, "--stored-auth-only", "--tool-name", "delete"),
+            *("--header", f"Authorization: Bearer {shown}"),
+        )
+        for shown in tried
+    ]
+    for process_, (_, expected) in zip(running, tried.items(), strict=True):
+        printed, _ = process_.communicate(timeout=60)
+        assert (process_.returncode == 0) == (expected == "deleted"), printed
+        assert expected in printed
+
+
+def test_the_inspector_logs_in(example: Protected, tmp_path: Path) -> None:
+    needed("@modelcontextprotocol/inspector")
+    person = Person("lise")
+    back = f"http://127.0.0.1:{free_port()}/oauth/callback"
+    with inspected(example.url, tmp_path, "--callback-url", back, "--tool-name", "whoami") as inspector:
+        assert inspector.stdout is not None
+        printed = ""
+        for line in inspector.stdout:
+            printed += line
+            found = re.search(r"http://127\.0\.0\.1:\d+/auth\?\S+", line)
+            if found is not None:
+                person.visit(found[0])
+    assert inspector.returncode == 0, printed
+    assert '"text": "lise"' in printed
+    assert len(person.visited) == 1

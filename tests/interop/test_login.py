@@ -10,8 +10,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
@@ -20,7 +19,6 @@ import anyio
 import httpx2
 import pytest
 from joserfc.jwk import ECKey
-from playwright.sync_api import Page
 
 from mcp_bindgen.runtime import AuthorizationError, connect
 from mcp_bindgen.runtime.auth.client import (
@@ -37,8 +35,8 @@ from mcp_bindgen.runtime.auth.client import (
 from mcp_bindgen.runtime.auth.client.grants import Grant
 from mcp_bindgen.runtime.auth.server import JwtVerifier, Nonces
 from mcp_bindgen.runtime.auth.store import FileStore, MemoryStore, Store
+from tests.interop.person import Person
 from tests.interop.processes import HERE, needed, node
-from tests.support.browser import chromium
 from tests.support.checked_connections import bounded
 from tests.support.processes import free_port, process
 from tests.support.protected import running
@@ -51,7 +49,6 @@ EXAMPLES = HERE.parents[1] / "examples"
 SECRET = "a secret of the machine that nobody guesses"
 DOCUMENT = "https://client.example/metadata.json"
 CALLBACK_PORT = 47811
-LIMIT = 20_000.0  # milliseconds for a page
 
 
 @pytest.fixture(scope="module")
@@ -73,49 +70,6 @@ def example(issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     log = tmp_path_factory.mktemp("example") / "log"
     with process([sys.executable, EXAMPLES / "protected_server.py", "--port", port, "--issuer", issuer], port, log):
         yield f"http://127.0.0.1:{port}/mcp"
-
-
-class Person:
-    """Somebody with a browser, who logs in and consents.
-
-    Args:
-        name: The name to log in with.
-        page: What to do with the first page that is shown, if it is not about logging in.
-    """
-
-    def __init__(self, name: str, page: Callable[[Page], object] = lambda page: None) -> None:
-        self.visited: list[str] = []
-        self.ended = ""
-        self._name = name
-        self._begin = page
-        self._threads: list[threading.Thread] = []
-
-    def open(self, url: str) -> bool:
-        """Open a URL in the background, as a desktop does."""
-        self._threads.append(threading.Thread(target=self.visit, args=(url,)))
-        self._threads[-1].start()
-        return True
-
-    def close(self) -> None:
-        for thread in self._threads:
-            thread.join()
-
-    def visit(self, url: str) -> str:
-        """Visit a URL, log in and consent; return where that ends."""
-        self.visited.append(url)
-        with chromium() as browser:
-            page = browser.new_page()
-            page.set_default_timeout(LIMIT)
-            page.goto(url)
-            self._begin(page)
-            page.fill("input[name=login]", self._name)
-            page.fill("input[name=password]", "anything")
-            page.click("button[type=submit]")
-            page.get_by_role("button", name="Continue").click()
-            page.wait_for_load_state()
-            self.ended = page.url
-            self.text = page.inner_text("body")
-        return self.ended
 
 
 def login(person: Person, store: Store | None = None, **options: Any) -> OAuth:
@@ -294,7 +248,7 @@ async def test_the_example_logs_in_and_asks_nobody_the_second_time(example: str,
     opener = tmp_path / "browser"
     opener.write_text(
         f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\n"
-        "from tests.interop.test_login import Person\nPerson('lise').visit(sys.argv[-1])\n"
+        "from tests.interop.person import Person\nPerson('lise').visit(sys.argv[-1])\n"
     )
     opener.chmod(0o700)
     environment = {

@@ -67,10 +67,10 @@ def server(revision: str) -> Server:
 
         async def _ask(self, ctx: Any, arguments: Any) -> object:
             message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="Hello?"))
-            await ctx.ask("model", mcp.CreateMessageRequestParams(max_tokens=9, messages=[message]))
+            await ctx.ask_params("model", mcp.CreateMessageRequestParams(max_tokens=9, messages=[message]))
             if hasattr(mcp, "ElicitResult"):
-                await ctx.ask("user", _form(mcp))
-            roots = await ctx.ask("roots", getattr(mcp, "ListRootsRequestParams", mcp.RequestParams)())
+                await ctx.ask_params("user", _form(mcp))
+            roots = await ctx.ask_params("roots", getattr(mcp, "ListRootsRequestParams", mcp.RequestParams)())
             return [root.uri for root in roots.roots]
 
         async def _fail(self, ctx: Any, arguments: Any) -> object:

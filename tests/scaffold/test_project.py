@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import pytest
@@ -25,7 +26,7 @@ from mcp_bindgen.scaffold.plan import plan
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.testing import Watched
-from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside
+from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside, save
 
 BIN = Path(sys.executable).parent
 SERVER = "tools,prompts,resources,completions,logging,tasks"
@@ -188,6 +189,61 @@ def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path
     assert "USER app\n" in dockerfile
     found = json.loads((folder / "README.md").read_text("utf-8").split("```json")[1].split("```")[0])
     assert found["mcpServers"]["weather"]["url"] == "http://127.0.0.1:8000/mcp"
+
+
+def test_until_there_is_a_release_a_project_names_what_its_generator_was_installed_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for said, source in (
+        ('{"url": "file:///a%20b", "dir_info": {}}', "'mcp-bindgen @ file:///a%20b'"),
+        ('{"url": "file:///w.whl", "archive_info": {}}', "'mcp-bindgen @ file:///w.whl'"),
+        (
+            '{"url": "https://example.com/r", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}',
+            "'mcp-bindgen @ git+https://example.com/r@c0ffee'",
+        ),
+        (None, None),
+    ):
+        found = Mock(**{"return_value.read_text.return_value": said})
+        monkeypatch.setattr("mcp_bindgen.scaffold.installed_from.distribution", found)
+        for kind in ("server", "client"):
+            out = tmp_path / str(said is not None and len(said))
+            scaffolded(kind, f"my-{kind}", "--out", out)
+            readme = (out / f"my-{kind}" / "README.md").read_text("utf-8")
+            install = ".venv/bin/pip install --editable '.[dev]'" + (f" {source}" if source else "")
+            assert f"    {install}\n" in readme
+            assert ("pip wheel" in readme) == (source is not None and kind == "server")
+        dockerfile = (out / "my-server" / "Dockerfile").read_text("utf-8")
+        assert ("COPY wheels ./wheels\n" in dockerfile) == ("--find-links wheels ." in dockerfile) == bool(source)
+
+
+@pytest.mark.full
+@pytest.mark.flaky(reruns=1)  # pip asks the package index for what we depend on
+def test_the_steps_of_a_readme_install_a_project_where_there_is_no_release(tmp_path: Path) -> None:
+    scaffolded("server", "weather", "--out", tmp_path)
+    readme = (tmp_path / "weather" / "README.md").read_text("utf-8")
+    (install,) = [line.strip() for line in readme.splitlines() if "pip install" in line]
+    words = install.replace(".venv/bin/pip install", f"'{sys.executable}' -m pip install --dry-run --ignore-installed")
+    done = execute("sh", "-c", words, cwd=tmp_path / "weather", PIP_DISABLE_PIP_VERSION_CHECK="1")
+    assert done.returncode == 0, done.stderr
+    assert "mcp-bindgen-0.1.0" in done.stdout.splitlines()[-1]
+
+
+def test_a_server_says_what_it_is_and_how_it_is_started(tmp_path: Path) -> None:
+    contract = save(tmp_path / "notes.json", {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]})
+    scaffolded("server", "notes", "--contract", contract, "--out", tmp_path)
+    search = os.pathsep.join([str(tmp_path / "notes" / "src"), os.environ.get("PYTHONPATH", "")])
+    done = execute(sys.executable, "-m", "notes", "--help", PYTHONPATH=search)
+    assert done.stdout.startswith("usage: python -m notes [-h]")
+    assert "Serve `notes`: its tools." in done.stdout
+    assert "example: python -m notes --http 127.0.0.1:8000" in done.stdout
+
+
+def test_a_server_with_any_name_is_as_ruff_wants_it(tmp_path: Path) -> None:
+    contract = save(tmp_path / "notes.json", {"prompts": [{"name": "hello"}]})
+    for name in ("acme", "zoo"):
+        scaffolded("server", name, "--contract", contract, "--out", tmp_path)
+    done = execute(BIN / "ruff", "check", "--no-cache", "--extend-select", "I", tmp_path)
+    assert done.returncode == 0, done.stdout
 
 
 class Told:

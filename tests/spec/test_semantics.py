@@ -38,6 +38,7 @@ TABLES = (
     "filters",
     "defaults",
     "errors",
+    "trace_context",
 )
 ENTRIES = [(table, key) for table in TABLES for key in STORE.semantics[table]]
 NOTICES: list[dict[str, Any]] = STORE.semantics["deprecations"]
@@ -79,8 +80,16 @@ def test_tables_are_those_that_the_passes_and_the_skeletons_read() -> None:
 
 
 def test_transports_came_with_a_revision_after_the_first() -> None:
-    assert STORE.semantics["transports"].keys() == {"streamable-http", "stream-polling"}
+    assert STORE.semantics["transports"].keys() == {"streamable-http", "stream-polling", "unnamed-revision"}
     assert set(STORE.semantics["transports"].values()) <= set(REVISIONS[1:])
+
+
+def test_a_message_that_names_no_revision_is_in_the_one_before_the_header_came() -> None:
+    assert [whole.revision for whole in protocols() if whole.facts.unnamed_over_http] == ["2025-03-26"]
+
+
+def test_traces_have_the_three_members_of_meta_that_the_specification_names() -> None:
+    assert {whole.facts.trace_context for whole in protocols()} == {("traceparent", "tracestate", "baggage")}
 
 
 @pytest.mark.full

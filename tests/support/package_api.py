@@ -68,7 +68,7 @@ class Offer:
     errors: dict[str, str] = field(default_factory=dict[str, str])
 
     def asked(self) -> dict[str, ast.expr]:
-        """The classes that `Context.ask` tells questions apart by, with what answers them."""
+        """The classes that `Context.ask_params` tells questions apart by, with what answers them."""
         own = {name: name for name in (*self.classes, *self.aliases)}
         found = [(self.named(name, own, ()), answer) for name, answer in self.questions.items()]
         return {str(name): answer for view, answer in found for _, name in view}
@@ -218,7 +218,7 @@ def _class(node: ast.ClassDef, found: Offer) -> None:
             assert one.returns is not None
             stub = _stub(one)
             key = f"{node.name}.{one.name}"
-            if one.name == "ask":
+            if one.name == "ask_params":
                 asked = stub.parameters["params"].annotation
                 if ast.unparse(asked) != "Any":
                     found.questions[ast.unparse(asked).removeprefix("types.")] = one.returns

@@ -27,7 +27,7 @@ def uses_of_everything(revision: str) -> str:
         lines += [f"    await {called}({', '.join('anything' for _ in places)})", f"    await {called}()"]
     lines += [f"    {key.replace('Client', 'client').replace('Context', 'context')}()" for key in old.walks]
     for name in old.asked():
-        lines += [f"    await context.ask('key', types.{name}.model_validate(anything))"]
+        lines += [f"    await context.ask_params('key', types.{name}.model_validate(anything))"]
     for owner in ("Client", "Server"):
         lines += [f"class Own{owner}({owner}):", "    pass"]
         for key, stub in old.handlers.items():
@@ -133,11 +133,11 @@ class Truth:
         return differs
 
     def questions(self) -> set[str]:
-        differs = {"Context.ask"} if self.old.questions and not self.new.questions else set[str]()
+        differs = {"Context.ask_params"} if self.old.questions and not self.new.questions else set[str]()
         for name, was in self.old.asked().items():
             now = self.new.asked().get(self.before.get(name, ""))
             if now is None or not fits(self.now(now), self.was(was)):
-                differs.add(f"Context.ask({name})")
+                differs.add(f"Context.ask_params({name})")
         return differs
 
     def errors(self) -> set[str]:

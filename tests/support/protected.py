@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import anyio
 import httpx2
 import uvicorn
 from starlette.types import Receive, Scope, Send
@@ -57,6 +58,11 @@ class Tools:
         ctx.identity.require("mcp:admin")
         return "done"
 
+    async def _odd(self, ctx: Any) -> str:
+        """Needs scopes that no token has, as somebody else may have named them."""
+        ctx.identity.require("größe", 'a"b', "x y\r\nset-cookie: a=b", "mcp:admin")
+        return "never"
+
     async def _late(self, ctx: Any) -> str:
         """Finds that out when the response has begun."""
         await ctx.progress(1)
@@ -67,8 +73,14 @@ class Tools:
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         wire = {"mode": "form", "message": "Who?", "requestedSchema": schema}
         for key in ("first", "second"):
-            await ctx.ask(key, v2026_07_28.types.ElicitRequestFormParams.model_validate(wire))
+            await ctx.ask_params(key, v2026_07_28.types.ElicitRequestFormParams.model_validate(wire))
         return str(ctx.identity.subject)
+
+    async def _flood(self, ctx: Any) -> str:
+        """Tells everybody something all the time."""
+        while True:
+            await self.broadcast(lambda client: client.notify_tool_list_changed())  # type: ignore[attr-defined]
+            await anyio.sleep(0)
 
     async def _announce(self, ctx: Any) -> str:
         """Tells those who listen which of them are known as whom."""

@@ -73,7 +73,7 @@ class Tools:
             form = {"type": "object", "properties": {key: {"type": "string"}}}
             schema = self.types.ElicitRequestFormParamsRequestedSchema.model_validate(form)
             params = self.types.ElicitRequestFormParams(message=f"{key}?", requested_schema=schema)
-            answer = await ctx.ask(key, params)
+            answer = await ctx.ask_params(key, params)
             said.append(answer.content[key])
         return " ".join(said)
 
@@ -84,8 +84,8 @@ class Tools:
             {
                 "tasks": len(asyncio.all_tasks()),
                 "sessions": len(sessions._registry._open),
-                "streams": sessions._registry._budget.free,
-                "requests": served._busy,
+                "streams": sessions._registry._streams.all.free,
+                "requests": served._requests.all.used,
                 "listeners": sum(len(audience(server)) for server in served.servers),
                 "memory": tracemalloc.get_traced_memory()[0],
             }

@@ -7,6 +7,7 @@ from typing import Any, Literal, assert_never, assert_type
 
 from mcp_bindgen import runtime
 from mcp_bindgen.runtime import InvalidParams, Json
+from mcp_bindgen.runtime import contract as runtime_contract
 from mcp_bindgen.v2024_11_05 import types as oldest
 from mcp_bindgen.v2025_11_25 import REVISION, Client, Context, Server, dispatcher, errors, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -47,6 +48,14 @@ class Weather(Server):
 
     async def on_progress(self, params: mcp.ProgressNotificationParams, ctx: Context) -> None:
         assert_type(params.progress, int | float)
+
+
+class Completes(runtime_contract.Contract):
+    """A contract that completes by itself, with the context of its own revision."""
+
+    async def complete(self, asked: runtime_contract.Completion, ctx: Context) -> list[str]:
+        await ctx.notify_logging_message("debug", asked.value)
+        return [asked.value]
 
 
 class Later(Server):

@@ -23,5 +23,11 @@ REVISION: Final = Revision(
         "RESOURCE_NOT_FOUND": errors.RESOURCE_NOT_FOUND,
     },
     batches=True,
+    unnamed_over_http=True,
+    trace_context=(
+        "traceparent",
+        "tracestate",
+        "baggage",
+    ),
 )
 """The revision that these bindings speak."""

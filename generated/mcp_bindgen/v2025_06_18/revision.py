@@ -22,5 +22,10 @@ REVISION: Final = Revision(
     errors={
         "RESOURCE_NOT_FOUND": errors.RESOURCE_NOT_FOUND,
     },
+    trace_context=(
+        "traceparent",
+        "tracestate",
+        "baggage",
+    ),
 )
 """The revision that these bindings speak."""

@@ -24,5 +24,11 @@ REVISION: Final = Revision(
         "RESOURCE_NOT_FOUND": errors.RESOURCE_NOT_FOUND,
     },
     stream_polling=True,
+    trace_context=(
+        "traceparent",
+        "tracestate",
+        "baggage",
+    ),
+    argument_errors_in_results=True,
 )
 """The revision that these bindings speak."""

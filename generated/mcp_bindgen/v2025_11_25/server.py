@@ -285,15 +285,17 @@ class Context(abi.Context):
         await self.notify(methods.TOOL_LIST_CHANGED, types.NotificationParams(meta=meta))
 
     @overload
-    async def ask(self, key: str, params: types.ElicitRequestParams) -> types.ElicitResult: ...
+    async def ask_params(self, key: str, params: types.ElicitRequestParams) -> types.ElicitResult: ...
 
     @overload
-    async def ask(self, key: str, params: types.RequestParams) -> types.ListRootsResult: ...
+    async def ask_params(self, key: str, params: types.RequestParams) -> types.ListRootsResult: ...
 
     @overload
-    async def ask(self, key: str, params: types.CreateMessageRequestParams) -> types.CreateMessageResult: ...
+    async def ask_params(
+        self, key: str, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult: ...
 
-    async def ask(self, key: str, params: Any) -> Any:
+    async def ask_params(self, key: str, params: Any) -> Any:
         """Ask the client something while a request of its runs, in the way of the revision that it speaks.
 
         In a stateful revision the question is a request of its own. In a stateless one the handler ends here, and runs

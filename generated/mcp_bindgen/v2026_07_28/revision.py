@@ -41,5 +41,11 @@ REVISION: Final = Revision(
         "notifications/resources/updated": ("resources/read",),
     },
     stream_polling=True,
+    trace_context=(
+        "traceparent",
+        "tracestate",
+        "baggage",
+    ),
+    argument_errors_in_results=True,
 )
 """The revision that these bindings speak."""

@@ -13,11 +13,13 @@ import typer
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.scaffold.project import Project
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.transaction import save
 
 from .diff import FailOn
 from .live import Env, Revision, Strict, Timeout, Verbose, offers
-from .output import MARKUP, PAGE, console, page
+from .output import MARKUP, PAGE, page
 
 contract = typer.Typer(
     help="Contracts: what a server offers, as a document.", no_args_is_help=True, rich_markup_mode=MARKUP
@@ -79,12 +81,6 @@ def _write(document: Mapping[str, Any], out: Path | None) -> None:
     text = write(document, out)
     if out is None:
         sys.stdout.write(text)
-
-
-def _reassure(words: str) -> None:
-    """Say on a terminal that nothing had to be said; in a pipe, silence does."""
-    if console().is_terminal:
-        print(words)
 
 
 @contract.command("export")
@@ -210,7 +206,7 @@ def check(project: Folder = Path()) -> None:
         print(problem)
     if problems:
         raise typer.Exit(1)
-    _reassure("The project keeps to its contract.")
+    print("The project keeps to its contract.")
 
 
 @contract.command("generate")
@@ -220,18 +216,25 @@ def generate(
 ) -> None:
     """Write the generated files of a project again, from its contract; files that were edited are left.
 
+    Methods that your class has to have now, and has not, are printed to be pasted into it.
+
     Examples:
 
     `mcp-bindgen contract generate`
 
     `mcp-bindgen contract generate servers/weather --force`
     """
+    from mcp_bindgen.scaffold.contract_server import unwritten
     from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 
     report = generate_contract(project, force=force)
     for line in report.lines():
         print(line)
+    found = Project.read(project)
+    stubs = unwritten(found, read_contract(found.contract)) if found.kind == "server" and found.contract else ""
+    if stubs:
+        print(f"\nNot written yet; paste it into your class below {printable(str(found.source))}:\n\n{stubs}")
     if not report.complete:
         raise typer.Exit(1)
-    if not report.written:
-        _reassure("All is up to date.")
+    if not report.written and not stubs:
+        print("All is up to date.")

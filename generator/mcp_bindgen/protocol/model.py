@@ -299,6 +299,9 @@ class Facts:
         stale: Notification -> the methods whose results it makes stale.
         batches: Whether there are JSON-RPC batches.
         stream_polling: Whether clients come back to a stream that the server closed.
+        unnamed_over_http: Whether a message over HTTP is in this revision that names none.
+        trace_context: The members of `_meta` that carry the context of a trace.
+        argument_errors_in_results: Whether a tool answers arguments that do not fit with a result.
         draft: Whether the revision is not released yet.
     """
 
@@ -307,6 +310,9 @@ class Facts:
     stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
     batches: bool = False
     stream_polling: bool = False
+    unnamed_over_http: bool = False
+    trace_context: tuple[str, ...] = ()
+    argument_errors_in_results: bool = False
     draft: bool = False
 
 

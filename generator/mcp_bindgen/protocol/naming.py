@@ -36,12 +36,15 @@ _CLIENTS = frozenset(
         "with_options",
     }
 )
-_SERVERS = frozenset({"broadcast", "connections", "context", "lifespan", "required_scopes", "state_seal"})
+_SERVERS = frozenset({"announces", "broadcast", "connections", "context", "lifespan", "required_scopes", "state_seal"})
 _CONTEXTS = frozenset(
     {
         "ask",
         "ask_by",
+        "ask_params",
         "close_stream",
+        "debug",
+        "error",
         "identity",
         "log",
         "meta",
@@ -50,8 +53,11 @@ _CONTEXTS = frozenset(
         "peer_info",
         "progress",
         "request_id",
+        "roots",
+        "sample",
         "session",
         "threads",
+        "warning",
     }
 )
 INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
 from mcp_bindgen.contract.candidates import candidates
 from mcp_bindgen.emit.environment import docstring, quoted
+from mcp_bindgen.emit.style import style
 from mcp_bindgen.protocol.examples import Unfit, example
 from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.runtime.contract import MOST_STEPS, Complexity, UriTemplate
@@ -21,6 +25,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 from .expressions import expression
 from .generated.contract_package import contract_class
 from .plan import Plan
+from .project import Project
 from .rendering import module, render
 
 if TYPE_CHECKING:
@@ -79,6 +84,7 @@ def contracted_files(plan: Plan) -> dict[str, str]:
         "names": plan.names,
         "base": contract_class(plan.names.package),
         "answers": answers,
+        "doc": docstring(_doc(contract, plan.introduced)),
         "info": None if contract.info else repr({"name": plan.names.project, "version": "0.1.0"}),
         "introduced": quoted(plan.introduced),
     }
@@ -92,6 +98,23 @@ def contracted_files(plan: Plan) -> dict[str, str]:
         **values,
     )
     return {f"src/{plan.names.package}/server.py": module(text), "tests/test_server.py": module(test)}
+
+
+def unwritten(project: Project, contract: Contract) -> str:
+    """Return methods to paste into the class of a project: for the entries of its contract that it has none for."""
+    files = (file for file in project.source.rglob("*.py") if not file.is_relative_to(project.generated))
+    written = {name for file in files for name in _functions(file)}
+    left = [answer for answer in _answers(contract) if answer.name not in written]
+    methods = render("project/contracted_methods.py.jinja", answers=left)
+    return style(f"class Yours:\n{methods}").partition("\n")[2].strip("\n") + "\n" if left else ""
+
+
+def _functions(file: Path) -> Iterator[str]:
+    """Return the names of all functions and methods in a file; none of one that is not Python."""
+    with suppress(SyntaxError, ValueError):
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node.name
 
 
 def contract_calls(contract: Contract) -> list[str]:
@@ -136,6 +159,18 @@ def _answers(contract: Contract) -> Iterator[Answer]:
         yield _answer(resource, None, f"return {quoted(f'This is {resource.name}.')}")
     for template in contract.templates:
         yield _answer(template, template.variables, f"return {quoted(f'This is a {template.name}.')}")
+
+
+def _doc(contract: Contract, introduced: str) -> str:
+    """Return what the server's `--help` says that it is."""
+    kinds = {
+        "tools": contract.tools,
+        "prompts": contract.prompts,
+        "resources": (*contract.resources, *contract.templates),
+    }
+    *most, last = [kind for kind, offered in kinds.items() if offered] or ["contract"]
+    listed = f"{', '.join(most)} and {last}" if most else last
+    return f"Serve `{introduced}`: its {listed}."
 
 
 def _answer(entry: Entry, arguments: str | None, body: str, returns: str | None = None) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from mcp_bindgen.emit.environment import quoted
@@ -11,6 +12,7 @@ from mcp_bindgen.spec.revisions import has_reached
 from .client import client_project, shown, typed
 from .contract_server import contract_calls, contracted_files
 from .generated.regeneration import generated_files
+from .installed_from import installed_from
 from .plan import Plan, scopes_of
 from .project import Project
 from .rendering import module, render
@@ -58,6 +60,7 @@ def _values(plan: Plan) -> dict[str, object]:
         "names": plan.names,
         "summary": f"An MCP {plan.kind}.",
         "requirement": plan.requirement,
+        "source": shlex.quote(source) if (source := installed_from()) else None,
         "revisions": [f"MCP {revision}" for revision in plan.revisions],
         "transports": ["Streamable HTTP" if name == "http" else name for name in plan.transports],
         "stdio": "stdio" in plan.transports,

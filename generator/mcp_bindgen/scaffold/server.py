@@ -66,9 +66,8 @@ def server_files(plan: Plan) -> dict[str, str]:
             "own": revision_plan.own,
             "module": revision_plan.module,
         }
-        text = render(
-            "project/server.py.jinja", doc=docstring(_doc(written)), info=introduction(plan, revision_plan), **values
-        )
+        about = {"doc": docstring(_doc(plan, written)), "info": introduction(plan, revision_plan)}
+        text = render("project/server.py.jinja", **about, **values)
         test = render("project/tests/test_server.py.jinja", declared=list(_declared(revision_plan)), **values)
         found[f"src/{plan.names.package}/{revision_plan.module}.py"] = module(text)
         found[f"tests/test_{revision_plan.module}.py"] = module(test)
@@ -88,10 +87,9 @@ def introduction(plan: Plan, revision_plan: RevisionPlan) -> str:
     return expression(revision_plan.protocol, Ref("Implementation"), value, PREFIX)
 
 
-def _doc(written: list[Handler]) -> str:
-    if not written:
-        return "Has no requests of its own to answer yet."
-    return 'Answers what clients ask. What has no method here is answered with "method not found".'
+def _doc(plan: Plan, written: list[Handler]) -> str:
+    more = 'What has no method here is answered with "method not found".' if written else "It offers nothing yet."
+    return f"Serve `{plan.introduced}`. {more}"
 
 
 def _declared(revision_plan: RevisionPlan) -> Iterator[str]:

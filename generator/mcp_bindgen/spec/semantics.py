@@ -40,9 +40,11 @@ _VALUES = {
     "filters": TEXT,
     "defaults": SCALAR,
     "transports": TEXT,
+    "customs": TEXT,
     "utilities": TEXT,
     "batches": TEXT,
     "stale": TEXTS,
+    "trace_context": TEXT,
 }
 """Table -> what each value in it must be."""
 

@@ -6,15 +6,19 @@ from .core.lazy import lazy_modules
 from .entrypoints import user_bindings
 
 if TYPE_CHECKING:
+    from .contract.app import App as App
     from .core.access import Identity as Identity, InsufficientScope as InsufficientScope
     from .core.errors import AuthorizationError as AuthorizationError, CapabilityMissing as CapabilityMissing
     from .core.errors import ConnectionClosed as ConnectionClosed
     from .core.errors import InvalidParams as InvalidParams, MethodNotFound as MethodNotFound
+    from .core.errors import NotAnswered as NotAnswered
     from .core.errors import ProtocolError as ProtocolError, RequestTimeout as RequestTimeout
+    from .core.errors import SessionRequired as SessionRequired, TooManyRequests as TooManyRequests
     from .core.errors import UnexpectedAnswer as UnexpectedAnswer, UnsupportedRevision as UnsupportedRevision
     from .core.link import Link as Link
     from .core.methods import Method as Method, Notification as Notification, Request as Request
     from .core.model import Model as Model
+    from .core.negotiated import Level as Level
     from .core.options import Limits as Limits, Options as Options
     from .core.quarantine import Quarantined as Quarantined
     from .core.revision import Dispatcher as Dispatcher, Revision as Revision
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from .core.transport import Transport as Transport
     from .endpoint.authorization import Auth as Auth
     from .endpoint.context import Context as Context
+    from .endpoint.questions import Root as Root
     from .endpoint.result_cache import ResultCache as ResultCache
     from .endpoint.server import Server as Server, serve as serve
     from .entrypoints.client import Client as Client
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from .eras.stateless.request_state import StateSeal as StateSeal
 
 _MODULES = {
+    "contract.app": ["App"],
     "core.access": ["Identity", "InsufficientScope"],
     "core.errors": [
         "AuthorizationError",
@@ -40,14 +46,18 @@ _MODULES = {
         "ConnectionClosed",
         "InvalidParams",
         "MethodNotFound",
+        "NotAnswered",
         "ProtocolError",
         "RequestTimeout",
+        "SessionRequired",
+        "TooManyRequests",
         "UnexpectedAnswer",
         "UnsupportedRevision",
     ],
     "core.link": ["Link"],
     "core.methods": ["Method", "Notification", "Request"],
     "core.model": ["Model"],
+    "core.negotiated": ["Level"],
     "core.options": ["Limits", "Options"],
     "core.quarantine": ["Quarantined"],
     "core.revision": ["Dispatcher", "Revision"],
@@ -56,6 +66,7 @@ _MODULES = {
     "core.transport": ["Transport"],
     "endpoint.authorization": ["Auth"],
     "endpoint.context": ["Context"],
+    "endpoint.questions": ["Root"],
     "endpoint.result_cache": ["ResultCache"],
     "endpoint.server": ["Server", "serve"],
     "entrypoints.client": ["Client"],

@@ -363,10 +363,33 @@ def test_the_text_is_short_and_says_the_worst_first() -> None:
 def test_markdown_and_json() -> None:
     old, new = forecast(record(city=TEXT)), forecast(record("city", city=TEXT))
     comparison = compared(old, new)
-    assert "| get-forecast: argument city | is required now | safe |" in report.markdown(comparison)
+    row = "| get-forecast: argument city | is required now. Always send it. | safe |"
+    assert row in report.markdown(comparison)
     (finding,) = json.loads(report.json_text(comparison))["findings"]
     assert (finding["level"], finding["reverse"], finding["rule"]) == ("breaking", "safe", "field-became-required")
     assert finding["example"] == {"instance": {}, "oldAccepts": True, "newAccepts": False}
+
+
+def test_what_happened_to_many_entries_is_told_once() -> None:
+    listed: list[Schema] = [{"uri": f"note://{number}", "name": f"note {number}"} for number in range(100)]
+    tools = [{"name": name, "inputSchema": record(city=TEXT)} for name in ("get-forecast", "forecast")]
+    comparison = compared({"resources": listed, "tools": tools[:1]}, {"resources": listed[:1], "tools": tools[1:]})
+    assert report.text(comparison) == (
+        "Existing clients break: 101 changes (100 breaking, 1 safe).\n"
+        "\n"
+        "Breaks existing clients (100)\n"
+        "  tool get-forecast is gone\n"
+        "    Perhaps it is forecast now.\n"
+        "  resource note://1 is gone\n"
+        "    and 98 other resources alike: note://2, note://3, note://4, ...\n"
+        "\n"
+        "Safe for existing clients (1)\n"
+        "  tool forecast is new\n"
+    )
+    shown = report.markdown(comparison)
+    assert "| tool get-forecast | is gone. Perhaps it is forecast now. | safe |" in shown
+    assert len(shown.splitlines()) < 20
+    assert len(json.loads(report.json_text(comparison))["findings"]) == 101, "programs get each of them"
 
 
 def test_words_of_servers_are_only_text() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 from typing import Any
+from urllib.parse import quote_plus
 
 import anyio
 import pytest
 
-from mcp_bindgen.runtime.auth.client import ClientSecret, Departures, KnownClient, Manual
-from mcp_bindgen.runtime.auth.store import MemoryStore
+from mcp_bindgen.runtime.auth.client import ClientCredentials, ClientSecret, Departures, KnownClient, Manual
+from mcp_bindgen.runtime.auth.store import Key, MemoryStore, Record
 from mcp_bindgen.runtime.core.errors import AuthorizationError
 from mcp_bindgen.runtime.http.client.transport import http
 from tests.support.authorization_world import CALLBACK, SECRET, agree, call, oauth, world
@@ -418,5 +420,41 @@ def test_waiting_for_a_person_does_not_count_and_can_be_cancelled() -> None:
             with anyio.move_on_after(0.5) as scope:
                 await call(given.url, oauth(login=Manual(never, CALLBACK)))
             assert scope.cancelled_caught
+
+    go(body)
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+def test_a_secret_that_is_sent_back_in_an_error_is_not_shown(method: str) -> None:
+    secret = f"{SECRET}+more"
+    pair = base64.b64encode(f"machine:{quote_plus(secret)}".encode()).decode()
+
+    async def body() -> None:
+        async with world() as given:
+            for echoed in (secret, pair):
+                said = {"error": "invalid_client", "error_description": f"I know no {echoed}"}
+                given.answer_token = lambda form, heard, said=said: (401, said)  # type: ignore[misc]
+                auth = ClientCredentials(ClientSecret("machine", given.issuer, secret=secret, method=method))
+                (error,) = await call(given.url, auth)
+                assert isinstance(error, AuthorizationError)
+                assert (echoed in str(error)) == (echoed == pair and method == "client_secret_post")  # not sent then
+
+    go(body)
+
+
+def test_two_processes_hold_a_client_to_the_same_issuer() -> None:
+    """The one that is second to keep the first issuer of a client finds out about the other."""
+
+    class Raced(MemoryStore):
+        async def replace(self, key: Key, old: Record | None, new: Record | None) -> bool:
+            if key == Key("", "", "desk") and old is None:
+                await super().replace(key, None, {"issuer": "https://other.example"})
+            return await super().replace(key, old, new)
+
+    async def body() -> None:
+        async with world() as given:
+            (error,) = await call(given.url, oauth(Raced(), client=KnownClient("desk")))
+            assert "is known to https://other.example" in str(error)
+            assert given.counts("GET /authorize") == 0
 
     go(body)

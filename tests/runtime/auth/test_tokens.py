@@ -17,6 +17,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from mcp_bindgen.runtime.auth.client import Bearer, ClientCredentials, ClientSecret, Manual, PrivateKeyJwt
+from mcp_bindgen.runtime.auth.client.grants import Grant, granted
 from mcp_bindgen.runtime.auth.client.login import device_code
 from mcp_bindgen.runtime.auth.client.registration import dump, load, registered
 from mcp_bindgen.runtime.auth.metadata import ServerMetadata
@@ -67,6 +68,49 @@ def test_numbers_that_are_too_large_to_calculate_with_do_no_harm() -> None:
     told = {"verification_uri": "https://example.org/device", "user_code": "AB", "device_code": "secret"}
     code, _, pause = device_code({**told, "interval": 10**400, "expires_in": 10**400})
     assert (code.seconds, pause) == (3600, 60)
+
+
+@pytest.mark.parametrize(
+    ("told", "lives"),
+    [
+        *((None, None), (True, None), ([], None), ({"a": 1}, None)),
+        *((told, None) for told in (0, -1, 10**400, float("nan"), "nan", "soon", "")),
+        *((told, 3650 * 86400) for told in (1e308, float("inf"), "1e999")),
+        *((told, 3600) for told in (3600, 3600.0, "3600")),
+    ],
+    ids=lambda value: repr(value)[:12],
+)
+def test_a_lifetime_that_cannot_be_meant_is_not_believed(told: Any, lives: float | None) -> None:
+    server = ServerMetadata("https://example.org", "https://example.org/token")
+    answer = {"access_token": "at", "token_type": "bearer", "expires_in": told}
+    grant = granted(server, answer, resource="r", client_id="c", scopes=(), key=None, must_bind=False)
+    assert not grant.is_expired
+    assert grant.is_fresh
+    assert (None if grant.expires_at is None else round(grant.expires_at - grant.issued_at)) == lives
+    assert Grant.load(json.loads(json.dumps(grant.dump()))) == grant
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"expires_at": "soon"},
+        {"expires_at": float("nan")},
+        {"expires_at": 1e300},
+        {"issued_at": None},
+        {"issued_at": -1},
+        {"scopes": [1]},
+        {"scopes": None},
+        {"access_token": None},
+        {"refresh_token": 1},
+        {"key": {}},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_what_is_kept_and_was_damaged_is_not_used(damage: dict[str, Any]) -> None:
+    grant = Grant("https://issuer", "https://resource", "client", "token", issued_at=1.0)
+    assert Grant.load(grant.dump()) == grant
+    assert Grant.load({**grant.dump(), **damage}) is None
 
 
 @pytest.mark.parametrize("is_refreshable", [False, True])

@@ -907,6 +907,12 @@ async def test_a_typed_client() -> None:
         assert "note a/b c" in str(await client.read_note("a/b c"))
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [1.0, float("-inf")]])
+def test_numbers_that_json_does_not_have_are_named_in_one_line(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^the argument 'b' has NaN or an infinity in it, which JSON does not have$"):
+        contract.arguments({"a": 1.5, "b": value})
+
+
 def test_arguments_leave_out_what_was_not_given() -> None:
     point = Point(x_y=1, inner=Point(x_y=2))
     given = contract.arguments(

@@ -56,6 +56,18 @@ async def test_progress_only_grows(revision: str, caplog: pytest.LogCaptureFixtu
     assert "progress 2 after 3 is not sent: it must increase" in caplog.text
 
 
+@bounded(20)
+async def test_a_server_that_is_asked_what_it_speaks_has_nothing_to_complain_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Clients of both eras ask each server a question that only the newer ones know."""
+    async with played(Server()) as (client, _):
+        await client.send(request(1, "server/discover"))
+        refused = await client.receive()
+    assert refused["error"]["message"] == "Invalid request: the connection is not initialized"
+    assert not [record for record in caplog.records if record.levelno >= logging.INFO]
+
+
 @pytest.mark.parametrize("revision", [LATEST, STATELESS])
 @bounded(20)
 async def test_nothing_is_told_of_a_request_that_is_over(revision: str) -> None:

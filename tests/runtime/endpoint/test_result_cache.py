@@ -65,7 +65,7 @@ class Library(Server):
     ) -> mcp.ReadResourceResult | mcp.InputRequiredResult:
         self.asked.append(f"read {params.uri}")
         if params.uri == "book:asks":
-            await ctx.ask("name", mcp.ListRootsRequestParams())
+            await ctx.ask_params("name", mcp.ListRootsRequestParams())
         text = mcp.TextResourceContents(uri=params.uri, text=f"edition {self.edition}")
         return mcp.ReadResourceResult(contents=[text], **self.hints)
 

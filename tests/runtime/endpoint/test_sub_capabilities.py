@@ -84,7 +84,7 @@ def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: 
 
     class Asking(package.Server):  # type: ignore[misc]
         async def call_tool(self, params: Any, ctx: Any) -> Any:
-            await ctx.ask("q", params_of(package.types, wire))
+            await ctx.ask_params("q", params_of(package.types, wire))
             return package.types.CallToolResult(content=[])
 
     client, asked = made_client(revision, declared)

@@ -332,7 +332,7 @@ class Asks(v2026_07_28.Server):
         said: list[Any] = []
         for key in ("first", "second"):
             schema = mcp.ElicitRequestFormParamsRequestedSchema.model_validate({"type": "object", "properties": {}})
-            answer = await ctx.ask(key, mcp.ElicitRequestFormParams(message=key, requested_schema=schema))
+            answer = await ctx.ask_params(key, mcp.ElicitRequestFormParams(message=key, requested_schema=schema))
             said.append((answer.content or {}).get("x"))
         return mcp.CallToolResult(content=[mcp.TextContent(text=" ".join(map(str, said)))])
 

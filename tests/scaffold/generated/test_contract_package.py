@@ -380,7 +380,8 @@ def test_what_the_contract_no_longer_has_is_gone(tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     save(folder / "contract.json", {**WHOLE, "tools": [FORECAST, {**WARN, "name": "alert"}, PING]})
     generate_contract(folder)
-    assert problems(folder) == ["src/weather/server.py:6: Weather misses alert, for the tool 'alert'"]
+    said = "Weather misses alert, for the tool 'alert'; did you mean it by warn?"
+    assert problems(folder) == [f"src/weather/server.py:6: {said}"], "there is nothing else that it could be"
 
 
 def test_generating_twice_changes_nothing(tmp_path: Path) -> None:

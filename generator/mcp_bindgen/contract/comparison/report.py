@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mcp_bindgen.diff.reports.record import as_json
 from mcp_bindgen.diff.reports.terminal import BOLD, DIM, GREEN, RED, YELLOW, Terminal
+from mcp_bindgen.diff.reports.words import plural
 
 from .verdicts import ContractComparison, ContractFinding, Level
 
@@ -34,11 +36,14 @@ def text(comparison: ContractComparison, *, width: int = 80, colour: bool = Fals
     for level, (title, code) in _TITLES.items():
         found = [finding for finding in comparison.findings if finding.level is level]
         lines += ["", terminal.style(f"{title} ({len(found)})", code)] if found else []
-        for finding in found:
+        for finding, others in _grouped(found):
             lines += terminal.folded(finding.sentence, 2, 2)
             more = [finding.hint] if finding.hint and level is not Level.SAFE else []
             more += [_example(finding)] if witness and finding.example is not None else []
             lines += [terminal.style(line, DIM) for words in more for line in terminal.folded(words, _INDENT, 2)]
+            if others:
+                same = _alike(finding, others)
+                lines += terminal.folded(same, _INDENT, 2)
     return "\n".join(lines) + "\n"
 
 
@@ -56,10 +61,40 @@ def markdown(comparison: ContractComparison) -> str:
                 "| --- | --- | --- |",
             ]
             lines += [
-                f"| {_cell(finding.subject)} | {_cell(finding.words)} | {finding.reverse.name.lower()} |"
-                for finding in found
+                f"| {_cell(finding.subject)} | {_cell(_told(finding, others))} | {finding.reverse.name.lower()} |"
+                for finding, others in _grouped(found)
             ]
     return "\n".join(lines) + "\n"
+
+
+_FEW = 3
+"""From how many entries on with one and the same change they are told together, and how many of them are named."""
+
+
+def _grouped(found: Sequence[ContractFinding]) -> Iterator[tuple[ContractFinding, list[str]]]:
+    """Yield each finding with the names of the other entries that have the very same change, if these are many."""
+    groups: dict[object, list[ContractFinding]] = {}
+    for finding in found:
+        key = finding.rule, finding.kind, finding.place, finding.words, finding.hint, finding.reverse
+        groups.setdefault(key, []).append(finding)
+    for group in groups.values():
+        if len(group) <= _FEW or group[0].kind == "server":
+            yield from ((finding, []) for finding in group)
+        else:
+            yield group[0], [finding.name for finding in group[1:]]
+
+
+def _alike(finding: ContractFinding, others: Sequence[str]) -> str:
+    """Say what else has the change of `finding`."""
+    more = ", ..." if len(others) > _FEW else ""
+    return f"and {plural(len(others), f'other {finding.kind}')} alike: {', '.join(others[:_FEW])}{more}"
+
+
+def _told(finding: ContractFinding, others: Sequence[str]) -> str:
+    """Return what happened, what to do about it, and what else it happened to."""
+    hint = finding.hint if finding.level is not Level.SAFE else ""
+    same = f"({_alike(finding, others)})" if others else ""
+    return " ".join(filter(None, [f"{finding.words}." if hint else finding.words, hint, same]))
 
 
 def record(comparison: ContractComparison) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Read the code (`project`), let a type checker say what its expressions are (`typ
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mcp_bindgen.protocol import naming
@@ -17,6 +18,8 @@ from .project import Module, python_files, read
 from .result import Migration, Place, Skipped, Use
 
 NAMESPACE = "mcp_bindgen"
+
+_BINDINGS = re.compile(rf"{NAMESPACE}\.v\d\w*")
 
 
 def migrate(comparison: Comparison, path: Path, *, package: str | None = None) -> Migration:
@@ -39,7 +42,8 @@ def migrate(comparison: Comparison, path: Path, *, package: str | None = None) -
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
         raise BadInput(f"{missing} is not installed", fix="run: pip install 'mcp-bindgen[generate]'") from None
-    found = find_uses([one for one in files.values() if isinstance(one, Module)], path, package, Changes(comparison))
+    modules = [one for one in files.values() if isinstance(one, Module)]
+    found = find_uses(modules, path, package, Changes(comparison))
     unread = {str(file): reason for file, reason in files.items() if isinstance(reason, str)} | found.skipped
     return Migration(
         old,
@@ -50,6 +54,7 @@ def migrate(comparison: Comparison, path: Path, *, package: str | None = None) -
         tuple(found.imports),
         found.files,
         tuple(Skipped(*one) for one in sorted(unread.items())),
+        tuple(sorted({name for module in modules for name in module.imported("") if _BINDINGS.fullmatch(name)})),
     )
 
 

@@ -83,7 +83,7 @@ class Bindings:
         walks: What walks through lists.
         handlers: What takes methods.
         constants: What names methods.
-        questions: The class of the params -> what `Context.ask` asks.
+        questions: The class of the params -> what `Context.ask_params` asks.
         errors: Constant -> the error.
     """
 
@@ -111,7 +111,7 @@ class Bindings:
             Stub("methods", naming.descriptor(method.stub), method, method.senders[0]) for method in methods
         )
         self.questions = {
-            name: Stub("Context", f"ask({name})", method, "server")
+            name: Stub("Context", f"ask_params({name})", method, "server")
             for method, classes in calls.questions(protocol)
             for name in classes
         }

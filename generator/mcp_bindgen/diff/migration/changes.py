@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -17,7 +17,7 @@ from ..match import match
 from ..reach import answers
 from ..rules import RULES
 from .assignable import Assignable
-from .bindings import Bindings, Parameter, Stub
+from .bindings import RECEIVERS, SENDERS, Bindings, Parameter, Stub
 from .causes import Causes
 from .names import new_names
 
@@ -109,9 +109,17 @@ class Changes:
         default: tuple[str, str],
         words: tuple[str, str],
         tolerates: Callable[[Type], bool] = _never,
+        hint: str = "",
     ) -> None:
-        """Add what `cause` did to `name`; the rule and the subject of `default` stand in where no cause is known."""
-        self.of[name].append(_change(kind, cause, default, words, tolerates))
+        """Add what `cause` did to `name`; the rule and the subject of `default` stand in where no cause is known.
+
+        `hint` says what to do on the side that has the code, in place of what the rule says to both sides.
+        """
+        change = _change(kind, cause, default, words, tolerates)
+        if hint:
+            specific = "" if change.hint == RULES[change.rule].hint else change.hint
+            change = replace(change, hint=f"{hint} {specific}".rstrip())
+        self.of[name].append(change)
 
     # --- types --------------------------------------------------------------------------------------------------
 
@@ -180,7 +188,9 @@ class Changes:
         cause = cause or self._causes.of_member(definition, wire, new.field.type if new is not None else None)
         if new is None:
             rule = f"field-removed-{'required' if old.field.required else 'optional'}"
-            self._add(name, "gone", cause, (rule, subject), (old.name, ""))
+            given = "Leave it out: the other side does not know it." if name.endswith("=)") else ""
+            hint = given or "Do without it: the other side does not send it."
+            self._add(name, "gone", cause, (rule, subject), (old.name, ""), hint=hint)
         elif new.name != old.name:
             self._add(name, "renamed", cause, ("field-renamed", subject), (old.name, new.name))
         elif not fits:
@@ -203,7 +213,9 @@ class Changes:
         olds, news = self.old.arguments(old), self._new.arguments(new)
         if old.carrier != new.carrier:
             default = "message-carrier-changed", stub.message
-            self._add(name, "changed", self._causes.of(stub.message), default, (old.carrier, new.carrier))
+            words, hint = (old.carrier, new.carrier), "Ask with `ctx.ask`: the question travels in the result."
+            asked = hint if new.carrier == "embedded" and stub.owner == "Context" else ""
+            self._add(name, "changed", self._causes.of(stub.message), default, words, hint=asked)
         self._guarded(stub, heir)
         if not self._returns(old.result, new.result):
             self._answers(stub, self._words(old.result, new.result))
@@ -265,7 +277,7 @@ class Changes:
         elif not self._returns(stub.method.result, heir.method.result):
             self._answers(stub, self._words(stub.method.result, heir.method.result))
         if not self._new.questions:
-            self.of.setdefault("Context.ask", self.of[stub.name][:1])
+            self.of.setdefault("Context.ask_params", self.of[stub.name][:1])
 
     def _constant(self, stub: Stub, heir: Stub) -> None:
         """Add what became of a constant in `methods.py`."""
@@ -293,8 +305,11 @@ class Changes:
 
     def _gone(self, stub: Stub) -> None:
         rule = "request-method-removed" if stub.method.kind == "request" else "notification-removed"
-        words = stub.short.partition("(")[0], ""
-        self._add(stub.name, "gone", self._causes.of(stub.message), (rule, stub.message), words)
+        words, new = (stub.short.partition("(")[0], ""), self._new.protocol.revision
+        is_handler = SENDERS.get(stub.owner) != stub.sender and stub.owner in RECEIVERS
+        hint = f"Leave the handler out: no {stub.sender} sends it in {new}." if is_handler else ""
+        hint = hint or f"Leave it out: {new} has no such message."
+        self._add(stub.name, "gone", self._causes.of(stub.message), (rule, stub.message), words, hint=hint)
 
     def _answers(
         self, stub: Stub, words: tuple[str, str], suffix: str = "", tolerates: Callable[[Type], bool] = _never

@@ -64,6 +64,9 @@ class _Printer(Terminal):
             yield ""
             said = f"Import {migration.new_package} instead of {migration.old_package} in"
             yield from self.folded(f"{said}: {_listed(migration.imports)}.", 0)
+        if not migration.found:
+            others = f"imports {' and '.join(migration.others)}" if migration.others else "imports none of ours"
+            yield from self.folded(f"The code {others}; --package names bindings of your own.", 0)
         for skipped in migration.skipped:
             yield from self.folded(f"Skipped {skipped.file}: {skipped.reason}.", 0)
 
@@ -83,6 +86,8 @@ class _Printer(Terminal):
 def _title(migration: Migration) -> str:
     files = plural(migration.files, "file")
     title = f"MCP {printable(migration.old)} -> {printable(migration.new)}"
+    if not migration.found:
+        return f"{title}: no bindings of MCP {printable(migration.old)} found in {files}, as {migration.old_package}"
     if not migration.uses:
         return f"{title}: nothing to change in {files}"
     hit = len({use.place.file for use in migration.uses})
@@ -103,6 +108,7 @@ def record(migration: Migration) -> dict[str, Any]:
         "old": migration.old,
         "new": migration.new,
         "files": migration.files,
+        "found": migration.found,
         "uses": [
             {
                 **asdict(use.place),

@@ -57,6 +57,7 @@ class Migration:
         imports: Where the old bindings are imported.
         files: How many files were read.
         skipped: The files that could not be.
+        others: The other bindings of ours that are imported.
     """
 
     old: str
@@ -67,3 +68,9 @@ class Migration:
     imports: tuple[Place, ...]
     files: int
     skipped: tuple[Skipped, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> bool:
+        """Whether the old bindings are used anywhere."""
+        return bool(self.uses or self.imports)

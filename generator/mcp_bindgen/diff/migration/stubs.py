@@ -79,7 +79,7 @@ def _endpoint(bindings: Bindings, owner: str) -> Iterator[str]:
         questions = bindings.questions.items()
         asked = [(f"types.{params}", _annotation(stub.method.result)) for params, stub in questions]
         for params, result in (*asked, ("_t.Any", "_t.Any"), ("_t.Any", "_t.Any")):  # overloads are two at least
-            yield f"    @_t.overload\n    async def ask(self, key: _t.Any, params: {params}) -> {result}: ..."
+            yield f"    @_t.overload\n    async def ask_params(self, key: _t.Any, params: {params}) -> {result}: ..."
 
 
 def _own(stubs: Stubs, owner: str) -> list[Stub]:

@@ -165,7 +165,7 @@ class Uses(ast.NodeVisitor):
                 pass
         names, sure, extended = self._types.called(node)
         for name in names:
-            if name == "Context.ask":
+            if name == "Context.ask_params":
                 self._question(node, sure=sure)
             else:
                 self._arguments(node, name, sure=sure, extended=extended)
@@ -196,7 +196,7 @@ class Uses(ast.NodeVisitor):
             type = self._types.type(params)
             options = type.members if isinstance(type, Union) else (type,)
             for name in [one.name for one in options if isinstance(one, Ref)]:
-                label = f"Context.ask({name})"
+                label = f"Context.ask_params({name})"
                 self._add(self._tail(node.func), label, self._of(label), sure=sure and len(options) == 1)
 
     # --- handlers -----------------------------------------------------------------------------------------------

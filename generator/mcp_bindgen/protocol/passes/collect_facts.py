@@ -17,16 +17,23 @@ def collect_facts(draft: Draft) -> Draft:
     stale = [
         (name, tuple(cached)) for name, methods in semantics["stale"].items() if (cached := _cached(draft, methods))
     ]
-    polling = semantics["transports"].get("stream-polling")
     facts = Facts(
         utilities=tuple(utilities),
         meta_keys=tuple(sorted(_meta_keys(draft).items())),
         stale=tuple((name, methods) for name, methods in stale if name in draft.methods),
         batches=any(name in draft.definitions for name in semantics["batches"].values()),
-        stream_polling=polling is not None and has_reached(revision, polling),
+        unnamed_over_http=revision == semantics["transports"].get("unnamed-revision"),
+        trace_context=tuple(semantics["trace_context"]),
+        stream_polling=_since(revision, semantics["transports"].get("stream-polling")),
+        argument_errors_in_results=_since(revision, semantics["customs"].get("argument-errors-in-results")),
         draft=draft.source.draft,
     )
     return replace(draft, facts=facts)
+
+
+def _since(revision: str, first: str | None) -> bool:
+    """Return whether something begins with a revision, or one before it."""
+    return first is not None and has_reached(revision, first)
 
 
 def _cached(draft: Draft, methods: list[str]) -> list[str]:

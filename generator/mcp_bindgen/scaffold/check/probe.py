@@ -15,7 +15,7 @@ import pkgutil
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -105,10 +105,13 @@ def _below(kind: type) -> Iterator[type]:
 
 def _check(kind: type, base: type) -> Iterator[Finding]:
     promised = [name for name, value in vars(base).items() if getattr(value, "__isabstractmethod__", False)]
+    missing = [name for name in promised if getattr(inspect.getattr_static(kind, name), "__isabstractmethod__", False)]
+    meant = _meant(missing, list(_strays(kind, base)))
     for name in promised:
         given = inspect.getattr_static(kind, name)
-        if getattr(given, "__isabstractmethod__", False):
-            yield Finding(*_place(kind), f"{kind.__name__} misses {name}{_offer(given)}{_near(name, kind, base)}")
+        if name in missing:
+            hint = f"; did you mean it by {meant[name]}?" if name in meant else ""
+            yield Finding(*_place(kind), f"{kind.__name__} misses {name}{_offer(given)}{hint}")
         elif not callable(getattr(kind, name)):
             yield Finding(*_place(kind), f"{kind.__name__}.{name} is no method")
         elif isinstance(given, FunctionType):
@@ -123,11 +126,27 @@ def _offer(method: Any) -> str:
     return f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
 
 
-def _near(name: str, kind: type, base: type) -> str:
-    """Return the method that may have been meant."""
-    others = [other for other in dir(kind) if not other.startswith("_") and not hasattr(base, other)]
-    near = difflib.get_close_matches(name, others, n=1, cutoff=0.8)
-    return f"; did you mean it by {near[0]}?" if near else ""
+def _strays(kind: type, base: type) -> Iterator[str]:
+    """Return the methods that look as if they answered for an entry of the contract, and answer for none."""
+    for name in dir(kind):
+        given = inspect.getattr_static(kind, name)
+        if name.startswith("_") or hasattr(base, name) or not isinstance(given, FunctionType):
+            continue
+        if "ctx" in inspect.signature(given).parameters:
+            yield name
+
+
+def _meant(missing: Sequence[str], strays: Sequence[str]) -> dict[str, str]:
+    """Return for missing methods those that may have been meant: of a like name, or the only one on both sides."""
+    found: dict[str, str] = {}
+    left = list(strays)
+    for name in missing:
+        near = difflib.get_close_matches(name, left, n=1)
+        if near:
+            found[name] = near[0]
+            left.remove(near[0])
+    rest = [name for name in missing if name not in found]
+    return {**found, rest[0]: left[0]} if len(rest) == len(left) == 1 else found
 
 
 def _place(thing: type | Callable[..., Any]) -> tuple[str, int]:

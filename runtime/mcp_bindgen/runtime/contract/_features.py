@@ -9,7 +9,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from ..core import jsonrpc
 from ..core.errors import INVALID_PARAMS, InvalidParams, ProtocolError
@@ -25,6 +25,10 @@ ArgumentErrors: TypeAlias = Literal["protocol", "result"]
 Build: TypeAlias = Callable[[BoundHandler, Any], Any]
 """Makes the wire form of a result from what a handler returned."""
 
+UPDATED = "notifications/resources/updated"
+"""The notification that the contents of a resource are others now."""
+
+_MOST_SUBSCRIPTIONS = 1000  # of one connection
 _LONGEST = 100  # characters of a name that is repeated
 
 
@@ -164,8 +168,7 @@ class Resources(Feature):
         if found is not None:
             with suppress(ResourceNotFound):
                 return await self.answer("resources/read", *found, ctx, partial(_contents, params.uri))
-        code = getattr(self.package.errors, "RESOURCE_NOT_FOUND", INVALID_PARAMS)
-        raise ProtocolError(code, "Resource not found", {"uri": params.uri})
+        raise not_found(self.package, params.uri)
 
     def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Any]]:
         """Yield the handlers that may know a URI, with the variables in it."""
@@ -179,6 +182,36 @@ class Resources(Feature):
                     yield handler, handler.read(found, "params.uri")
 
 
+class Subscriptions(Feature):
+    """Answers `resources/subscribe` and `resources/unsubscribe`; in stateless revisions clients listen instead."""
+
+    @classmethod
+    def is_in(cls, contract: BoundContract) -> bool:
+        """Return whether the contents of resources may change."""
+        return UPDATED in contract.announces
+
+    async def subscribe(self, params: Any, ctx: Any) -> Any:
+        """Note that a client wants to hear of a resource; raise `ProtocolError` if there is none, or it wants too many."""
+        wanted = self.contract.subscribers.setdefault(ctx.session, set())
+        if not self.contract.knows(params.uri):
+            raise not_found(self.package, params.uri)
+        if len(wanted) >= _MOST_SUBSCRIPTIONS:
+            raise ProtocolError(INVALID_PARAMS, "too many subscriptions")
+        wanted.add(params.uri)
+        return self.result("resources/subscribe", {})
+
+    async def unsubscribe(self, params: Any, ctx: Any) -> Any:
+        """Note that a client no longer wants to hear of a resource."""
+        self.contract.subscribers.get(ctx.session, set[str]()).discard(params.uri)
+        return self.result("resources/unsubscribe", {})
+
+
+def not_found(package: ModuleType, uri: str) -> ProtocolError:
+    """Return the error that a revision has for a URI of nothing."""
+    code = getattr(package.errors, "RESOURCE_NOT_FOUND", INVALID_PARAMS)
+    return ProtocolError(code, "Resource not found", {"uri": uri})
+
+
 def _tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     """Return the wire form of a result: structured content and its text, or content alone."""
     if handler.spec.output is None:
@@ -187,6 +220,9 @@ def _tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
         text = adapter(handler.spec.output).dump_json(returned, warnings="error").decode()
     except ValueError as error:
         raise handler.invalid(f"returned {type(returned).__name__}: {error}") from None
+    member = handler.spec.member
+    if member is not None:
+        text = f"{{{to_json(member).decode()}:{text}}}"
     return {"content": [_text(text)], "structuredContent": from_json(text)}
 
 

@@ -6,11 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from ._features import Feature
-from .catalog import SCOPES
+from .catalog import LISTS, SCOPES
 from .handlers import BoundContract
-
-_LISTS = ("tools", "prompts", "resources", "resourceTemplates")
-
 
 class Scoped(Feature):
     """Tells the endpoint which scopes calls of tools, prompts and resources need."""
@@ -19,7 +16,7 @@ class Scoped(Feature):
     def is_in(cls, contract: BoundContract) -> bool:
         """Return whether a contract states scopes anywhere."""
         document = contract.catalog.document
-        return any(entry.get(SCOPES) for member in _LISTS for entry in document.get(member, ()))
+        return any(entry.get(SCOPES) for member in LISTS for entry in document.get(member, ()))
 
     def required_scopes(self, method: str, name: str | None) -> Collection[str]:
         """Return what the contract states for the entry that is called, or for all that a URI may belong to.

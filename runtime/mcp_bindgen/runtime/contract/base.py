@@ -9,18 +9,17 @@ from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar, TypeAlias
 
-from ..endpoint.context import Context
 from ..endpoint.server import Server
-from ._features import ArgumentErrors, Feature, Prompts, Resources, Tools
+from ._features import ArgumentErrors, Feature, Prompts, Resources, Subscriptions, Tools
 from ._scopes import Scoped
 from .catalog import Catalog
 from .completions import Completion, Completions, from_enum
 from .complexity import MOST_STEPS
-from .handlers import BoundContract
+from .handlers import BoundContract, asynchronous
 
 Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
-_FEATURES: tuple[type[Feature], ...] = (Tools, Prompts, Resources, Completions, Scoped)
+_FEATURES: tuple[type[Feature], ...] = (Tools, Prompts, Resources, Subscriptions, Completions, Scoped)
 
 
 class Contract(ABC):
@@ -51,12 +50,12 @@ class Contract(ABC):
         """Start and stop what the servers share: override it, and `yield` while they serve."""
         yield
 
-    async def complete(self, asked: Completion, ctx: Context) -> Sequence[str]:
+    async def complete(self, asked: Completion, ctx: Any) -> Sequence[str]:
         """Return the values that complete what is typed, the best first: those of an `enum`, unless overridden.
 
         Args:
             asked: What is typed.
-            ctx: The request.
+            ctx: The request, a `Context`; an override may say of which revisions.
         """
         return from_enum(self.catalog, asked)
 
@@ -67,30 +66,50 @@ class Contract(ABC):
             ValueError: The methods of this class and the contract's document do not belong together.
             ImportError: There are tools or templates, and `mcp-bindgen[contract]` is not installed.
         """
-        complete = None if type(self).complete is Contract.complete else self.complete
-        contract = BoundContract(self, self.catalog, complete, self.validation_steps)
-        features = tuple(feature for feature in _FEATURES if feature.is_in(contract))
+        contract = BoundContract.of(self, self.catalog, self.validation_steps)
+        if type(self).complete is not Contract.complete:
+            contract.complete = asynchronous(self.complete)
         document = self.catalog.document
         info = self.info or document.get("serverInfo") or {"name": type(self).__name__, "version": "0"}
-        shared = {
-            "contract": contract,
-            "revisions": self.revisions,
-            "argument_errors": self.argument_errors,
-            "lifespan": _shared(self.lifespan),
-            "instructions": document.get("instructions") if self.instructions is None else self.instructions,
-        }
-        servers: list[Server] = []
-        for package in self.revisions:
-            server: Server = _server_class(type(self), package, features)()
-            vars(server).update(shared, package=package, info=package.types.Implementation.model_validate(info))
-            servers.append(server)
-        return servers
+        instructions = document.get("instructions") if self.instructions is None else self.instructions
+        kind = type(self)
+        options = {"argument_errors": self.argument_errors, "instructions": instructions, "lifespan": self.lifespan}
+        return servers_of(contract, kind.__name__, kind.__doc__, self.revisions, info, options)
+
+
+def servers_of(
+    contract: BoundContract,
+    name: str,
+    doc: str | None,
+    revisions: Sequence[ModuleType],
+    info: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> list[Server]:
+    """Return a server for each revision of a contract.
+
+    Args:
+        contract: The contract and its handlers.
+        name: The name of the servers' classes.
+        doc: What `--help` says of them.
+        revisions: The bindings of the revisions.
+        info: How the servers introduce themselves, an `Implementation` in wire form.
+        options: Attributes of the servers.
+    """
+    features = tuple(feature for feature in _FEATURES if feature.is_in(contract))
+    shared = {"contract": contract, "revisions": revisions, "announces": contract.announces, **options}
+    shared["lifespan"] = _shared(options["lifespan"])
+    servers: list[Server] = []
+    for package in revisions:
+        server: Server = _server_class(name, doc, package, features)()
+        vars(server).update(shared, package=package, info=package.types.Implementation.model_validate(info))
+        servers.append(server)
+    return servers
 
 
 @cache
-def _server_class(contract: type, package: ModuleType, features: tuple[type[Feature], ...]) -> type[Any]:
+def _server_class(name: str, doc: str | None, package: ModuleType, features: tuple[type[Feature], ...]) -> type[Any]:
     """Return the class of a server: its capabilities follow from the features among its bases."""
-    return type(contract.__name__, (*features, package.Server), {"__doc__": contract.__doc__})
+    return type(name, (*features, package.Server), {"__doc__": doc})
 
 
 def _shared(lifespan: Lifespan) -> Lifespan:

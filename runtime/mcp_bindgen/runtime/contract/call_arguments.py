@@ -37,9 +37,26 @@ def arguments(values: Mapping[str, Any], nullable: Collection[str] = ()) -> dict
 
 
 def whole(values: Mapping[str, Any] | BaseModel) -> dict[str, Json]:
-    """Return the arguments of a tool that takes them as one value, in wire form."""
-    wire: dict[str, Json] = from_json(to_json(values))
+    """Return the arguments of a tool that takes them as one value, in wire form.
+
+    Raises:
+        ValueError: There is a number among them that JSON does not have, NaN or an infinity.
+    """
+    try:
+        wire: dict[str, Json] = from_json(to_json(values), allow_inf_nan=False)
+    except ValueError:
+        raise ValueError(f"{_without_json(values)} has NaN or an infinity in it, which JSON does not have") from None
     return wire
+
+
+def _without_json(values: Mapping[str, Any] | BaseModel) -> str:
+    """Return which argument is not JSON."""
+    for name, value in dict(values).items():
+        try:
+            from_json(to_json(value), allow_inf_nan=False)
+        except ValueError:
+            return f"the argument {name!r}"
+    return "an argument"
 
 
 def texts(values: Mapping[str, str | None]) -> dict[str, str]:

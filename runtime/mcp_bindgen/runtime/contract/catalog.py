@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 from zipfile import ZipFile, is_zipfile
 
 from ..core.json_types import is_object
@@ -17,6 +17,31 @@ FILE = "contract.json"
 
 SCOPES = "x-mcp-scopes"
 """The member of an entry that states the scopes which the token of a request needs; clients see it, too."""
+
+Kind: TypeAlias = Literal["tool", "prompt", "resource", "template"]
+
+
+class Entries(NamedTuple):
+    """The place of the entries of one kind.
+
+    Attributes:
+        member: The member of the document that lists them.
+        key: The member of an entry that names it.
+        changed: The notification that there are others now.
+    """
+
+    member: str
+    key: str
+    changed: str
+
+
+KINDS: Mapping[Kind, Entries] = {
+    "tool": Entries("tools", "name", "notifications/tools/list_changed"),
+    "prompt": Entries("prompts", "name", "notifications/prompts/list_changed"),
+    "resource": Entries("resources", "uri", "notifications/resources/list_changed"),
+    "template": Entries("resourceTemplates", "uriTemplate", "notifications/resources/list_changed"),
+}
+LISTS = tuple(place.member for place in KINDS.values())
 
 
 class Catalog:
@@ -60,25 +85,27 @@ class Catalog:
     @property
     def tools(self) -> dict[str, Entry]:
         """Name -> entry of `tools/list`."""
-        return self._entries("tools", "name")
+        return self.entries("tool")
 
     @property
     def prompts(self) -> dict[str, Entry]:
         """Name -> entry of `prompts/list`."""
-        return self._entries("prompts", "name")
+        return self.entries("prompt")
 
     @property
     def resources(self) -> dict[str, Entry]:
         """URI -> entry of `resources/list`."""
-        return self._entries("resources", "uri")
+        return self.entries("resource")
 
     @property
     def templates(self) -> dict[str, Entry]:
         """URI template -> entry of `resources/templates/list`."""
-        return self._entries("resourceTemplates", "uriTemplate")
+        return self.entries("template")
 
-    def _entries(self, member: str, key: str) -> dict[str, Entry]:
-        return {entry[key]: entry for entry in self.document.get(member, ())}
+    def entries(self, kind: Kind) -> dict[str, Entry]:
+        """Return name -> entry, or URI -> entry, of one kind."""
+        place = KINDS[kind]
+        return {entry[place.key]: entry for entry in self.document.get(place.member, ())}
 
 
 def _text(path: Path) -> str:

@@ -56,6 +56,22 @@ class UnexpectedResult(Exception):
     """A tool succeeded, but its structured result is missing or of another type."""
 
 
+class BadFunction(ValueError):
+    """A function cannot be an entry of a contract.
+
+    Attributes:
+        problem: What is wrong.
+        fix: What to do.
+        place: File and line of the function.
+    """
+
+    def __init__(self, problem: str, fix: str, place: str) -> None:
+        super().__init__(f"{place}: {problem}; {fix}")
+        self.problem = problem
+        self.fix = fix
+        self.place = place
+
+
 class NotInstalled(ImportError):
     """A package of the extra `mcp-bindgen[contract]` is needed and missing."""
 

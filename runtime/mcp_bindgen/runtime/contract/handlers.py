@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from ..tasks import in_thread
 from ._types import typed
 from ._validation import MOST, Validator
-from .catalog import Catalog, Entry
+from .catalog import KINDS, Catalog, Entry, Kind
 from .errors import InvalidArguments, InvalidResult
 from .uri_template import UriTemplate
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-Kind = Literal["tool", "prompt", "resource", "template"]
-
 
 @dataclass(frozen=True, eq=False)
 class HandlerSpec:
@@ -28,12 +26,14 @@ class HandlerSpec:
         name: The name on the wire; the URI of a resource, the URI template of a template.
         input: The type of the arguments; `None` for a method that takes the context alone.
         output: The type of a tool's structured result; `None` for a tool without one.
+        member: The member of the structured content that the result stands under, if it is no object itself.
     """
 
     kind: Kind
     name: str
     input: Any = None
     output: Any = None
+    member: str | None = None
 
     def __call__(self, method: F) -> F:
         """Mark a method."""
@@ -135,40 +135,69 @@ class BoundContract:
     """A contract with its handlers.
 
     Args:
-        owner: The object whose methods are the handlers.
         catalog: What the contract says.
-        complete: Completes values that no `enum` lists, if there is such a method.
         validation_steps: How many steps the validation of a value may take at most.
+        announces: See below.
 
     Attributes:
         handlers: Kind -> wire name -> handler.
         templates: The URI templates and their handlers, the most specific first.
-
-    Raises:
-        ValueError: The methods and the contract's document do not belong together.
-        ImportError: There are tools or templates, and `mcp-bindgen[contract]` is not installed.
+        complete: Completes values that no `enum` lists, if there is such a method.
+        subscribers: Connection -> the URIs that its client wants to hear of.
+        announces: The notifications about changes that its servers may send.
     """
 
-    def __init__(
-        self, owner: object, catalog: Catalog, complete: Callable[..., Any] | None, validation_steps: int
-    ) -> None:
+    def __init__(self, catalog: Catalog, validation_steps: int, announces: Collection[str] = ()) -> None:
         self.catalog = catalog
-        self.complete = None if complete is None else asynchronous(complete)
-        entries: dict[Kind, dict[str, Entry]] = {
-            "tool": catalog.tools,
-            "prompt": catalog.prompts,
-            "resource": catalog.resources,
-            "template": catalog.templates,
-        }
-        self.handlers: dict[Kind, dict[str, BoundHandler]] = {kind: {} for kind in entries}
-        class_name = type(owner).__name__
+        self.announces = announces
+        self.handlers: dict[Kind, dict[str, BoundHandler]] = {kind: {} for kind in KINDS}
+        self.templates: list[tuple[UriTemplate, BoundHandler]] = []
+        self.complete: Callable[..., Awaitable[Any]] | None = None
+        self.subscribers: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+        self._validation_steps = validation_steps
+
+    @classmethod
+    def of(cls, owner: object, catalog: Catalog, validation_steps: int) -> BoundContract:
+        """Return a contract whose handlers are the methods of an object.
+
+        Raises:
+            ValueError: The methods and the contract's document do not belong together.
+            ImportError: There are tools or templates, and `mcp-bindgen[contract]` is not installed.
+        """
+        bound, class_name = cls(catalog, validation_steps), type(owner).__name__
+        entries = {kind: catalog.entries(kind) for kind in KINDS}
         for name, spec in specs(type(owner)).items():
             entry = entries[spec.kind].get(spec.name)
             if entry is None:
                 raise ValueError(f"{class_name}.{name}: the contract has no {spec.kind} {spec.name!r}")
-            self.handlers[spec.kind][spec.name] = BoundHandler(spec, entry, getattr(owner, name), validation_steps)
+            bound.bind(spec, entry, getattr(owner, name))
         for kind, named in entries.items():
-            for name in named.keys() - self.handlers[kind].keys():
+            for name in named.keys() - bound.handlers[kind].keys():
                 raise ValueError(f"{class_name} has no method for the {kind} {name!r} of its contract")
-        pairs = [(UriTemplate(text), handler) for text, handler in self.handlers["template"].items()]
-        self.templates = sorted(pairs, key=lambda pair: pair[0].specificity, reverse=True)
+        return bound
+
+    def bind(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
+        """Let a method handle an entry."""
+        handler = BoundHandler(spec, entry, method, self._validation_steps)
+        self.handlers[spec.kind][spec.name] = handler
+        if spec.kind == "template":
+            self.templates = sorted(
+                [*self.templates, (UriTemplate(spec.name), handler)], key=lambda pair: pair[0].specificity, reverse=True
+            )
+
+    def add(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
+        """Add an entry and its handler; raise `ValueError` if there is one of that name."""
+        if spec.name in self.handlers[spec.kind]:
+            raise ValueError(f"there is a {spec.kind} {spec.name!r} already")
+        self.bind(spec, entry, method)
+        self.catalog.document.setdefault(KINDS[spec.kind].member, []).append(entry)
+
+    def remove(self, kind: Kind, name: str) -> None:
+        """Remove an entry and its handler; raise `KeyError` if there is none."""
+        handler = self.handlers[kind].pop(name)
+        self.templates = [pair for pair in self.templates if pair[1] is not handler]
+        self.catalog.document[KINDS[kind].member].remove(handler.entry)
+
+    def knows(self, uri: str) -> bool:
+        """Tell whether a URI is that of a resource, or fits a template."""
+        return uri in self.handlers["resource"] or any(template.match(uri) is not None for template, _ in self.templates)

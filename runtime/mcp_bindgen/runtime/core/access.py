@@ -139,16 +139,20 @@ def called_on(method: str, params: Any) -> list[Operation]:
         name, uri = params.get("name"), params.get("uri")
     else:
         named, addressed = _naming_attributes(cast(Hashable, type(params)))
-        name, uri = getattr(params, named, None), getattr(params, addressed, None)
+        more: Mapping[str, Any] = getattr(params, "__pydantic_extra__", None) or {}
+        name = getattr(params, named) if named is not None else more.get("name")
+        uri = getattr(params, addressed) if addressed is not None else more.get("uri")
+    if uri is None and isinstance(name, str):
+        return [(method, name)]
     return [(method, one) for one in (name, uri) if isinstance(one, str)] or [(method, None)]
 
 
 @cache
-def _naming_attributes(kind: Hashable) -> tuple[str, str]:
-    """Return the attributes in which objects of a class hold their members `name` and `uri`."""
+def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
+    """Return the attributes in which objects of a class hold their members `name` and `uri`, if it has such fields."""
     fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
     wire = {field.alias or wire_name(name): name for name, field in fields.items()}
-    return wire.get("name", "name"), wire.get("uri", "uri")
+    return wire.get("name"), wire.get("uri")
 
 
 class HttpRequest(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .json_types import is_object
@@ -22,18 +22,21 @@ def declared(target: Any, dispatcher: Dispatcher, extensions: Mapping[str, Any] 
         extensions: The extensions of the protocol that are used beside it, for revisions that know extensions.
     """
     more: Mapping[str, Any] = target.extra_capabilities()
-    found = merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target)), more)
+    announced: Collection[str] | None = getattr(target, "announces", None)
+    found = merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target), announced), more)
     if not extensions or "extensions" not in dispatcher.revision.types.ClientCapabilities.model_fields:
         return found
     return merge(found, {"extensions": extensions})
 
 
-def declare(role: Role, revision: Revision, offered: Iterable[str]) -> dict[str, Any]:
+def declare(
+    role: Role, revision: Revision, offered: Iterable[str], announced: Collection[str] | None = None
+) -> dict[str, Any]:
     """Derive the capabilities of a side from the methods that it handles.
 
     A method that the other side sends needs a capability of ours. Announcing a change of something that is offered is
-    always possible, unless the other side has to ask for it with a request. Every server can log, because the runtime
-    sees to it.
+    possible, unless the other side has to ask for it with a request, or `announced` lists other notifications only.
+    Every server can log, because the runtime sees to it.
     """
     other = _OTHER[role]
     found: dict[str, Any] = {}
@@ -49,6 +52,8 @@ def declare(role: Role, revision: Revision, offered: Iterable[str]) -> dict[str,
     for method in revision.methods.values():
         path = method.capabilities.get(role, "")
         if method.kind == "notification" and path in revision.flags and path not in requested:
+            if announced is not None and method.name not in announced:
+                continue
             owner, feature = path.split(".")[:2]
             if owner == role and feature in found:
                 _put(found, path, revision)
@@ -69,6 +74,19 @@ def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
         known = merged.get(name)
         merged[name] = merge(known, value) if is_object(known) and is_object(value) else value
     return merged
+
+
+def without_flags(tree: Mapping[str, Any], role: Role, revision: Revision) -> dict[str, Any]:
+    """Return capabilities of a side without the flags: they promise to tell the other side something unasked."""
+
+    def kept(path: str, node: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: kept(f"{path}.{name}", value) if is_object(value) else value
+            for name, value in node.items()
+            if f"{path}.{name}" not in revision.flags
+        }
+
+    return kept(role, tree)
 
 
 def is_declared(tree: Mapping[str, Any], path: str) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+TOO_MANY_REQUESTS = -32000
+"""The first of the codes that JSON-RPC leaves to implementations (section 5.1)."""
 
 
 class ProtocolError(Exception):
@@ -28,11 +30,35 @@ class ProtocolError(Exception):
         self.data = data
 
 
+class TooManyRequests(ProtocolError):
+    """The request is refused unseen, because too much is going on at once: it may be sent again.
+
+    Over HTTP this is a 429 with `Retry-After`, wherever the response has not begun.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(TOO_MANY_REQUESTS, reason)
+
+
+class SessionRequired(ProtocolError):
+    """This needs a session, and the endpoint keeps none: `HttpApp(..., sessions=False)`."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(INVALID_REQUEST, f"{what} needs a session, and this endpoint keeps none (sessions=False)")
+
+
 class MethodNotFound(ProtocolError):
     """The method does not exist in this revision, or this side does not offer it."""
 
     def __init__(self, method: str, data: Any = None) -> None:
         super().__init__(METHOD_NOT_FOUND, f"Method not found: {method}", data)
+
+
+class NotInitialized(ProtocolError):
+    """A message came before the handshake; clients that do not know yet what they talk to send one on purpose."""
+
+    def __init__(self) -> None:
+        super().__init__(INVALID_REQUEST, "Invalid request: the connection is not initialized")
 
 
 class InvalidParams(ProtocolError):
@@ -90,17 +116,36 @@ class ConnectionClosed(Exception):
     """The connection ended before the answer came; the message says why."""
 
 
+class NotAnswered(Exception):
+    """A question to the user has no answer that can be used.
+
+    Attributes:
+        action: `decline` if the user refused, `cancel` if they left, `invalid` if something else came.
+    """
+
+    def __init__(self, message: str, action: Literal["decline", "cancel", "invalid"], problem: str = "") -> None:
+        said = {"decline": "was declined", "cancel": "was cancelled", "invalid": f"has an invalid answer: {problem}"}
+        super().__init__(f"the question {message!r} {said[action]}")
+        self.action = action
+
+
 class CapabilityMissing(Exception):
     """A side did not declare what this needs, so nothing was sent.
+
+    Args:
+        method: The method.
+        capability: The dotted name with its owner.
+        revision: The revision, if nobody can declare it there.
 
     Attributes:
         owner: The side: `client` or `server`.
         capability: The dotted name with its owner.
     """
 
-    def __init__(self, method: str, capability: str) -> None:
+    def __init__(self, method: str, capability: str, revision: str | None = None) -> None:
         owner, _, path = capability.partition(".")
-        super().__init__(f"{method} needs the capability {path!r}, which the {owner} did not declare")
+        lack = f"the {owner} did not declare" if revision is None else f"MCP {revision} does not have"
+        super().__init__(f"{method} needs the capability {path!r}, which {lack}")
         self.owner = owner
         self.capability = capability
 
@@ -141,12 +186,16 @@ class UnsupportedRevision(Exception):
     """The two sides have no revision in common.
 
     Attributes:
-        revision: The one that the server speaks, or the first of them.
+        revision: The one that the server speaks, or the first of them; empty where it does not say.
         revisions: All that it says it speaks.
     """
 
     def __init__(self, ours: str, *theirs: str) -> None:
-        spoken = " or ".join(theirs)
-        super().__init__(f"the server speaks {spoken}, this client {ours}; use the client of that revision")
+        if theirs:
+            reason = f"the server speaks {' or '.join(theirs)}, this client {ours}; use the client of that revision"
+        else:
+            older = "the server speaks an older revision, which begins with a handshake"
+            reason = f"{older}, this client {ours}; use connect(), which finds out, or the client of an older revision"
+        super().__init__(reason)
         self.revision = theirs[0] if theirs else ""
         self.revisions = theirs

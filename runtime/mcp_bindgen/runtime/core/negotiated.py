@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
+from .errors import CapabilityMissing
 from .revision import Dispatcher
 from .transitions import Role
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-"""The severities of log messages, the mildest first (RFC 5424)."""
+Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""A severity of log messages (RFC 5424)."""
+
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""The severities, the mildest first."""
 
 
 class Negotiated:
@@ -34,6 +38,10 @@ class Negotiated:
     def declared(self) -> dict[Role, Mapping[str, Any]]:
         """Side -> its capabilities, in wire form."""
         return self._declared
+
+    def lacking(self, method: str, capability: str) -> Exception:
+        """Make the error for a message that needs a capability which was not declared."""
+        return CapabilityMissing(method, capability)
 
     def wants(self, level: str) -> bool:
         """Tell whether the client wants log messages of this severity."""

@@ -41,8 +41,8 @@ class Limits:
         unread: The size of answers that the other side has not read yet, in bytes.
         patience: Seconds without reading, because the other side does not read, after which the connection is closed;
             `None` waits for ever.
-        threads: Threads for handlers that block; one that is given up keeps its thread until it ends. Stateless
-            requests over HTTP have this many for each user, if users are known.
+        threads: Threads for handlers that block; one that is given up keeps its thread until it ends. Over HTTP this
+            is for each user, if users are known, whatever sessions and requests it has.
     """
 
     at_work: int = 256

@@ -142,6 +142,10 @@ class Revision:
         stale: Notification -> the methods whose results it makes stale.
         batches: Whether there are JSON-RPC batches.
         stream_polling: Whether clients take an event without data and come back to a stream that the server closed.
+        unnamed_over_http: Whether a message over HTTP is in this revision that belongs to no session and names none.
+        trace_context: The members of `_meta` that carry the context of a trace, in the forms of the W3C.
+        argument_errors_in_results: Whether a tool whose arguments do not fit answers with a result that says so, and not
+            with an error of the protocol.
         draft: Whether it is not released yet: with those who speak a released revision of the same era, that is spoken.
     """
 
@@ -159,6 +163,9 @@ class Revision:
     stale: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     batches: bool = False
     stream_polling: bool = False
+    unnamed_over_http: bool = False
+    trace_context: tuple[str, ...] = ()
+    argument_errors_in_results: bool = False
     draft: bool = False
 
     def __str__(self) -> str:

@@ -53,6 +53,7 @@ class Outgoing(bytes):
         cancels: The id of our own request that it takes back.
         begins_session: Whether it is the request that begins a session.
         opens_stream: Whether the other side may speak unasked once it has taken this.
+        refused: Whether it answers a request that was not even begun, because too much was going on.
         self_contained: Whether its answer depends on nothing else that was said, so that hanging up cancels it
             (stateless revisions).
     """
@@ -64,6 +65,7 @@ class Outgoing(bytes):
     cancels: int | None = None
     begins_session: bool = False
     opens_stream: bool = False
+    refused: bool = False
     self_contained: bool = False
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from ..core.capabilities import missing
 from ..core.envelope import invalid
-from ..core.errors import CapabilityMissing, UnexpectedAnswer
+from ..core.errors import UnexpectedAnswer
 from ..core.json_types import is_object
 from ..core.link import Link
 from ..core.methods import Method, Notification, Request
@@ -49,7 +49,7 @@ class Caller:
             dispatcher = agreed.dispatcher
             capability = missing(method, dispatcher.revision, dispatcher.role, agreed.declared, params)
             if capability is not None:
-                raise CapabilityMissing(method.name, capability)
+                raise agreed.lacking(method.name, capability)
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return whatever answers it.

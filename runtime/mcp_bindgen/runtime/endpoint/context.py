@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from anyio import CapacityLimiter
 from pydantic import BaseModel
@@ -11,19 +11,22 @@ from pydantic import BaseModel
 from ..core import jsonrpc
 from ..core.access import Identity
 from ..core.envelope import RequestId
-from ..core.errors import ConnectionClosed
+from ..core.errors import CapabilityMissing, ConnectionClosed
 from ..core.json_types import is_object
 from ..core.link import Link
 from ..core.logs import log
 from ..core.methods import Notification, Request
-from ..core.negotiated import LEVELS, Negotiated
+from ..core.negotiated import LEVELS, Level, Negotiated
+from ..eras.lifecycle import ELICIT, LIST_ROOTS, SAMPLE
 from ..eras.stateless.input_required import Questions
 from .caller import Caller
+from .questions import Form, Root, sampling_params, text_of
 from .session import Session
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 class Context(Caller):
@@ -52,6 +55,7 @@ class Context(Caller):
         self.identity: Identity | None = getattr(link, "identity", None)
         self._negotiated = negotiated
         self._questions = questions
+        self._asked: set[str] = set()
 
     @property
     def negotiated(self) -> Negotiated | None:
@@ -145,8 +149,88 @@ class Context(Caller):
         self._reached = params.progress
         return True
 
+    @overload
+    async def ask(self, message: str, type: type[T], *, key: str | None = None) -> T: ...
+
+    @overload
+    async def ask(self, message: str, type: Any, *, key: str | None = None) -> Any: ...
+
+    async def ask(self, message: str, type: Any, *, key: str | None = None) -> Any:
+        """Ask the user something: `await ctx.ask("Delete it?", bool)`, in the way of the revision that is spoken.
+
+        In a stateful revision the question is a request of its own. In a stateless one the handler ends here, and runs
+        again from its beginning once the user has answered: what it does before is then done again. Not for secrets.
+
+        Args:
+            message: What the user reads.
+            type: What is asked for: `bool`, `str`, `int`, `float`, a date, a `Literal` or enum of texts, a list of one
+                (from 2025-11-25), or a flat object of such: a pydantic model, a dataclass or a `TypedDict`.
+            key: Names the question among those of this handler; by default its message does.
+
+        Returns:
+            The answer. Who declines a question for a `bool` has said no: that is `False`.
+
+        Raises:
+            NotAnswered: The user declined or cancelled, or the client answered something else. A tool may let it pass.
+            CapabilityMissing: The client, or its revision, has no way to ask the user.
+            ValueError: The key names two questions of this handler.
+            TypeError: No form of the revision asks for such a type.
+        """
+        form = Form(type)
+        method = self._asks(ELICIT)
+        answer = await self.ask_by(self._once(key or message), method, form.params(method, message, self.revision))
+        return form.read(message, answer)
+
+    async def sample(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int = 1000,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        key: str | None = None,
+    ) -> str:
+        """Let a model of the client write an answer to a prompt, and return its text.
+
+        Args:
+            prompt: What the user of the model says.
+            max_tokens: The most tokens to write.
+            system_prompt: The system prompt that the server would like.
+            temperature: How random the answer is, on the scale of the provider.
+            key: Names the question among those of this handler; by default its prompt does.
+
+        Raises:
+            CapabilityMissing: The client has no model to share.
+            UnexpectedAnswer: The model wrote no text.
+            ValueError: The key names two questions of this handler.
+        """
+        method = self._asks(SAMPLE)
+        params = sampling_params(method, prompt, max_tokens, system_prompt, temperature)
+        return text_of(method, await self.ask_by(self._once(key or prompt), method, params))
+
+    async def roots(self) -> list[Root]:
+        """Return the directories and files that the user works in; raise `CapabilityMissing` if none can be said."""
+        method = self._asks(LIST_ROOTS)
+        answer = await self.ask_by(method.name, method, jsonrpc.typed_params(method, {}))
+        return [Root(root.uri, root.name) for root in answer.roots]
+
+    def _asks(self, name: str) -> Request[Any, Any, Any]:
+        """Return the method of a question; raise `CapabilityMissing` if the revision does not have it."""
+        revision = self._agreed.dispatcher.revision
+        method = revision.methods.get(name)
+        if not isinstance(method, Request):
+            raise CapabilityMissing(name, f"client.{name.partition('/')[0]}", revision.name)
+        return method
+
+    def _once(self, key: str) -> str:
+        """Return a key that is new; raise `ValueError` if this handler has used it for another question."""
+        if key in self._asked:
+            raise ValueError(f"two questions have the key {key!r}: give each a key of its own, ask(..., key=...)")
+        self._asked.add(key)
+        return key
+
     async def ask_by(self, key: str, method: Request[Params, Result, Any], params: Params) -> Result:
-        """Ask the client something, as `ask` does, by a method of your choice."""
+        """Ask the client something, as `ask_params` does, by a method of your choice."""
         if method.carrier != "embedded":
             return await self.call(method, params)
         self.check(method, params)
@@ -185,11 +269,27 @@ class Context(Caller):
         wire = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
         await self._notify(self._agreed.dispatcher.revision.progress, wire)
 
-    async def log(self, level: str, data: Any, logger: str | None = None) -> None:
+    async def debug(self, data: Any, logger: str | None = None) -> None:
+        """Send a log message for those who look for a mistake; see `log`."""
+        await self.log("debug", data, logger)
+
+    async def info(self, data: Any, logger: str | None = None) -> None:
+        """Send a log message about what is as it should be; see `log`."""
+        await self.log("info", data, logger)
+
+    async def warning(self, data: Any, logger: str | None = None) -> None:
+        """Send a log message about what may go wrong; see `log`."""
+        await self.log("warning", data, logger)
+
+    async def error(self, data: Any, logger: str | None = None) -> None:
+        """Send a log message about what went wrong; see `log`."""
+        await self.log("error", data, logger)
+
+    async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         """Send a log message, unless the client does not want it.
 
         Args:
-            level: One of `LEVELS`.
+            level: How severe it is.
             data: Any JSON value.
             logger: Which part of the server speaks.
         """

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import anyio
 
 from ..core.access import Gate, Identity, Operation, check
 from ..core.capabilities import declared
-from ..core.errors import ConnectionClosed
+from ..core.errors import ConnectionClosed, SessionRequired
 from ..core.options import Limits, Options
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
@@ -31,9 +32,13 @@ class Server:
         dispatcher: The generated routes to its handlers.
         context: The generated class of what its handlers know of their requests.
         revision: The revision it speaks.
+        announces: The notifications about changes that it may send, by their methods, and so declares; `None` for all
+            that are about what it offers.
         instructions: How a model should use the server, told to every client.
         options: How the server's own requests are sent.
         limits: How much of one client's is taken at once.
+        has_sessions: Whether clients are remembered, so that they can be asked and told something; not where
+            `HttpApp(..., sessions=False)` serves a stateful revision.
         state_seal: Protects what a client carries from one round of a request to the next (stateless revisions).
             Processes that serve the same clients need one with the same keys.
     """
@@ -42,9 +47,11 @@ class Server:
     context: ClassVar[type[Context]]
     revision: ClassVar[str]
     info: Any
+    announces: Collection[str] | None = None
     instructions: str | None = None
     options: Options = Options(timeout=None)
     limits: Limits = Limits()
+    has_sessions: bool = True
     state_seal: StateSeal = StateSeal()
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -85,7 +92,12 @@ class Server:
 
         Args:
             tell: Tells one client, given its context.
+
+        Raises:
+            SessionRequired: Nobody can ever be told: stateful clients are served without sessions.
         """
+        if not self.has_sessions:
+            raise SessionRequired("broadcast")
 
         async def one(context: Context) -> None:
             with suppress(ConnectionClosed):
@@ -107,6 +119,7 @@ class Service:
         servers: The servers, the best revision last.
         dispatchers: Revision -> what is taken in it.
         limits: How much of one client's is taken at once: as the best revision's server says.
+        find: Finds the handler of a route, as `handler` or `guarded` does.
 
     Raises:
         ValueError: There is none, or there are two for a revision.
@@ -120,7 +133,9 @@ class Service:
         self.limits = self.servers[-1].limits
         self._by_revision = {server.revision: server for server in self.servers}
         self._handlers: dict[Route, Handler] = {}
+        self._threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
         self._gate = gate
+        self.find = self.handler if gate is None else self.guarded
         self._scoped = {
             server.revision: server
             for server in self.servers
@@ -178,6 +193,10 @@ class Service:
         if self._gate is not None:
             check(identity, self.needed_scopes(revision, operations), operations)
 
+    def server(self, dispatcher: Dispatcher) -> Server:
+        """Return the server of a revision."""
+        return self._by_revision[dispatcher.revision.name]
+
     def is_handled(self, dispatcher: Dispatcher, route: Route) -> bool:
         """Tell whether a server has a handler of its own for a route."""
         return dispatcher.is_handled(route, self._by_revision[dispatcher.revision.name])
@@ -185,8 +204,17 @@ class Service:
     def session(self, transport: Transport) -> Session:
         """Return a session for a new connection."""
         peer = Peer("server", self.dispatchers)
-        find = self.handler if self._gate is None else self.guarded
-        return Session(peer, transport, find, self.servers[-1].options, self.limits)
+        session = Session(peer, transport, self.find, self.servers[-1].options, self.limits)
+        if session.principal is not None:
+            session.threads = self.threads_of(session.principal)
+        return session
+
+    def threads_of(self, principal: str) -> anyio.CapacityLimiter:
+        """Return the threads for handlers that block of a principal, however many connections it has."""
+        found = self._threads.get(principal)
+        if found is None:
+            found = self._threads[principal] = anyio.CapacityLimiter(self.limits.threads)
+        return found
 
     def restore(self, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
         """Make a new session go on where another one was: see `Era.restore`; raises `KeyError`."""

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from ..core.access import Identity
 from ..core.envelope import RequestId
-from ..core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, RequestTimeout
+from ..core.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..core.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..core.logs import log
 from ..core.methods import Method, Notification, Request
@@ -235,11 +235,13 @@ class Session:
                     self._timeouts.handled()
             self._reply(data, id_)
 
-    def _reply(self, data: bytes, id_: RequestId | None) -> None:
+    def _reply(self, data: bytes, id_: RequestId | None, *, refused: bool = False) -> None:
         """Queue an answer, if it is to be sent."""
         if data:
             message = Outgoing(data)
             message.related = id_
+            if refused:
+                message.refused = True
             self._outgoing.append(message)
 
     async def _go_on(self) -> None:
@@ -257,11 +259,11 @@ class Session:
             self._work.hold(event, len(self._message) if isinstance(self._message, bytes) else 0)
             self._message = b""  # the other events of a batch are of the same bytes
             return
-        reason = f"Too many requests at once: {len(self._work)} messages wait to be handled"
-        log.log(logging.DEBUG if self._refusals else logging.WARNING, "%s: %s", event.route.method.name, reason)
+        error = TooManyRequests(f"Too many requests at once: {len(self._work)} messages wait to be handled")
+        log.log(logging.DEBUG if self._refusals else logging.WARNING, "%s: %s", event.route.method.name, error.message)
         self._refusals += 1
         if isinstance(event, Requested):
-            self._reply(self.peer.fail(event.id, ProtocolError(INTERNAL_ERROR, reason)), event.id)
+            self._reply(self.peer.fail(event.id, error), event.id, refused=True)
 
     def _unhold(self) -> None:
         """Begin what waits for its turn, as far as there is room now; until it begins, it can be cancelled."""
@@ -313,7 +315,7 @@ class Session:
                 elif self._work.drop(id_):
                     self._reply(self.peer.drop(id_), id_)
             case Rejected(error, reply, id_):
-                log.warning("%s", error)
+                log.log(logging.DEBUG if isinstance(error, NotInitialized) else logging.WARNING, "%s", error)
                 self._reply(reply, id_)
             case _:
                 pass

@@ -5,8 +5,6 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and "Streamable HTTP": Bac
 
 from __future__ import annotations
 
-import pkgutil
-import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -15,6 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import IO, Any, TypeVar, overload
 
+from ..core import packages
 from ..core.errors import ConnectionClosed, ProtocolError, RequestTimeout
 from ..core.logs import log
 from ..core.peer import Peer
@@ -39,7 +38,6 @@ TIMEOUT = 60.0
 """Seconds that connecting may take in all."""
 
 _MOST_REMEMBERED = 1000
-_PACKAGE = re.compile(r"v\d+(_\w+)+")
 
 
 @dataclass(frozen=True)
@@ -156,16 +154,15 @@ def installed() -> list[type[Client]]:
     What is in the user's folder and cannot be imported is left out, and our log says why: it must not stop programs
     that do without it.
     """
-    namespace = import_module(__name__.partition(".")[0])
-    names = [found.name for found in pkgutil.iter_modules(namespace.__path__) if _PACKAGE.fullmatch(found.name)]
-    found = [import_module(f"{namespace.__name__}.{name}").Client for name in names]
-    for name in user_bindings.packages():
-        if name not in names:
+    home = packages.namespace().__name__
+    found = {package.__name__: package.Client for package in packages.installed()}
+    for name in (f"{home}.{name}" for name in user_bindings.packages()):
+        if name not in found:
             try:
-                found.append(import_module(f"{namespace.__name__}.{name}").Client)
+                found[name] = import_module(name).Client
             except Exception as error:  # whatever an import may raise
                 log.warning("bindings are left out: %s", error)
-    return found
+    return list(found.values())
 
 
 def forget() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
 
 import anyio
 
@@ -17,11 +19,19 @@ from ..tasks import leave
 from ..transports.stdio import StdioServerTransport
 
 
-def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None:
+class Served(Protocol):
+    """Something that has servers: an `App`, or an object of a contract's class."""
+
+    def servers(self) -> Sequence[Server]:
+        """Return a server for each revision."""
+        ...
+
+
+def run(*served: Server | Served, auth: Gate | Callable[[], Gate] | None = None) -> None:
     """Serve until the client is gone or the process is stopped: stdio, or what the command line asks for.
 
     Args:
-        servers: One for each revision to offer.
+        served: An `App`, an object of a contract's class, or a server for each revision to offer.
         auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `runtime.auth`, or what makes it once it
             is needed; a `ValueError` then ends the command. Over stdio there are no tokens: who starts the process is
             its client.
@@ -29,19 +39,31 @@ def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None
     Command line:
         (nothing): standard input and output.
         --http HOST:PORT: Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse`.
+        --no-sessions: with --http, every message of a stateful client stands alone, so that any of several processes
+            can take it: see `HttpApp`. There is no `/sse` then.
         --sse HOST:PORT: HTTP with server-sent events, as of 2024-11-05.
     """
-    parser = argparse.ArgumentParser(description=type(servers[-1]).__doc__)
+    servers = [server for one in served for server in ([one] if isinstance(one, Server) else one.servers())]
+    started = _started()
+    parser = argparse.ArgumentParser(
+        prog=started,
+        description=type(servers[-1]).__doc__,
+        epilog=f"example: {started} --http 127.0.0.1:8000",
+    )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--http", metavar="HOST:PORT", help="serve Streamable HTTP instead of stdio")
     ways.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
+    parser.add_argument("--no-sessions", action="store_true", help="with --http: any worker can take any message")
     chosen = parser.parse_args()
+    if chosen.no_sessions and chosen.http is None:
+        parser.error("--no-sessions is for --http")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
         if chosen.http is not None:
             from ..http.server.serve import serve_http
 
-            _run_quickly(partial(serve_http, *servers, address=chosen.http, auth=_made(auth)))
+            sessions = not chosen.no_sessions
+            _run_quickly(partial(serve_http, *servers, address=chosen.http, sessions=sessions, auth=_made(auth)))
         elif chosen.sse is not None:
             from ..http.server.serve import serve_sse
 
@@ -54,6 +76,14 @@ def run(*servers: Server, auth: Gate | Callable[[], Gate] | None = None) -> None
         leave(130)
         sys.exit(130)
     leave()
+
+
+def _started() -> str:
+    """Return how this program was started, as somebody would type it."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is None or not spec.name:
+        return Path(sys.argv[0]).name
+    return f"python -m {spec.name.removesuffix('.__main__')}"
 
 
 def _made(auth: Gate | Callable[[], Gate] | None) -> Gate | None:

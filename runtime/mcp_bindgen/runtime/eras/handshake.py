@@ -9,7 +9,7 @@ from typing import Any
 from ..core import jsonrpc
 from ..core.capabilities import declared
 from ..core.envelope import Envelope, invalid
-from ..core.errors import MethodNotFound, UnsupportedRevision
+from ..core.errors import MethodNotFound, NotInitialized, UnsupportedRevision
 from ..core.json_types import is_object
 from ..core.methods import Method, untyped
 from ..core.revision import Connection, Dispatcher, Handler, Revision
@@ -52,7 +52,7 @@ class Handshake:
         if envelope.kind == "notification":
             is_early = connection.role == "server" and connection.state is State.NEW
             if is_early and envelope.method != CANCELLED:
-                raise invalid("the connection is not initialized")
+                raise NotInitialized
             return dispatcher
         if envelope.method == INITIALIZE and connection.role == "server":
             if connection.state is not State.NEW or connection.is_introducing or in_batch:
@@ -62,7 +62,7 @@ class Handshake:
             connection.dispatcher = connection.best(self, wanted)
             return connection.dispatcher
         if connection.state is not State.READY and envelope.method != PING:
-            raise invalid("the connection is not initialized")
+            raise NotInitialized
         return dispatcher
 
     def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
@@ -239,5 +239,13 @@ _DEFAULTS: dict[str, Callable[[Any, Any, Any], Any]] = {
     SET_LEVEL: _set_level,
 }
 """What the runtime answers for servers that do not."""
+
+
+def needs_session(server: Any, dispatcher: Dispatcher, route: Route) -> bool:
+    """Tell whether a request asks a server to remember something: whom to tell of changes, or which logs to send."""
+    method = route.method
+    subscribes = method.kind == "request" and method.capabilities.get("client") in dispatcher.revision.flags
+    return subscribes or (method.name == SET_LEVEL and not dispatcher.is_handled(route, server))
+
 
 HANDSHAKE = Handshake()

@@ -182,6 +182,8 @@ class Negotiation(Generic[C]):
             raise self._error  # asking in another way would only ask for another login
         revision = self._clients.dispatchers[self._clients.stateless[0]].revision
         if not isinstance(self._error, ProtocolError) or not stateless.is_modern(revision, self._error):
+            if isinstance(self._error, ProtocolError) and not self._clients.stateful:
+                raise UnsupportedRevision(self._clients.all) from self._error  # it does not know the question
             self.failures.append((DISCOVER, self._error))
             return None
         spoken = stateless.spoken(self._error) if self._error.code == revision.errors[UNSUPPORTED] else []

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 import pytest
 from httpx2 import ASGITransport, AsyncClient
 from starlette.applications import Starlette
@@ -36,12 +37,6 @@ from tests.support.protected import (
     said,
     stateless,
 )
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer().listening() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +142,15 @@ def test_a_handler_can_ask_for_more(server: Protected, issuer: Issuer) -> None:
     assert late.status_code == 200
     assert "notifications/progress" in late.text
     assert answer(late)["error"]["data"]["scope"] == "mcp:admin"
+
+
+def test_what_cannot_be_a_scope_is_refused_and_not_asked_for(server: Protected, issuer: Issuer) -> None:
+    refused = server.call("odd", token=issuer.token(server.url))
+    assert refused.status_code == 403
+    assert "set-cookie" not in refused.headers
+    (found,) = challenges.parse([refused.headers["www-authenticate"]])
+    assert found.parameters["scope"] == "mcp:admin"
+    assert refused.json()["error"]["data"]["error"] == "insufficient_scope"
 
 
 def test_scopes_of_methods_names_and_everything_add_up(issuer: Issuer) -> None:
@@ -271,6 +275,9 @@ def test_a_subscription_knows_who_listens(server: Protected, issuer: Issuer) -> 
 
 
 def test_streams_end_with_the_token_that_opened_them(server: Protected, issuer: Issuer) -> None:
+    """Also those on which there is always something to say."""
+    flooding = threading.Thread(target=flooded, args=(server, issuer.token(server.url), 2.0))
+    flooding.start()
     brief = issuer.token(server.url, exp=At(-58.5))  # clocks differ by a minute at most
     bearer = {"authorization": f"Bearer {brief}"}
     listening = {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
@@ -282,10 +289,19 @@ def test_streams_end_with_the_token_that_opened_them(server: Protected, issuer: 
         assert stream.status_code == 200
         stream.read()
     assert 0.5 < time.monotonic() - began < 10
+    flooding.join()
     assert server.call("whoami", token=brief).status_code == 401
     again = {"authorization": f"Bearer {issuer.token(server.url)}"}
     with server.client.stream("GET", server.url, headers=session | again) as stream:
         assert stream.status_code == 200
+
+
+def flooded(server: Protected, token: str, seconds: float) -> None:
+    """Have everybody be told something all the time, for a while."""
+    other = Protected(server.url)
+    other.client.timeout = seconds
+    with other.client, pytest.raises(httpx2.ReadTimeout):
+        other.call("flood", token=token)
 
 
 class Tasked(v2025_11_25.Server):
@@ -352,6 +368,30 @@ def test_the_old_transport_is_guarded_too(server: Protected, issuer: Issuer) -> 
         twice = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"delete","name":"open"}}'
         headers = {"content-type": "application/json", "authorization": f"Bearer {issuer.token(server.url, scope='x')}"}
         assert server.client.post(place, content=twice, headers=headers).status_code in (202, 403)
+
+
+def test_the_old_stream_ends_with_the_last_token_that_came_for_it(server: Protected, issuer: Issuer) -> None:
+    """A message with another token keeps it open, and nothing else does: neither events nor a handler that runs."""
+    brief, longer = (issuer.token(server.url, exp=At(seconds), scope="mcp:write") for seconds in (-58.7, -57.2))
+    began = time.monotonic()
+    with server.client.stream("GET", f"{server.origin}/sse", headers={"authorization": f"Bearer {brief}"}) as stream:
+        lines = stream.iter_lines()
+        place = server.origin + next(line[6:] for line in lines if line.startswith("data: "))
+
+        def post(body: Any, token: str) -> int:
+            headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
+            with httpx2.Client(trust_env=False) as other:
+                return other.post(place, content=json.dumps(body), headers=headers).status_code
+
+        assert post(initialize(LATEST), brief) == 202
+        assert post({"jsonrpc": "2.0", "method": "notifications/initialized"}, longer) == 202
+        assert post(called("flood"), longer) == 202  # it never stops to send
+        events = sum(line.startswith("data: ") for line in lines)
+    assert 2 < time.monotonic() - began < 10
+    assert events > 10
+    assert post(called("open"), issuer.token(server.url)) == 404
+    with server.client.stream("GET", f"{server.origin}/sse", headers={"authorization": f"Bearer {brief}"}) as stream:
+        assert stream.status_code == 401
 
 
 # --- keys of one's own ----------------------------------------------------------------------------------------

@@ -305,7 +305,10 @@ def test_what_an_issuer_says_of_a_token_is_checked(issuer: Issuer, changes: dict
     with running(introspection(issuer)) as server:
         claims = {"active": True, **issuer.claims(server.url), **changes}
         issuer.known["opaque"] = {name: value for name, value in claims.items() if value is not ...}
-        assert server.call("whoami", token="opaque").status_code == 401
+        refusals = [server.call("whoami", token="opaque") for _ in range(3)]
+        assert [one.status_code for one in refusals] == [401, 401, 401]
+        assert len({one.headers["www-authenticate"] for one in refusals}) == 1
+        assert issuer.asked == 1
 
 
 def test_a_revoked_token_is_good_for_a_short_time_only(issuer: Issuer) -> None:

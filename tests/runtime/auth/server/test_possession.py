@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,18 +11,11 @@ import pytest
 from joserfc.jwk import ECKey, RSAKey
 
 from mcp_bindgen.runtime.auth import challenges
-from mcp_bindgen.runtime.auth.server import JwtVerifier, Nonces
-from mcp_bindgen.runtime.auth.server import dpop as proofs
+from mcp_bindgen.runtime.auth.server import JwtVerifier, Nonces, replay
 from mcp_bindgen.runtime.auth.server.dpop import InvalidProof, ProofVerifier
 from mcp_bindgen.runtime.auth.server.verifier import VerifierUnavailable
 from tests.support.issuer import Issuer, Prover
 from tests.support.protected import LATEST, Protected, called, initialize, running, said
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer().listening() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -263,14 +257,14 @@ def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: pytest.
     url = "https://example.org/mcp"
 
     def verify(proof: str) -> None:
-        verifier.verify(proof.encode(), "POST", (url,), "token", prover.thumbprint)
+        asyncio.run(verifier.verify(proof.encode(), "POST", (url,), "token", prover.thumbprint))
 
     ahead = prover.proof(url, "token", iat=moment[0] + 290)
     verify(ahead)
     moment[0] += 580  # it would still be good
     with pytest.raises(InvalidProof, match="used before"):
         verify(ahead)
-    monkeypatch.setattr(proofs, "_MOST_PROOFS", 3)
+    monkeypatch.setattr(replay, "_MOST_PROOFS", 3)
     for _ in range(2):
         verify(prover.proof(url, "token", iat=moment[0]))
     with pytest.raises(VerifierUnavailable):
@@ -280,14 +274,15 @@ def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: pytest.
 
 
 def test_a_client_that_sends_many_proofs_shuts_out_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proofs, "_MOST_OF_KEY", 3)
+    monkeypatch.setattr(replay, "_MOST_OF_KEY", 3)
     moment = [time.time()]
     verifier = ProofVerifier(clock=lambda: moment[0])
     many, other = Prover(), Prover()
 
     def verify(prover: Prover) -> None:
         proof = prover.proof("https://example.org/mcp", "token", iat=moment[0])
-        verifier.verify(proof.encode(), "POST", ("https://example.org/mcp",), "token", prover.thumbprint)
+        urls = ("https://example.org/mcp",)
+        asyncio.run(verifier.verify(proof.encode(), "POST", urls, "token", prover.thumbprint))
 
     for _ in range(3):
         verify(many)
@@ -297,3 +292,39 @@ def test_a_client_that_sends_many_proofs_shuts_out_only_itself(monkeypatch: pyte
     moment[0] += 302  # none of them is good any longer
     for _ in range(3):
         verify(many)
+
+
+def test_processes_can_share_what_they_remember_of_proofs(issuer: Issuer) -> None:
+    """Two servers of one resource take a proof once between them, and none while nobody can tell."""
+    asked: list[tuple[int, str, float]] = []
+
+    class Shared:
+        def __init__(self) -> None:
+            self.kept = set[bytes]()
+            self.is_away = False
+
+        async def add(self, proof: bytes, owner: str, until: float) -> bool:
+            await asyncio.sleep(0)
+            if self.is_away:
+                raise ConnectionError("away")
+            asked.append((len(proof), owner, until))
+            is_new = proof not in self.kept
+            self.kept.add(proof)
+            return is_new
+
+    shared, prover, begun = Shared(), Prover(), time.time()
+    options: Any = {"dpop": "required", "replay": shared}
+    verifier = JwtVerifier(issuer.url, audience="https://example.org/mcp")
+    with running(verifier, **options) as first, running(verifier, **options) as second:
+        token = issuer.token("https://example.org/mcp", cnf={"jkt": prover.thumbprint})
+        proof = prover.proof(first.url, token, jti="same")
+        assert call(first, token, proof).status_code == 200
+        again = prover.proof(second.url, token, jti="same")
+        assert error(call(second, token, again)) == "invalid_dpop_proof"
+        assert call(second, token, prover.proof(second.url, token)).status_code == 200
+        shared.is_away = True
+        refused = call(second, token, prover.proof(second.url, token))
+        assert refused.status_code == 503
+        assert "away" not in refused.text
+    assert {(size, owner) for size, owner, _ in asked} == {(32, prover.thumbprint)}
+    assert all(begun + 299 < until < time.time() + 303 for _, _, until in asked)

@@ -86,24 +86,26 @@ class Asks:
 
     async def read_resource(self, params: Any, ctx: Any) -> Any:
         types = bindings(ctx.revision).types
-        reply = await ctx.ask("who", form(types, params.uri))
+        reply = await ctx.ask_params("who", form(types, params.uri))
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=params.uri, text=str(reply.content["x"]))]
         )
 
     async def get_prompt(self, params: Any, ctx: Any) -> Any:
         types = bindings(ctx.revision).types
-        reply = await ctx.ask("who", form(types, params.name))
+        reply = await ctx.ask_params("who", form(types, params.name))
         text = types.TextContent(text=str(reply.content["x"]))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
     async def one(self, ctx: Any, types: Any, arguments: Any) -> str:
-        reply = await ctx.ask("name", form(types, "Your name?"))
+        reply = await ctx.ask_params("name", form(types, "Your name?"))
         return f"{reply.action} {(reply.content or {}).get('x')}"
 
     async def three(self, ctx: Any, types: Any, arguments: Any) -> str:
         replies = await asyncio.gather(
-            ctx.ask("name", form(types)), ctx.ask("model", sample(types)), ctx.ask("places", roots(types))
+            ctx.ask_params("name", form(types)),
+            ctx.ask_params("model", sample(types)),
+            ctx.ask_params("places", roots(types)),
         )
         return f"{replies[0].content['x']} {replies[1].content.text} {len(replies[2].roots)}"
 
@@ -111,7 +113,7 @@ class Asks:
         found: dict[str, Any] = {}
 
         async def ask(key: str, params: Any) -> None:
-            found[key] = await ctx.ask(key, params)
+            found[key] = await ctx.ask_params(key, params)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, "name", form(types))
@@ -121,16 +123,16 @@ class Asks:
     async def rounds(self, ctx: Any, types: Any, arguments: Any) -> str:
         said: list[str] = []
         for key in ("first", "second", "third"):
-            reply = await ctx.ask(key, form(types, f"{key} after {said}"))
+            reply = await ctx.ask_params(key, form(types, f"{key} after {said}"))
             said.append(reply.content["x"])
         return " ".join(said)
 
     async def depends(self, ctx: Any, types: Any, arguments: Any) -> str:
-        reply = await ctx.ask("which", form(types))
+        reply = await ctx.ask_params("which", form(types))
         if reply.action != "accept":
             return reply.action  # type: ignore[no-any-return]
         kind = sample(types) if reply.content["x"] == "model" else form(types)
-        more = await ctx.ask(f"more-{reply.content['x']}", kind)
+        more = await ctx.ask_params(f"more-{reply.content['x']}", kind)
         return more.content.text if reply.content["x"] == "model" else more.content["x"]  # type: ignore[no-any-return]
 
     async def unnamed(self, ctx: Any, types: Any, arguments: Any) -> str:
@@ -141,7 +143,7 @@ class Asks:
 
     async def careful(self, ctx: Any, types: Any, arguments: Any) -> str:
         try:
-            reply = await ctx.ask("name", form(types))
+            reply = await ctx.ask_params("name", form(types))
         except Exception as error:  # what a handler does that survives everything
             return f"survived {type(error).__name__}"
         finally:
@@ -150,17 +152,17 @@ class Asks:
 
     async def timed(self, ctx: Any, types: Any, arguments: Any) -> str:
         with anyio.fail_after(5):
-            reply = await asyncio.wait_for(ctx.ask("name", form(types)), 5)
+            reply = await asyncio.wait_for(ctx.ask_params("name", form(types)), 5)
         async with asyncio.TaskGroup() as tasks:
-            more = tasks.create_task(ctx.ask("model", sample(types)))
+            more = tasks.create_task(ctx.ask_params("model", sample(types)))
         return f"{reply.content['x']} {more.result().content.text}"
 
     async def sampled(self, ctx: Any, types: Any, arguments: Any) -> str:
-        return str((await ctx.ask("model", sample(types))).content.text)
+        return str((await ctx.ask_params("model", sample(types))).content.text)
 
     async def lacking(self, ctx: Any, types: Any, arguments: Any) -> str:
         try:
-            await ctx.ask("model", sample(types))
+            await ctx.ask_params("model", sample(types))
         except CapabilityMissing as error:
             self.failures.append(error)
             raise
@@ -168,9 +170,9 @@ class Asks:
 
     async def lacking_in_group(self, ctx: Any, types: Any, arguments: Any) -> str:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ctx.ask, "name", form(types))
-            tasks.start_soon(ctx.ask, "model", sample(types))
-            tasks.start_soon(ctx.ask, "places", roots(types))
+            tasks.start_soon(ctx.ask_params, "name", form(types))
+            tasks.start_soon(ctx.ask_params, "model", sample(types))
+            tasks.start_soon(ctx.ask_params, "places", roots(types))
         return "?"
 
     async def fails_beside(self, ctx: Any, types: Any, arguments: Any) -> str:
@@ -178,13 +180,13 @@ class Asks:
             raise ValueError("my fault")
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ctx.ask, "name", form(types))
+            tasks.start_soon(ctx.ask_params, "name", form(types))
             tasks.start_soon(fail)
         return "?"
 
     async def swallows(self, ctx: Any, types: Any, arguments: Any) -> str:
         try:
-            await ctx.ask("name", form(types))
+            await ctx.ask_params("name", form(types))
         except BaseException:
             return "did without"
         return "asked"
@@ -495,7 +497,7 @@ class Elsewhere(v2026_07_28.Server):
     """Asks where that is not allowed."""
 
     async def list_tools(self, params: Any, ctx: v2026_07_28.Context) -> mcp.ListToolsResult:
-        await ctx.ask("name", form(mcp))
+        await ctx.ask_params("name", form(mcp))
         return mcp.ListToolsResult(tools=[])
 
     async def complete(self, params: Any, ctx: v2026_07_28.Context) -> Any:
@@ -521,13 +523,13 @@ class Threads(v2026_07_28.Server):
 
     def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> Any:
         if params.name == "thread":
-            reply = anyio.from_thread.run(ctx.ask, "name", form(mcp))
+            reply = anyio.from_thread.run(ctx.ask_params, "name", form(mcp))
             assert isinstance(reply, mcp.ElicitResult)
             return mcp.CallToolResult(content=[mcp.TextContent(text=str(reply.content))])
         return self._later(ctx)
 
     async def _later(self, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
-        reply = await ctx.ask("name", form(mcp))
+        reply = await ctx.ask_params("name", form(mcp))
         return mcp.CallToolResult(content=[mcp.TextContent(text=str(reply.content))])
 
 
@@ -566,7 +568,7 @@ class ByHand(v2026_07_28.Server):
                 }
                 return mcp.InputRequiredResult(input_requests=questions)
             case "mixed":
-                reply = await ctx.ask("first", form(mcp))
+                reply = await ctx.ask_params("first", form(mcp))
                 if params.request_state is None:
                     return mcp.InputRequiredResult(request_state=f"heard {reply.action}")
             case _:
@@ -848,15 +850,15 @@ class Pays(v2026_07_28.Server):
         self.state_seal = StateSeal([key], clock=lambda: self.now)
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
-        first = await ctx.ask("a", form(mcp))
-        second = await ctx.ask("b", form(mcp))
+        first = await ctx.ask_params("a", form(mcp))
+        second = await ctx.ask_params("b", form(mcp))
         assert first.content is not None
         assert second.content is not None
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"{first.content['x']} {second.content['x']}")])
 
     async def get_prompt(self, params: mcp.GetPromptRequestParams, ctx: v2026_07_28.Context) -> Any:
-        await ctx.ask("a", form(mcp))
-        await ctx.ask("b", form(mcp))
+        await ctx.ask_params("a", form(mcp))
+        await ctx.ask_params("b", form(mcp))
         return mcp.GetPromptResult(messages=[])
 
 

@@ -677,7 +677,7 @@ async def test_levels_that_do_not_exist_are_invalid(level: object) -> None:
 async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
     class Invents(v2026_07_28.Server):
         async def call_tool(self, params: Any, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
-            await ctx.log("loud", "x")
+            await ctx.log("loud", "x")  # type: ignore[arg-type]
             return mcp.CallToolResult(content=[])
 
     async with played(Invents()) as (client, recording):

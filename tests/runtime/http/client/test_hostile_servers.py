@@ -238,6 +238,40 @@ async def test_no_redirect_takes_anything_to_another_origin(opened: Open, place:
     assert seen
 
 
+# --- what it says about a refusal -----------------------------------------------------------------------------
+
+LONG = f"<script>{'x' * 900}</script><p>Ask&nbsp;&lt;us&gt;"
+REASONS = [
+    ("text/html; charset=utf-8", "<head><title>No</title></head><h1>Ask</h1>\r\n<b>us", ": Ask us"),
+    ("text/html", LONG, ": Ask <us>"),
+    ("text/plain", "no tenant", ": no tenant"),
+    ("application/problem+json", '{"detail": "no tenant"}', ': {"detail": "no tenant"}'),
+    ("", "no tenant", ": no tenant"),
+    ("text/plain", "a\x1b[2J", ""),
+    ("text/plain", "Bearer secret", ""),
+    ("text/html", "<p>the key is s3cret", ""),
+    ("text/plain", "y" * 1000, f": {'y' * 200}"),
+    ("image/png", "no tenant", ""),
+]
+
+
+@pytest.mark.parametrize(("kind", "body", "said"), REASONS)
+@bounded()
+async def test_why_a_server_refuses_is_said_in_one_harmless_line(kind: str, body: str, said: str) -> None:
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(403, headers={"content-type": kind} if kind else {}, content=body.encode())
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(serve)) as client:
+        secrets = {"Authorization": "Bearer secret", "X-Api-Key": "s3cret"}
+        with pytest.raises(Refused) as refused:
+            async with sse(URL, headers=secrets, client=client):
+                pass
+        assert str(refused.value) == f"{URL} answered 403 Forbidden{said}"
+        async with http(URL, headers=secrets, client=client) as transport:
+            error = await _lost(transport)
+            assert str(error) == f"{URL} answered 403 Forbidden{said}"
+
+
 # --- how long it waits ----------------------------------------------------------------------------------------
 
 

@@ -284,7 +284,7 @@ class Now(v2026_07_28.Server):
                 work.cancel()
                 await work
             case "ask":
-                await ctx.ask("who", mcp.ElicitRequestURLParams(message="", url="https://example.org"))
+                await ctx.ask_params("who", mcp.ElicitRequestURLParams(message="", url="https://example.org"))
                 return mcp.InputRequiredResult(request_state="more")
             case "who":
                 return mcp.CallToolResult(content=[mcp.TextContent(text=str(ctx.link.principal))])  # type: ignore[attr-defined]
@@ -917,7 +917,7 @@ async def test_too_many_at_once_are_told_to_come_back() -> None:
         visits = [begin(app, tool("wait", id_)) for id_ in (1, 1)]
         await until(lambda: len(server.events) == 2)
         done = await post(app, tool("plain"))
-        assert (done.status, done.headers["retry-after"]) == (503, "1")
+        assert (done.status, done.headers["retry-after"]) == (429, "1")
         visits[0].hang_up()
         await visits[0].end()
         assert (await post(app, tool("plain"))).status == 200

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
+import threading
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import anyio
 import pytest
-import uvicorn
-from anyio.abc import SocketStream
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.types import Scope
 
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import Limits
 from mcp_bindgen.runtime.http.server import serve
-from mcp_bindgen.runtime.http.server._asgi_app import AsgiApp
 from mcp_bindgen.runtime.http.server._bodies import has_more_values
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
@@ -37,14 +33,10 @@ from tests.support.checked_connections import (
     request,
     until,
 )
+from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, stateless, who, wires
 
 MIB = 1024 * 1024
-LATEST, BEFORE, OLDEST = "2025-11-25", "2025-06-18", "2024-11-05"
-BOTH = "application/json, text/event-stream"
-
-Headers = dict[str, str]
-
-BOB, EVE = {"x_user": "bob"}, {"x_user": "eve"}
+BEFORE = "2025-06-18"
 
 
 class Tools:
@@ -89,128 +81,6 @@ class Then(Tools, v2025_11_25.Server):
 class Now(Tools, v2026_07_28.Server):
     types = v2026_07_28.types
     info = v2026_07_28.types.Implementation(name="tools", version="1")
-
-
-def who(scope: Scope) -> str | None:
-    """Who sends a request, as a header says."""
-    name = dict(scope["headers"]).get(b"x-user")
-    return None if name is None else name.decode()
-
-
-@asynccontextmanager
-async def listening(app: AsgiApp, protocol: Any = "auto") -> AsyncGenerator[int]:
-    """Serves an application here, and gives the port."""
-    config = uvicorn.Config(app, "127.0.0.1", 0, http=protocol, lifespan="on", log_config=None)
-    config.timeout_graceful_shutdown = 1
-    server = uvicorn.Server(config)
-    vars(server)["capture_signals"] = nullcontext  # signals are for who runs the tests
-    serving = asyncio.create_task(server.serve())
-    await until(lambda: server.started)
-    try:
-        yield server.servers[0].sockets[0].getsockname()[1]
-    finally:
-        app.leave()
-        server.should_exit = True
-        await serving
-
-
-class Wire:
-    """A connection on which HTTP is spoken by hand."""
-
-    def __init__(self, stream: SocketStream) -> None:
-        self.stream = stream
-        self.received = b""
-
-    async def send(self, method: str, path: str, body: bytes, length: int | None, headers: Headers) -> None:
-        """Sends a request, or only a part of its body if `length` says that there is more."""
-        known = {"host": "localhost", "accept": BOTH, "content-type": "application/json"}
-        known |= {name.replace("_", "-"): value for name, value in headers.items()}
-        if method == "POST":
-            known["content-length"] = str(len(body) if length is None else length)
-        head = "".join(f"{name}: {value}\r\n" for name, value in known.items())
-        await self.stream.send(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
-
-    async def until(self, fact: Callable[[bytes], Any]) -> None:
-        """Reads until something is true of what came."""
-        while not fact(self.received):
-            self.received += await self.stream.receive()
-
-    async def status(self) -> int:
-        """Reads a whole response that has a length; gives its status."""
-        await self.until(_is_whole)
-        return int(self.received.split(None, 2)[1])
-
-    @property
-    def headers(self) -> Headers:
-        """The headers of the response."""
-        lines = self.received.partition(b"\r\n\r\n")[0].decode().splitlines()[1:]
-        return {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-
-    @property
-    def json(self) -> Any:
-        """The body of the response."""
-        return json.loads(self.received.partition(b"\r\n\r\n")[2])
-
-
-def _is_whole(received: bytes) -> bool:
-    head, end, body = received.partition(b"\r\n\r\n")
-    lengths = [int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
-    return bool(end) and len(body) >= lengths[0]
-
-
-class Wires:
-    """Connections to one port."""
-
-    def __init__(self, port: int, stack: AsyncExitStack) -> None:
-        self.port, self.stack = port, stack
-
-    async def open(self) -> Wire:
-        """Opens a connection."""
-        return Wire(await self.stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", self.port)))
-
-    async def ask(self, method: str, content: Any = None, path: str = "/mcp", **headers: str) -> Wire:
-        """Sends a request on a connection of its own."""
-        wire = await self.open()
-        body = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
-        await wire.send(method, path, body, None, headers)
-        return wire
-
-    async def begin(self, revision: str = LATEST, initialized: bool = True, user: Headers | None = None) -> Headers:
-        """Begins a session; gives the headers that name it."""
-        begun = await self.ask("POST", initialize(revision), **(user or {}))
-        assert await begun.status() == 200, begun.received
-        session = {"mcp_session_id": begun.headers["mcp-session-id"], **(user or {})}
-        if initialized:
-            assert await (await self.ask("POST", INITIALIZED, **session)).status() == 202
-        return session
-
-    async def call(self, session: Headers, name: str = "x", id_: int = 1) -> Wire:
-        """Calls a tool in a session."""
-        return await self.ask("POST", request(id_, "tools/call", {"name": name}), **session)
-
-    async def open_sse(self, initialized: bool = True, **headers: str) -> tuple[Wire, str]:
-        """Opens a session of HTTP+SSE; gives its stream, and where messages go."""
-        wire = await self.ask("GET", path="/sse", **headers)
-        await wire.until(lambda received: b"\n\n" in received.partition(b"data: ")[2])
-        path = wire.received.partition(b"data: ")[2].split()[0].decode()
-        if initialized:
-            for message in (initialize(OLDEST), INITIALIZED):
-                assert await (await self.ask("POST", message, path, **headers)).status() == 202
-            await wire.until(lambda received: b'"result"' in received)
-        return wire, path
-
-
-@asynccontextmanager
-async def wires(app: AsgiApp, protocol: Any = "auto") -> AsyncGenerator[Wires]:
-    """Connections to an application while it is served."""
-    async with listening(app, protocol) as port, AsyncExitStack() as stack:
-        yield Wires(port, stack)
-
-
-def stateless(message: Any) -> Headers:
-    """The headers that a stateless client sends."""
-    found = {"mcp_protocol_version": STATELESS, "mcp_method": message["method"]}
-    return found | ({"mcp_name": message["params"]["name"]} if "name" in message["params"] else {})
 
 
 # --- nobody waits for the slow --------------------------------------------------------------------------------
@@ -300,7 +170,7 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
     call = lone(1, "tools/call", name="x")
 
     def holds(size: int) -> bool:
-        return app.bodies._held >= size
+        return app.bodies._budgets.all.used >= size
 
     async with wires(app) as http:
         session = await http.begin()
@@ -311,16 +181,16 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
             await wire.send("POST", "/mcp", b"[" * (MIB - 1), MIB, headers)
             held.append(wire)
             await until(partial(holds, min(place + 1, 3) * (MIB - 1)))
-            assert app.bodies._held <= 4 * MIB
+            assert app.bodies._budgets.all.used <= 4 * MIB
         full = lone(1, "tools/call", name="x", arguments={"text": "x" * (MIB - 2000)})
         begun = time.monotonic()
         assert await (await http.ask("POST", full, **stateless(full))).status() == 200
         assert await (await http.call(session)).status() == 200
         assert time.monotonic() - begun < 2
         statuses = [await wire.status() for wire in held]
-        assert set(statuses) == {503, 408}
+        assert set(statuses) == {429, 408}
         assert statuses.count(408) <= 4
-        assert app.bodies._held == 0
+        assert app.bodies._budgets.all.used == 0
 
 
 @bounded()
@@ -329,14 +199,14 @@ async def test_bodies_that_are_answered_count() -> None:
     wait = lone(1, "tools/call", name="wait", arguments={"text": "x" * (MIB - 2000)})
     async with wires(app) as http:
         waiting = [await http.ask("POST", wait, **stateless(wait)) for _ in range(2)]
-        await until(lambda: app._busy == 2)
+        await until(lambda: app._requests.all.used == 2)
         refused = await http.ask("POST", wait, **stateless(wait))
-        assert (await refused.status(), refused.headers["retry-after"]) == (503, "5")
+        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
         small = lone(1, "tools/call", name="x")
         assert await (await http.ask("POST", small, **stateless(small))).status() == 200
         for wire in waiting:
             await wire.stream.aclose()
-        await until(lambda: app.bodies._held == 0)
+        await until(lambda: app.bodies._budgets.all.used == 0)
 
 
 @bounded()
@@ -373,7 +243,7 @@ async def test_who_may_not_speak_is_not_read() -> None:
             await wire.send("POST", "/mcp", b"[", MIB, headers)
             await wire.until(lambda received: b"\r\n" in received)
             assert int(wire.received.split(None, 2)[1]) == status
-        assert app.bodies._held == 0
+        assert app.bodies._budgets.all.used == 0
 
 
 @bounded()
@@ -442,7 +312,7 @@ async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
         for _ in range(17):
             await http.begin()
         refused = await http.ask("POST", initialize(LATEST))
-        assert (await refused.status(), refused.headers["retry-after"]) == (503, "5")
+        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["memory", "a store"])
@@ -467,7 +337,7 @@ async def test_a_principal_has_a_share_of_the_sessions() -> None:
             await http.begin(user=EVE, initialized=False)
         held = [await http.begin(user=EVE) for _ in range(3)]
         refused = await http.ask("POST", initialize(LATEST), x_user="eve")
-        assert await refused.status() == 503
+        assert await refused.status() == 429
         assert "of this user" in refused.json["error"]["message"]
         for user in (BOB, None):
             assert await (await http.call(await http.begin(user=user))).status() == 200
@@ -485,7 +355,7 @@ async def test_a_session_has_a_share_of_the_streams() -> None:
         for wire in waiting:
             await wire.until(lambda received: b"\n\n" in received)
         refused = await http.call(greedy, "x", 9)
-        assert await refused.status() == 503
+        assert await refused.status() == 429
         assert "in this session" in refused.json["error"]["message"]
         assert await (await http.call(other)).status() == 200
         for wire in waiting:
@@ -546,7 +416,7 @@ async def test_sse_sessions_belong_to_who_opened_them() -> None:
             assert await (await sse.ask("POST", notification("notifications/x"), path, **user)).status() == status
         await sse.open_sse(x_user="bob")
         refused = await sse.ask("GET", path="/sse", x_user="bob")
-        assert await refused.status() == 503
+        assert await refused.status() == 429
         await sse.open_sse(x_user="eve")
 
 
@@ -647,5 +517,159 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
         for name in ("x", "x"):
             assert await (await http.call(again, name)).status() == 200
         assert app._sessions is not None
-        budget = app._sessions._registry._budget
+        budget = app._sessions._registry._streams.all
         await until(lambda: budget.free == 2)
+
+
+# --- shares of principals -------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
+    """However many sessions somebody opens, they have one share."""
+    app = HttpApp(Then(), principal=who, limits=HttpLimits(streams=6, streams_of_principal=4, abandoned=0.2))
+    async with wires(app) as http:
+        sessions = [await http.begin(user=EVE) for _ in range(3)]
+        waiting = [await http.call(sessions[n % 3], "wait", n) for n in range(4)]
+        for wire in waiting:
+            await wire.until(lambda received: b"\n\n" in received)
+        for method in ("POST", "GET"):
+            refused = await http.ask(method, request(9, "ping") if method == "POST" else None, **sessions[2])
+            assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
+            assert refused.json["error"] == {"code": -32000, "message": "too many streams of this user are open"}
+        bob = await http.begin(user=BOB)
+        assert [await (await http.call(bob, id_=n)).status() for n in range(3)] == [200] * 3
+        await waiting[0].stream.aclose()
+        await until(lambda: len(app.servers[0].cancelled) == 1)  # type: ignore[attr-defined]
+        assert await (await http.call(sessions[2], id_=10)).status() == 200
+
+
+@pytest.mark.parametrize("sessions", [True, False], ids=["stateless", "sessionless"])
+@bounded()
+async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(sessions: bool) -> None:
+    limits = HttpLimits(requests=5, requests_of_principal=3)
+    app = HttpApp(Now(), principal=who, limits=limits) if sessions else None
+    app = app or HttpApp(Then(), sessions=False, principal=who, limits=limits)
+
+    def asked(name: str) -> tuple[Any, Headers]:
+        wanted = lone(1, "tools/call", name=name)
+        if sessions:
+            return wanted, stateless(wanted)
+        return request(1, "tools/call", {"name": name}), {"mcp_protocol_version": LATEST}
+
+    async with wires(app) as http:
+
+        async def ask(name: str, user: Headers) -> Wire:
+            wanted, headers = asked(name)
+            return await http.ask("POST", wanted, **headers, **user)
+
+        waiting = [await ask("wait", EVE) for _ in range(3)]
+        await until(lambda: app._requests.all.used == 3)
+        refused = await ask("x", EVE)
+        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
+        assert refused.json["error"] == {"code": -32000, "message": "too many requests of this user are at work"}
+        for user in (BOB, {}):
+            assert await (await ask("x", user)).status() == 200
+        await waiting[0].stream.aclose()
+        await until(lambda: app._requests.all.used == 2)
+        assert await (await ask("x", EVE)).status() == 200
+        for wire in waiting[1:]:
+            await wire.stream.aclose()
+        await until(lambda: app._requests.all.used == 0)
+        assert not app._requests._parts
+
+
+@bounded(30)
+async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None:
+    limits = HttpLimits(message=MIB, bodies=4 * MIB, bodies_of_principal=2 * MIB, arrival=1)
+    app = HttpApp(Now(), principal=who, limits=limits)
+    large = lone(1, "tools/call", name="x", arguments={"text": "x" * (MIB - 2000)})
+    whole = json.dumps(large).encode()
+    async with wires(app) as http:
+        slow = [await http.open() for _ in range(6)]
+        bob = await http.open()
+        await bob.send("POST", "/mcp", whole[:-1], len(whole), {**stateless(large), **BOB})
+        await until(lambda: app.bodies._budgets.all.used >= len(whole) - 1)
+        for wire in slow:
+            await wire.send("POST", "/mcp", b"[" * (MIB - 1), MIB, {**stateless(large), **EVE})
+        await until(lambda: len(app.bodies._arriving) <= 3 and app.bodies._budgets.all.used > 1.9 * MIB)
+        assert app.bodies._budgets.all.used <= 3 * MIB
+        await bob.stream.send(whole[-1:])
+        assert await bob.status() == 200
+        statuses = [await wire.status() for wire in slow]
+        assert set(statuses) == {408, 429}
+        assert statuses.count(429) >= 4
+
+
+@bounded(30)
+async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
+    """What waits for one user is limited, and that for all; a stream on which nothing waits always takes a message."""
+
+    class Chatty(Then):
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            for _ in range(400 if params.name == "much" else 4):
+                await ctx.log("info", "x" * 50_000)
+            return await super().call_tool(params, ctx)
+
+    app = HttpApp(Chatty(), principal=who, limits=HttpLimits(queued=400_000, queued_of_principal=200_000, unread=20))
+    async with wires(app) as http:
+        assert app._sessions is not None
+        queues = app._sessions._registry._queues
+        held = []
+        for _ in range(5):
+            session = await http.begin(user=EVE)
+            held.append(await http.call(session, "much"))
+        await until(lambda: queues.of("eve").is_full)
+        assert queues.all.used < 200_000 + 5 * 51_000
+        bob = await http.begin(user=BOB)
+        begun = time.monotonic()
+        wire = await http.call(bob)
+        await wire.until(lambda received: b'"result"' in received)
+        assert time.monotonic() - begun < 5
+        for one in held:
+            await one.stream.aclose()
+        await until(lambda: queues.all.used == 0)
+
+
+@bounded(30)
+async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None:
+    """The threads of a user are the same, whatever sessions they begin."""
+    go = threading.Event()
+
+    class Blocking(v2025_11_25.Server):
+        info = v2025_11_25.types.Implementation(name="tools", version="1")
+        limits = Limits(threads=2)
+        at_work = 0
+
+        def call_tool(self, params: Any, ctx: Any) -> Any:
+            if params.name == "wait":
+                self.at_work += 1
+                go.wait(20)
+            return v2025_11_25.types.CallToolResult(content=[])
+
+    server = Blocking()
+    async with wires(HttpApp(server, principal=who)) as http:
+        try:
+            for n in range(4):
+                await http.call(await http.begin(user=EVE), "wait", n)
+            await until(lambda: server.at_work == 2)
+            assert await (await http.call(await http.begin(user=BOB))).status() == 200
+            assert server.at_work == 2
+        finally:
+            go.set()
+        await until(lambda: server.at_work == 4)
+
+
+@bounded()
+async def test_a_session_that_may_not_even_wait_is_told_with_a_429() -> None:
+    class Narrow(Then):
+        limits = Limits(at_work=1, waiting=1)
+
+    async with wires(HttpApp(Narrow())) as http:
+        session = await http.begin()
+        for n in (1, 2):
+            wire = await http.call(session, "wait", n)
+            await wire.until(lambda received: b"\n\n" in received)
+        refused = await http.call(session, "x", 3)
+        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
+        assert (refused.json["id"], refused.json["error"]["code"]) == (3, -32000)

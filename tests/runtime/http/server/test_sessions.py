@@ -490,19 +490,19 @@ def test_there_are_limits() -> None:
             peers = [await endpoint.begin() for _ in range(2)]
             refused = endpoint.ask("POST", initialize(NEWEST))
             assert "too many sessions" in (await refused.json())["error"]["message"]
-            assert (refused.status, refused.headers["retry-after"]) == (503, "5")
+            assert (refused.status, refused.headers["retry-after"]) == (429, "1")
             waiting = [peer.call("wait", 7, seconds=0.3) for peer in peers]
             listening = await peers[0].listen()
             status, words = await endpoint.refused("POST", request(8, "ping"), **peers[1].headers)
-            assert (status, words) == (503, "too many streams are open")
-            assert (await endpoint.refused("GET", **peers[1].headers))[0] == 503
+            assert (status, words) == (429, "too many streams are open")
+            assert (await endpoint.refused("GET", **peers[1].headers))[0] == 429
             assert [text_of((await one.rest())[0]) for one in waiting] == ["xxxx"] * 2
             assert await peers[1].text("echo", text="x") == "x"
             listening.cut()
             await peers[0].delete()
             await endpoint.begin()
         async with served(streams=0) as endpoint:
-            assert (await endpoint.refused("POST", initialize(NEWEST)))[0] == 503
+            assert (await endpoint.refused("POST", initialize(NEWEST)))[0] == 429
             assert not endpoint.sessions._registry._open
 
     run(body)
@@ -520,7 +520,7 @@ def test_hanging_up_frees_no_request() -> None:
                 await exchange.head()
                 exchange.cut()
                 await exchange.task
-            assert await peer.call("echo", 9, text="x").head() == 503
+            assert await peer.call("echo", 9, text="x").head() == 429
             await until(lambda: len(tools.finished) == 3)
             assert await peer.text("echo", text="x") == "x"
 
@@ -532,7 +532,7 @@ def test_too_many_messages_at_once() -> None:
         async with served(message=100) as endpoint:
             peer = await endpoint.begin()
             posts = [peer.post(notification("notifications/x", {"fill": "x" * 40})) for _ in range(50)]
-            assert {await post.head() for post in posts} == {202, 503}
+            assert {await post.head() for post in posts} == {202, 429}
             assert await peer.text("echo", text="x") == "x"
 
     run(body)
@@ -711,7 +711,7 @@ def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
                 exchange.cut()
                 await exchange.task
             again = await peer.listen(back.last_id)
-            assert await peer.call("echo", 7, text="x").head() == 503
+            assert await peer.call("echo", 7, text="x").head() == 429
             await until(lambda: tools.cancelled)
             (error,) = await (await peer.listen(away.last_id)).rest()
             assert (error["id"], error["error"]["code"]) == (5, -32603)
@@ -1194,7 +1194,7 @@ def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
         try:
             async with served(store=store) as endpoint:
                 await asyncio.gather(*(one(endpoint, random.Random(seed)) for seed in range(10)))
-                assert endpoint.sessions._registry._budget.free == 10_000
+                assert endpoint.sessions._registry._streams.all.free == 10_000
         finally:
             if isinstance(store, SqliteEventStore):
                 store.close()

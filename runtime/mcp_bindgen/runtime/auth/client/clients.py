@@ -30,10 +30,12 @@ class Credentials:
     Attributes:
         form: Fields of the form.
         headers: Headers.
+        secret: What the headers hold in another form, and nobody else should see.
     """
 
     form: Mapping[str, str] = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class ClientSecret(KnownClient):
         method = next((one for one in methods if self.method or one in server.auth_methods), None)
         if method == "client_secret_basic":
             pair = f"{quote_plus(self.id)}:{quote_plus(self.secret)}".encode("ascii")
-            return Credentials({}, {"authorization": f"Basic {base64.b64encode(pair).decode()}"})
+            return Credentials({}, {"authorization": f"Basic {base64.b64encode(pair).decode()}"}, self.secret)
         if method == "client_secret_post":
             return Credentials({"client_id": self.id, "client_secret": self.secret})
         raise AuthorizationError(f"{server.issuer} does not let clients authenticate with a secret")

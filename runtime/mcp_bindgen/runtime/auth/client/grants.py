@@ -22,6 +22,7 @@ _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _MOST_SCOPES = 100
 _MARGIN = 30.0  # seconds before a token expires in which it is not used any more, or a tenth of its life
 _LONGEST = 10.0 * 365 * 86400  # seconds that a token may live
+_LAST = 32503680000.0  # the year 3000 in seconds since 1970: what is later was not kept by us
 _SAID = 200
 
 
@@ -89,10 +90,13 @@ class Grant:
         try:
             given["scopes"] = tuple(given.get("scopes", ()))
             found = cls(**given)
-            texts: list[Any] = [found.issuer, found.resource, found.client_id, found.access_token]
-            return found if all(isinstance(one, str) for one in texts) and found.is_fresh in (True, False) else None
         except TypeError:
             return None
+        texts: list[Any] = [found.issuer, found.resource, found.client_id, found.access_token, *found.scopes]
+        texts += [one for one in (found.refresh_token, found.key) if one is not None]
+        times: list[Any] = [found.issued_at, 0.0 if found.expires_at is None else found.expires_at]
+        fits = all(isinstance(one, int | float) and 0 <= one < _LAST for one in times)
+        return found if fits and all(isinstance(one, str) for one in texts) else None
 
     def renewed(self, newer: Grant) -> Grant:
         """Return what a refresh granted, with the refresh token that goes on to hold if there is no new one."""
@@ -152,18 +156,18 @@ def granted(
     )
 
 
-def refusal(server: ServerMetadata, document: Mapping[str, Any], sent: Mapping[str, str]) -> TokenRefused:
+def refusal(server: ServerMetadata, document: Mapping[str, Any], hidden: Sequence[str]) -> TokenRefused:
     """Return the error for a token endpoint that says no; what was sent is not repeated.
 
     Args:
         server: Whose endpoint it is.
         document: Its answer.
-        sent: The form that was posted.
+        hidden: What was sent, as far as it may be secret.
     """
     code, words = document.get("error"), document.get("error_description")
     code = code if isinstance(code, str) and code else "no reason"
     said = f"{code}: {words}" if isinstance(words, str) and words else code
-    if any(len(value) > 7 and value in said for name, value in sent.items() if name not in ("grant_type", "resource")):
+    if any(len(value) > 7 and value in said for value in hidden):
         said = "what it says repeats what it was sent"
     return TokenRefused(f"{server.issuer} issues no token: {harmless(said)[:_SAID]}", code)
 
@@ -186,8 +190,9 @@ def union(*many: Sequence[str]) -> tuple[str, ...]:
 
 
 def _seconds(value: object) -> float | None:
+    """Return how long a token lives; `None` if that was not said, or cannot be meant."""
     try:
-        seconds = float(value) if isinstance(value, int | float | str) else 0.0
+        seconds = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else 0.0
     except (ValueError, OverflowError):
         return None
     return min(seconds, _LONGEST) if seconds > 0 else None

@@ -233,9 +233,11 @@ class _Login:
         key = Key("", "", known.id)
         kept = await settings.store.load(key)
         first = (kept or {}).get("issuer")
-        if first is None:
+        while first is None:  # another process may be the first
             await settings.store.replace(key, kept, {"issuer": server.issuer})
-        elif first != server.issuer:
+            kept = await settings.store.load(key)
+            first = (kept or {}).get("issuer")
+        if first != server.issuer:
             raise AuthorizationError(
                 f"client {known.id} is known to {first}, and the server names {server.issuer} now; if that is right, "
                 "say so: KnownClient(id, issuer)"

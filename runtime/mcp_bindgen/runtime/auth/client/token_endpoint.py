@@ -46,7 +46,7 @@ class Endpoints:
             TokenRefused: It says no.
             AuthorizationError: It cannot be asked, or fails.
         """
-        fetched, sent = await self._post(server, server.token_endpoint, client, form, key)
+        fetched, hidden = await self._post(server, server.token_endpoint, client, form, key)
         document = fetched.object
         if fetched.is_success and document is not None and "error" not in document:
             return document
@@ -54,7 +54,7 @@ class Endpoints:
             raise AuthorizationError(f"{server.issuer} answered {fetched.status}; try again later", is_temporary=True)
         if document is None:
             raise AuthorizationError(f"{server.issuer} answered {fetched.status}, and no token")
-        raise refusal(server, document, sent)
+        raise refusal(server, document, hidden)
 
     async def revoke(self, server: ServerMetadata, client: KnownClient, token: str, kind: str) -> None:
         """Revoke a token (RFC 7009); one of a kind that cannot be revoked ends by itself.
@@ -71,8 +71,8 @@ class Endpoints:
         if server.revocation_endpoint is None:
             raise NotRevocable(f"{server.issuer} has no way to revoke tokens; they end by themselves")
         form = {"token": token, "token_type_hint": kind}
-        fetched, sent = await self._post(server, server.revocation_endpoint, client, form, None)
-        error = refusal(server, fetched.object or {}, sent)
+        fetched, hidden = await self._post(server, server.revocation_endpoint, client, form, None)
+        error = refusal(server, fetched.object or {}, hidden)
         if not fetched.is_success and error.error != "unsupported_token_type":
             raise error
 
@@ -83,9 +83,9 @@ class Endpoints:
             AuthorizationError: That does not work.
         """
         assert server.device_endpoint is not None
-        fetched, sent = await self._post(server, server.device_endpoint, client, form, None)
+        fetched, hidden = await self._post(server, server.device_endpoint, client, form, None)
         if not fetched.is_success or fetched.object is None:
-            raise refusal(server, fetched.object or {}, sent)
+            raise refusal(server, fetched.object or {}, hidden)
         return fetched.object
 
     async def register(self, server: ServerMetadata, wanted: Mapping[str, Any]) -> Fetched:
@@ -103,11 +103,14 @@ class Endpoints:
         client: KnownClient,
         form: Mapping[str, str],
         key: ProofKey | None,
-    ) -> tuple[Fetched, Mapping[str, str]]:
+    ) -> tuple[Fetched, list[str]]:
+        """Return the response, and what must not be repeated of what was sent."""
         for attempt in range(_NONCES + 1):
             credentials = client.credentials(server)
             sent = {**form, **credentials.form}
             headers = dict(credentials.headers)
+            hidden = [value for name, value in sent.items() if name not in ("grant_type", "resource")]
+            hidden += [credentials.secret, *(value.rpartition(" ")[2] for value in headers.values())]
             try:
                 place_ = origin(url)
                 nonce = self._nonces.get(place_)
@@ -123,5 +126,5 @@ class Endpoints:
                 self._nonces[place_] = fresh
             wants_nonce = (fetched.object or {}).get("error") == "use_dpop_nonce"
             if not (key is not None and wants_nonce and fresh and fresh != nonce and attempt < _NONCES):
-                return fetched, sent
+                return fetched, hidden
         raise AuthorizationError(f"{place(url)} wants another nonce each time")

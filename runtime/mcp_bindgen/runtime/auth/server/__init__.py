@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .dpop import Nonces as Nonces
     from .introspection import Introspection as Introspection
     from .jwt_verifier import JwtVerifier as JwtVerifier
+    from .replay import MemoryReplayCache as MemoryReplayCache, ReplayCache as ReplayCache
     from .resource_server import ResourceServer as ResourceServer
     from .verifier import InvalidToken as InvalidToken, StaticTokens as StaticTokens
     from .verifier import TokenVerifier as TokenVerifier, VerifierUnavailable as VerifierUnavailable
@@ -21,6 +22,7 @@ _MODULES = {
     "dpop": ["Nonces"],
     "introspection": ["Introspection"],
     "jwt_verifier": ["JwtVerifier"],
+    "replay": ["MemoryReplayCache", "ReplayCache"],
     "resource_server": ["ResourceServer"],
     "verifier": ["InvalidToken", "StaticTokens", "TokenVerifier", "VerifierUnavailable"],
 }

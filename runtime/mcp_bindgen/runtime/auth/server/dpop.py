@@ -7,7 +7,7 @@ import hmac
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ from joserfc.jwk import Key
 from ...core.json_types import is_object
 from ..dpop import TYPE, target, token_hash
 from .jws import BadSignature, check_header, fits, imported, take_apart, verify
-from .verifier import VerifierUnavailable
+from .replay import MemoryReplayCache, ReplayCache
 
 ALGORITHMS = ("ES256", "ES384", "EdDSA", "Ed25519")
 """The algorithms of proofs. A client brings its own key, so those are left out whose keys can be made slow to use."""
@@ -28,8 +28,6 @@ WINDOW = 300.0
 _LONGEST = 8192  # bytes of a proof
 _MOST_KEYS = 1000
 _SPARE = 1.0  # seconds that a proof is remembered for beyond its end, as time goes on while it is verified
-_MOST_PROOFS = 200_000
-_MOST_OF_KEY = 50_000  # of these by one key, so that no client shuts the others out
 _SECRET = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 
 
@@ -83,17 +81,21 @@ class ProofVerifier:
         nonces: The nonces that proofs must have, if they must.
         window: Seconds by which the time of a proof may differ from ours.
         clock: Tells the time, in seconds since 1970.
+        replay: Remembers which were used; by default in this process.
     """
 
     def __init__(
-        self, nonces: Nonces | None = None, window: float = WINDOW, clock: Callable[[], float] = time.time
+        self,
+        nonces: Nonces | None = None,
+        window: float = WINDOW,
+        clock: Callable[[], float] = time.time,
+        replay: ReplayCache | None = None,
     ) -> None:
         self._nonces, self._window, self._clock = nonces, window, clock
-        self._seen: OrderedDict[bytes, tuple[str, float]] = OrderedDict()  # -> the key, and until when it is good
-        self._of_key: Counter[str] = Counter()
+        self._replay = replay or MemoryReplayCache(clock)
         self._keys: OrderedDict[tuple[Any, ...], Key] = OrderedDict()
 
-    def verify(self, proof: bytes, method: str, urls: Collection[str], token: str, thumbprint: str) -> None:
+    async def verify(self, proof: bytes, method: str, urls: Collection[str], token: str, thumbprint: str) -> None:
         """Verify the proof of one request (RFC 9449, section 4.3).
 
         Args:
@@ -106,7 +108,7 @@ class ProofVerifier:
         Raises:
             InvalidProof: The proof is not one for this.
             NonceWanted: It is, but for a nonce.
-            VerifierUnavailable: There are more proofs than can be remembered.
+            VerifierUnavailable: Nobody can tell at the moment whether it was used before.
         """
         signed = take_apart(proof) if len(proof) <= _LONGEST else None
         if signed is None:
@@ -141,25 +143,15 @@ class ProofVerifier:
             raise InvalidProof("the proof was made at another time")
         if self._nonces is not None and not self._nonces.is_good(claims.get("nonce")):
             raise NonceWanted("the proof lacks the nonce of this server")
-        self._count(claims.get("jti"), thumbprint, issued + self._window + _SPARE)
+        await self._count(claims.get("jti"), thumbprint, issued + self._window + _SPARE)
 
-    def _count(self, id_: Any, thumbprint: str, until: float) -> None:
+    async def _count(self, id_: Any, thumbprint: str, until: float) -> None:
         """Note that a proof was seen, which is good until about then; raise `InvalidProof` if it was before."""
         if not isinstance(id_, str) or not id_:
             raise InvalidProof("the proof has no jti")
-        now = self._clock()
-        while self._seen and next(iter(self._seen.values()))[1] < now:
-            _, (key, _) = self._seen.popitem(last=False)
-            self._of_key[key] -= 1
-            if not self._of_key[key]:
-                del self._of_key[key]
         digest = hashlib.sha256(f"{thumbprint} {id_}".encode("utf-8", "surrogatepass")).digest()
-        if digest in self._seen:
+        if not await self._replay.add(digest, thumbprint, until):
             raise InvalidProof("the proof was used before")
-        if len(self._seen) >= _MOST_PROOFS or self._of_key[thumbprint] >= _MOST_OF_KEY:
-            raise VerifierUnavailable("too many proofs at once")
-        self._seen[digest] = thumbprint, until
-        self._of_key[thumbprint] += 1
 
     def _key(self, jwk: dict[str, Any]) -> Key | None:
         """Return a key, which is often the same as before."""

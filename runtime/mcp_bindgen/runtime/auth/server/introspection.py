@@ -26,8 +26,8 @@ _MOST_REFUSED = 10_000  # tokens that are remembered as not good
 class Introspection:
     """Verify access tokens by asking their issuer.
 
-    What it says is kept for a short time, and never beyond the end of the token; that it does not know one, too. About
-    one token it is asked once at a time.
+    What it says is kept for a short time: of a good token by the `ResourceServer`, never beyond the token's end; that
+    one is not good, by this. About one token it is asked once at a time.
 
     Args:
         issuer: The issuer, as its metadata has it, character by character.
@@ -70,12 +70,15 @@ class Introspection:
         self._endpoint = endpoint
         self._keep, self._clock = keep, clock
         self._asking: dict[bytes, asyncio.Task[dict[str, Any]]] = {}
-        self._refused: OrderedDict[bytes, float] = OrderedDict()
+        self._refused: OrderedDict[bytes, tuple[float, InvalidToken | None]] = OrderedDict()  # -> until when, and why
 
     async def verify(self, token: str, resource: str) -> Identity | None:
         """See `TokenVerifier`."""
-        digest = hashlib.sha256(token.encode()).digest()
-        if self._refused.get(digest, 0.0) > self._clock():
+        digest = hashlib.sha256(f"{token} {resource}".encode()).digest()
+        until, reason = self._refused.get(digest, (0.0, None))
+        if until > self._clock():
+            if reason is not None:
+                raise InvalidToken(str(reason), reason.identity)
             return None
         asking = self._asking.get(digest)
         if asking is None or asking.get_loop() is not asyncio.get_running_loop():
@@ -95,17 +98,21 @@ class Introspection:
         if claims.get("active") is not True or claims.get("iss", self._rules.issuer) != self._rules.issuer:
             self._refuse(digest)
             return None
-        if claims.get("token_type") in ("refresh_token", "N_A"):
-            raise InvalidToken("the token is no access token")
-        return self._rules.identity(claims, resource, self._clock(), self._keep)
+        try:
+            if claims.get("token_type") in ("refresh_token", "N_A"):
+                raise InvalidToken("the token is no access token")
+            return self._rules.identity(claims, resource, self._clock(), self._keep)
+        except InvalidToken as error:
+            self._refuse(digest, InvalidToken(str(error), error.identity))  # without what is on the stack
+            raise
 
     def _forget(self, digest: bytes, asking: asyncio.Task[dict[str, Any]]) -> None:
         """Let the next question about a token be asked, unless one is under way."""
         if self._asking.get(digest) is asking:
             del self._asking[digest]
 
-    def _refuse(self, digest: bytes) -> None:
-        self._refused[digest] = self._clock() + self._keep
+    def _refuse(self, digest: bytes, reason: InvalidToken | None = None) -> None:
+        self._refused[digest] = self._clock() + self._keep, reason
         while len(self._refused) > _MOST_REFUSED:
             self._refused.popitem(last=False)
 

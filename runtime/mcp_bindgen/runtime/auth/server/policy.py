@@ -58,6 +58,11 @@ class Policy:
         return frozenset(found)
 
 
+def is_scope(text: str) -> bool:
+    """Tell whether a text can be a scope (RFC 6749, section 3.3); no token has any other."""
+    return _SCOPE.fullmatch(text) is not None
+
+
 def check_scopes(scopes: Collection[str]) -> Collection[str]:
     """Return scopes if they are some.
 
@@ -67,7 +72,7 @@ def check_scopes(scopes: Collection[str]) -> Collection[str]:
     if isinstance(scopes, str):
         raise ValueError(f"scopes are a list: write [{scopes!r}]")
     for scope in scopes:
-        if _SCOPE.fullmatch(scope) is None:
+        if not is_scope(scope):
             raise ValueError(f"{scope!r} is not a scope")
         if scope == _OFFLINE:
             raise ValueError(

@@ -25,7 +25,8 @@ from ..dpop import target
 from ..fetch import is_loopback
 from ..metadata import canonical
 from .dpop import ALGORITHMS, InvalidProof, Nonces, NonceWanted, ProofVerifier
-from .policy import Policy, check_scopes
+from .policy import Policy, check_scopes, is_scope
+from .replay import ReplayCache
 from .verifier import InvalidToken, TokenVerifier, VerifierUnavailable
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class ResourceServer:
             whole methods, or all where there are none.
         dpop: Whether tokens may be bound to a key of their client, or must be; `None`: those that are get refused.
         nonces: The nonces that proofs of possession must have, if they must.
+        replay: Remembers which proofs were used; by default in this process. Several processes need a shared one.
         api_key_header: A header that may carry a token in place of `Authorization`, such as `X-API-Key`.
         name: The name of the resource, for people.
         documentation: The URL of a page about it, for developers.
@@ -83,6 +85,7 @@ class ResourceServer:
         basic_scopes: Collection[str] | None = None,
         dpop: Literal["optional", "required"] | None = None,
         nonces: Nonces | None = None,
+        replay: ReplayCache | None = None,
         api_key_header: str | None = None,
         name: str | None = None,
         documentation: str | None = None,
@@ -97,7 +100,7 @@ class ResourceServer:
         self._basic = list(self._policy.general if basic_scopes is None else check_scopes(basic_scopes))
         self._dpop = dpop
         self._nonces = nonces
-        self._proofs = ProofVerifier(nonces, clock=clock)
+        self._proofs = ProofVerifier(nonces, clock=clock, replay=replay)
         self._key_header = None if api_key_header is None else api_key_header.lower().encode("ascii")
         self._takes_bearer = dpop != "required" and api_key_header is None
         self._described = {"resource_name": name, "resource_documentation": documentation}
@@ -145,8 +148,9 @@ class ResourceServer:
         return self._policy.needed(operation)
 
     def challenge(self, missing: InsufficientScope) -> AccessDenied:
-        """Make the refusal that tells a client which scopes to come back with."""
-        headers = self._challenge("insufficient_scope", "the token lacks a scope", missing.scopes)
+        """Make the refusal that tells a client which scopes to come back with; what can be none is not named there."""
+        scopes = [one for one in missing.scopes if is_scope(one)]
+        headers = self._challenge("insufficient_scope", "the token lacks a scope", scopes)
         return AccessDenied(403, missing.message, *headers)
 
     # --- tokens -----------------------------------------------------------------------------------------------
@@ -166,7 +170,7 @@ class ResourceServer:
         scheme, token = self._presented(request)
         try:
             identity = await self._identify(token)
-            self._check_possession(request, scheme, token, identity)
+            await self._check_possession(request, scheme, token, identity)
         except InvalidToken as error:
             self._report(request, str(error), error.identity)
             headers = self._challenge("invalid_token", str(error))
@@ -233,7 +237,7 @@ class ResourceServer:
                 return found
         raise InvalidToken("nobody knows the token here")
 
-    def _check_possession(self, request: HttpRequest, scheme: str, token: str, identity: Identity) -> None:
+    async def _check_possession(self, request: HttpRequest, scheme: str, token: str, identity: Identity) -> None:
         """Check that a token came in the way that its issuer bound it to.
 
         Raises:
@@ -253,7 +257,7 @@ class ResourceServer:
             raise InvalidToken("the token is not bound to a key", identity)
         urls = (target(self.resource), target(f"{self._origin}{request.scope['path']}"))
         proof = request.headers.get(b"dpop", b"")
-        self._proofs.verify(proof, request.scope["method"], urls, token, thumbprint)
+        await self._proofs.verify(proof, request.scope["method"], urls, token, thumbprint)
 
     # --- refusals ---------------------------------------------------------------------------------------------
 

@@ -58,12 +58,14 @@ class Subscription:
         raise MethodNotFound(method.name)
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
-        """Send a notification soon, if it was asked for.
+        """Send a notification soon, if it was asked for and the subscription is not about to end.
 
         Raises:
             ConnectionClosed: Too many wait already. The client is given up, because it would miss some.
         """
         agreed = getattr(self._agreed, method.filter) if method.filter is not None else None
+        if self._ends:
+            return
         if agreed is True or (is_array(agreed) and any(is_part(params.uri, uri) for uri in agreed)):
             if len(self._waiting) >= _MOST_WAITING:
                 self.ready = False

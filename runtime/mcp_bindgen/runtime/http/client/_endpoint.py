@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import logging
 import re
 import ssl
@@ -28,6 +29,9 @@ _IDLE = 4.0  # seconds that a connection is kept; many servers close it after 5,
 _REDIRECTS = 3
 _HEAD = 256
 _SAID = 200  # characters of what a server says about a refusal
+_READABLE = re.compile(r"|text/.*|application/(.+\+)?json")  # media types of what people can read; none is text
+_MARKUP = re.compile(r"(?is)<(head|script|style)\b.*?(</\1>|$)|<[^>]*(>|$)")
+_CREDENTIALS = re.compile(r"auth|cookie|dpop|key|secret|session|token")  # in names of headers
 _UNWANTED = 64 * 1024  # bytes of a body that nobody needs, worth reading to use the connection again
 _PART = 64 * 1024  # bytes of a stream that are decoded at once; packed, as few can be a thousand times as many
 _DRAINING = 1.0  # seconds for that
@@ -207,15 +211,22 @@ class Endpoint:
             ConnectionClosed: It cannot be reached.
         """
         async with self.request("POST", headers, content, patient=False) as response:
-            body: bytes | Oversized = b""
-            with anyio.move_on_after(_DRAINING), suppress(httpx2.StreamError):
-                body = await _read(response.aiter_raw() if response.is_success else response.aiter_bytes(), _UNWANTED)
             if not response.is_success:
-                raise Refused(response.status_code, self.refusal(response, body))
+                raise await self.refused(response)
+            with anyio.move_on_after(_DRAINING), suppress(httpx2.StreamError):
+                await _read(response.aiter_raw(), _UNWANTED)
 
     async def read(self, response: httpx2.Response) -> bytes | Oversized:
         """Read the body of a response."""
         return await _read(response.aiter_bytes(), self.limit)
+
+    async def refused(self, response: httpx2.Response) -> Refused:
+        """Return the error for a response that is not what was asked for, with what its body says."""
+        body: bytes | Oversized = b""
+        if not response.is_success:  # which may be a stream without an end
+            with anyio.move_on_after(_DRAINING), suppress(httpx2.HTTPError, httpx2.StreamError):
+                body = await _read(response.aiter_bytes(), _UNWANTED)
+        return Refused(response.status_code, self.refusal(response, body))
 
     def refusal(self, response: httpx2.Response, body: bytes | Oversized = b"") -> str:
         """Describe in one line a response that is not what was asked for."""
@@ -227,10 +238,16 @@ class Endpoint:
             words += ", which wants a login: connect with auth=OAuth(), or another way to be authorized"
         if response.is_success and type_:
             words += f" with {type_}"
-        if isinstance(body, Oversized) or type_ not in (JSON, "text/plain"):
+        if isinstance(body, Oversized) or _READABLE.fullmatch(type_) is None:
             return words
-        said = " ".join(body[: _SAID * 8].decode("utf-8", "replace").split())[:_SAID]
-        return f"{words}: {said}" if said.isprintable() and said and self._is_harmless(said) else words
+        text = body[: _SAID * 8].decode("utf-8", "replace")
+        text = html.unescape(_MARKUP.sub(" ", text)) if type_ == "text/html" else text
+        said = " ".join(text.split())[:_SAID]
+        credentials = [
+            value.rpartition(" ")[2] for name, value in response.request.headers.items() if _CREDENTIALS.search(name)
+        ]
+        is_harmless = self._is_harmless(said) and not any(value in said for value in filter(None, credentials))
+        return f"{words}: {said}" if said.isprintable() and said and is_harmless else words
 
     @contextmanager
     def hiding_secrets(self) -> Generator[Self]:

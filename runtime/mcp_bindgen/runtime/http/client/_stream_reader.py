@@ -86,7 +86,7 @@ class StreamReader:
                         if await self.read(response, events, id_):
                             return
                     elif response.status_code not in _TRANSIENT:
-                        raise Refused(response.status_code, self._endpoint.refusal(response))
+                        raise await self._endpoint.refused(response)
             except Refused:
                 raise
             except ConnectionClosed as error:

@@ -127,7 +127,7 @@ async def sse(
             with endpoint.pauses.fail_after(timeout):
                 response = await stack.enter_async_context(endpoint.request("GET", {"accept": EVENTS}))
                 if response.status_code != 200 or media_type(response) != EVENTS:
-                    raise Refused(response.status_code, endpoint.refusal(response))
+                    raise await endpoint.refused(response)
                 events = _events(response, endpoint.decoder())
                 messages = await _messages_endpoint(endpoint, response, events)
         except TimeoutError:

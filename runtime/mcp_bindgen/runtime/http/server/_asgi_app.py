@@ -6,7 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -16,6 +16,7 @@ from ...endpoint.server import Server, lifespans
 from ._bodies import Bodies
 from ._call import Call, ClientDisconnected, HttpError
 from ._origin_policy import OriginPolicy
+from ._probes import Probes
 from .limits import LIMITS, HttpLimits
 
 log = logging.getLogger("mcp_bindgen")
@@ -50,6 +51,8 @@ class AsgiApp(ABC):
 
     Attributes:
         bodies: Reads what is posted.
+        probes: Answers `/healthz` and `/readyz`.
+        is_leaving: Whether `leave` was called, so that no requests shall come here any more.
     """
 
     servers: Sequence[Server]
@@ -57,9 +60,11 @@ class AsgiApp(ABC):
     principal: Callable[[Scope], str | None] = authenticated_user
     limits: HttpLimits = LIMITS
     auth: Gate | None = None
+    is_leaving: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.bodies = Bodies(self.limits)
+        self.probes = Probes(lambda: not self.is_leaving)
         if self.auth is None:
             for server in self.servers:
                 if type(server).required_scopes is not Server.required_scopes:
@@ -70,16 +75,26 @@ class AsgiApp(ABC):
     async def handle(self, call: Call) -> None:
         """Respond to a request; raises `HttpError` to refuse it."""
 
-    @abstractmethod
     def leave(self) -> None:
         """End open streams in good order; call it when the process is about to stop.
 
         Servers of ASGI wait for open responses before they end the lifespan, and these would stay open.
         """
+        self.is_leaving = True
+        self.end()
+
+    @abstractmethod
+    def end(self) -> None:
+        """End open streams in good order."""
+
+    async def is_ready(self) -> bool:
+        """Tell whether requests shall come here, as `/readyz` says: not when it leaves, or its store is away."""
+        return await self.probes.is_ready()
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; when it ends, so does everything that is still open."""
+        self.is_leaving = False
         async with lifespans(self.servers):
             try:
                 yield
@@ -93,6 +108,8 @@ class AsgiApp(ABC):
             return
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1000})
+            return
+        if scope["path"].endswith("z") and await self.probes.respond(Call(scope, receive, send, {})):
             return
         call = Call(scope, receive, send, {}, self.principal(scope))
         try:

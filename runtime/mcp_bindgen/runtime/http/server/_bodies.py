@@ -7,7 +7,8 @@ from collections.abc import Coroutine
 from typing import Any
 
 from ...tasks import resume
-from ._call import Call, ClientDisconnected, HttpError, unavailable
+from ._budgets import Budget, Budgets
+from ._call import Call, ClientDisconnected, HttpError, too_many
 from .limits import HttpLimits
 
 _SMALL = 64 * 1024  # bytes of a body that is not worth counting once it is there
@@ -22,7 +23,8 @@ class Bodies:
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        self._held = 0
+        all_bodies, of_principal = (max(most, limits.message) for most in (limits.bodies, limits.bodies_of_principal))
+        self._budgets = Budgets(all_bodies, of_principal, "the messages{} are too large together")
         self._arriving: dict[Call, asyncio.Timeout] = {}
 
     async def read(self, call: Call) -> bytes:
@@ -43,16 +45,16 @@ class Bodies:
         else:
             body = await self._wait(call, work, trap)
         if len(body) <= _SMALL:
-            if call.held:
-                self.release(call)
+            self.release(call)
         elif has_more_values(body, self._limits.values):
             raise HttpError(413, f"a message has at most {self._limits.values} JSON values")
         return body
 
     def release(self, call: Call) -> None:
         """Count the body of a request no longer; safe to call twice."""
-        self._held -= call.held
-        call.held = 0
+        if call.held:
+            call.share.give_back(call.held)
+            call.held = 0
 
     async def _collect(self, call: Call) -> bytes:
         parts: list[bytes] = []
@@ -72,12 +74,15 @@ class Bodies:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _count(self, call: Call, size: int) -> None:
-        self._held += size - call.held
+        share: Budget = call.share or self._budgets.of(call.principal)
+        call.share = share
+        share.add(size - call.held)
         call.held = size
-        while self._held > max(self._limits.bodies, self._limits.message):
-            oldest = next((one for one in self._arriving if one is not call), None)
+        while (budget := share if share.free < 0 else self._budgets.all).free < 0:
+            rivals = (one for one in self._arriving if one is not call and budget in (one.share, self._budgets.all))
+            oldest = next(rivals, None)
             if oldest is None:
-                raise unavailable("too many messages at once")
+                raise too_many(budget.reason)
             self.release(oldest)
             alarm = self._arriving.pop(oldest)
             if not alarm.expired():
@@ -90,7 +95,7 @@ class Bodies:
                 return await resume(work, trap)
         except TimeoutError:
             if call not in self._arriving:
-                raise unavailable("too many messages at once") from None
+                raise too_many(self._budgets.all.reason) from None
             raise HttpError(408, "the message did not arrive in time") from None
         finally:
             self._arriving.pop(call, None)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from ...core import jsonrpc
 from ...core.access import Identity
-from ...core.errors import INVALID_REQUEST, ProtocolError
+from ...core.errors import INVALID_REQUEST, ProtocolError, TooManyRequests
 from ..event_stream import encode
 
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
 TEXT = b"text/plain; charset=utf-8"
+VERSION = b"mcp-protocol-version"
 
 
 class ClientDisconnected(Exception):
@@ -35,9 +37,23 @@ class HttpError(Exception):
         self.status, self.reason, self.headers = status, reason, headers
 
 
+def refused(status: int, reason: str) -> HttpError:
+    """Make the error for a request that is not as it has to be."""
+    return HttpError(status, ProtocolError(INVALID_REQUEST, reason))
+
+
+RETRY_SOON = (b"retry-after", b"1")
+"""The header of refusals that may be over in a moment."""
+
+
 def unavailable(reason: str) -> HttpError:
-    """Make the error that tells a client to come back later."""
+    """Make the error that tells a client that this server cannot serve anybody at the moment."""
     return HttpError(503, ProtocolError(INVALID_REQUEST, reason), (b"retry-after", b"5"))
+
+
+def too_many(reason: str) -> HttpError:
+    """Make the error that tells a client that too much is going on at once: nothing was done, and it may try again."""
+    return HttpError(429, TooManyRequests(reason), RETRY_SOON)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +69,8 @@ class Call:
         principal: Who sent it, if that is known.
         identity: Whose token came with it, where tokens are verified.
         begun: Whether its response has begun.
-        held: The bytes of its body that count against the limit of all bodies.
+        held: The bytes of its body that count against the limits of bodies.
+        share: What they count against.
     """
 
     scope: Scope
@@ -64,6 +81,7 @@ class Call:
     identity: Identity | None = None
     begun: bool = False
     held: int = 0
+    share: Any = None
 
     @property
     def path(self) -> str:
@@ -74,6 +92,15 @@ class Call:
         """Return a header by its name in lower case, without blanks around it; `None` when it was not sent."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip(" \t")
+
+    def accepts(self, kind: bytes) -> bool:
+        """Tell whether the client takes this kind of answer (RFC 9110, section 12.5.1); it must say so."""
+        wanted = {"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"}
+        for part in (self.header(b"accept") or "").lower().split(","):
+            name, *parameters = [word.strip() for word in part.split(";")]
+            if name in wanted and not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
+                return True
+        return False
 
     async def hung_up(self) -> None:
         """Wait until the client has hung up; the body must have been read."""
@@ -107,6 +134,14 @@ class Call:
     async def write(self, data: bytes, *, more: bool = True) -> None:
         """Send a part of a stream; wait while the client is slow."""
         await self.send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+def check_version(call: Call, supported: Collection[str]) -> None:
+    """Check that a request names a revision that is served, if it names one; raises `HttpError`."""
+    revision = call.header(VERSION)
+    if revision is not None and revision not in supported:
+        reason = f"MCP-Protocol-Version: this revision is not served; supported are {', '.join(supported)}"
+        raise HttpError(400, ProtocolError(INVALID_REQUEST, reason, {"supported": list(supported)}))
 
 
 def event(data: bytes, id: str | None = None) -> bytes:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from ...core.access import Operation
 from ...core.envelope import RequestId, invalid, read_envelopes, request_id
+from ...core.errors import ProtocolError
 from ...core.json_types import is_object
 from ...eras.lifecycle import CANCELLED, INITIALIZE
 from ...eras.operations import operations
+from ._call import EVENTS, JSON, Call, HttpError, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,22 @@ class Posted:
     operations: list[Operation]
 
 
-def posted(body: bytes) -> Posted:
-    """Read what a body holds.
+def posted(call: Call, body: bytes) -> Posted:
+    """Read what a POST of a stateful revision holds.
 
     Raises:
-        ProtocolError: Something in it is not a JSON-RPC message. A session would answer that without an id, and nobody
-            could tell to which stream such an answer belongs.
+        HttpError: Its client does not accept both kinds of answers, or something in it is not a JSON-RPC message. A
+            session would answer that without an id, and nobody could tell to which stream such an answer belongs.
     """
+    if not call.accepts(JSON) or not call.accepts(EVENTS):
+        raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
+    try:
+        return _read(body)
+    except ProtocolError as error:
+        raise HttpError(400, error) from None
+
+
+def _read(body: bytes) -> Posted:
     envelopes, is_batch = read_envelopes(body)
     ids = [one.id for one in envelopes if one.kind == "request" and one.id is not None]
     if len(set(ids)) < len(ids):

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from ...core.logs import audit
 from ...endpoint.session import Session
-from ._call import unavailable
+from ._call import too_many
 from .limits import HttpLimits
 
 
@@ -56,6 +56,6 @@ def room_for(principal: str | None, sessions: Collection[S], limits: HttpLimits)
         if len(held) >= most:
             oldest = next((one for one in held if not one.session.ready), None)
             if oldest is None:
-                raise unavailable(reason)
+                raise too_many(reason)
             return oldest
     return None

@@ -20,9 +20,10 @@ from ...core.errors import INVALID_REQUEST, ProtocolError
 from ...core.revision import Revision
 from ...endpoint.server import Service
 from ...endpoint.session import Session
+from ._budgets import Budget, Budgets
 from ._call import HttpError, unavailable
 from ._room import is_own, room_for
-from ._session_transport import SessionTransport, StreamBudget
+from ._session_transport import SessionTransport
 from ._streams import STANDING
 from .event_store.base import EventStore
 from .limits import HttpLimits
@@ -106,7 +107,8 @@ class SessionRegistry:
 
     def __init__(self, service: Service, store: EventStore | None, limits: HttpLimits) -> None:
         self._service, self._store, self._limits = service, store, limits
-        self._budget = StreamBudget(limits.streams)
+        self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
+        self._queues = Budgets(limits.queued, limits.queued_of_principal, "too much{} waits to be read")
         self._open: dict[str, OpenSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -123,7 +125,7 @@ class SessionRegistry:
             await self._make_room(principal)
             id_ = secrets.token_urlsafe(_ID_BYTES)
             key = _key(id_)
-            transport = SessionTransport(key, self._limits, self._streams(), self._store)
+            transport = self._transport(key, principal)
             return self._start(OpenSession(id_, key, principal, transport, self._service.session(transport)))
 
     async def find(self, id_: str, principal: str | None) -> OpenSession:
@@ -156,7 +158,7 @@ class SessionRegistry:
                 return None
             await self._make_room(principal)
             last = stored.streams[STANDING].last if STANDING in stored.streams else 0
-            transport = SessionTransport(key, self._limits, self._streams(), store, stored.life, last)
+            transport = self._transport(key, principal, stored.life, last)
             session = OpenSession(id_, key, principal, transport, self._service.session(transport), stored.record)
             self._note_polling(session, known)
             self._service.restore(session.session, known, first_id=stored.life << 32)
@@ -174,8 +176,11 @@ class SessionRegistry:
             oldest.finish()
             await self._forget(oldest)
 
-    def _streams(self) -> StreamBudget:
-        return StreamBudget(self._limits.streams_of_session, self._budget)
+    def _transport(self, key: str, principal: str | None, life: int = 0, last: int = 0) -> SessionTransport:
+        streams = self._streams.of(principal)
+        budget = Budget(self._limits.streams_of_session, "too many streams are open in this session", streams)
+        queue = self._queues.of(principal)
+        return SessionTransport(key, self._limits, budget, queue, self._store, life, last, principal)
 
     def _start(self, session: OpenSession) -> OpenSession:
         self._open[session.id] = session

@@ -6,7 +6,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import anyio
 from pydantic_core import from_json
@@ -16,7 +15,8 @@ from ...core.envelope import RequestId, invalid
 from ...core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
 from ...core.revision import Revision
 from ...core.transport import Lost, Outgoing, Oversized
-from ._call import HttpError, unavailable
+from ._budgets import Budget
+from ._call import HttpError, too_many
 from ._streams import STANDING, Stream
 from .event_store.base import Event, EventStore, OpenStream
 from .limits import HttpLimits
@@ -24,33 +24,6 @@ from .limits import HttpLimits
 log = logging.getLogger("mcp_bindgen")
 
 _POSTS = 64  # messages that wait for the session to take them
-
-
-@dataclass(slots=True, eq=False)
-class StreamBudget:
-    """Limit the streams of a session, or of all sessions.
-
-    Attributes:
-        free: How many more there may be.
-        shared: The budget that it is a part of.
-    """
-
-    free: int
-    shared: StreamBudget | None = None
-
-    def take(self) -> None:
-        """Count one more stream; raises `HttpError` when there are too many."""
-        if self.free <= 0:
-            raise unavailable("too many streams are open" + (" in this session" if self.shared else ""))
-        if self.shared is not None:
-            self.shared.take()
-        self.free -= 1
-
-    def give_back(self) -> None:
-        """Count one stream less."""
-        self.free += 1
-        if self.shared is not None:
-            self.shared.give_back()
 
 
 class SessionTransport:
@@ -62,12 +35,15 @@ class SessionTransport:
         key: The session's key in the store.
         limits: How much it takes.
         budget: Limits its streams.
+        queue: Limits the bytes that wait for their readers.
         store: Where events are kept.
         life: How often the session was revived.
         last: The number of the last event of its standing stream.
+        principal: Who began the session, if that is known.
 
     Attributes:
         independent: Who sends on one stream does not wait for another one.
+        principal: Who began the session.
         budget: Limits its streams.
         standing: The stream that belongs to no request.
         streams: The streams of requests that are not over, or are still read; by name.
@@ -81,14 +57,18 @@ class SessionTransport:
         self,
         key: str,
         limits: HttpLimits,
-        budget: StreamBudget,
+        budget: Budget,
+        queue: Budget | None = None,
         store: EventStore | None = None,
         life: int = 0,
         last: int = 0,
+        principal: str | None = None,
     ) -> None:
+        self.principal = principal
         self.budget = budget
+        self._queue = queue
         self.streams: dict[str, Stream] = {}
-        self.standing = Stream(key, STANDING, store=store, last=last, kept=store is not None and life > 0)
+        self.standing = Stream(key, STANDING, store=store, last=last, kept=store is not None and life > 0, queue=queue)
         self.supports_stream_polling = False
         self.before_sending: Callable[[], Awaitable[None]] = _nothing
         self._key, self._limits, self._store, self._life = key, limits, store, life
@@ -182,7 +162,7 @@ class SessionTransport:
                 raise HttpError(400, invalid(f"the id {id_!r} is in use"))
         self.budget.take()
         self._count += 1
-        stream = Stream(self._key, f"{self._life:x}.{self._count:x}", ids, self._store)
+        stream = Stream(self._key, f"{self._life:x}.{self._count:x}", ids, self._store, queue=self._queue)
         stream.done = self._done
         self.streams[stream.name] = stream
         self._routes.update(dict.fromkeys(ids, stream))
@@ -199,7 +179,7 @@ class SessionTransport:
     def arrive(self, body: bytes) -> None:
         """Take what was posted; raises `HttpError` when too much waits already."""
         if len(self._inbox) >= _POSTS or (self._inbox and self._size + len(body) > self._limits.message):
-            raise unavailable("too many messages wait in this session")
+            raise too_many("too many messages wait in this session")
         self._size += len(body)
         self._put(body)
 
@@ -256,6 +236,7 @@ class SessionTransport:
                 log.warning("the end of a session is not stored: %s", error)
             stream.end()
         self.standing.end()
+        self.standing.drop()
 
     async def fail_unanswered(self, streams: Mapping[str, OpenStream]) -> None:
         """Fail requests left unanswered by the previous process."""

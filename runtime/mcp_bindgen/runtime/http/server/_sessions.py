@@ -11,11 +11,10 @@ from functools import partial
 
 import anyio
 
-from ...core.errors import INVALID_REQUEST, ProtocolError
-from ...core.transport import incoming
+from ...core.transport import Outgoing, incoming
 from ...endpoint.server import Service
 from ...tasks import scheduled
-from ._call import EVENTS, JSON, Call, HttpError
+from ._call import EVENTS, RETRY_SOON, VERSION, Call, HttpError, check_version, refused
 from ._envelope import Posted, posted
 from ._guarded_store import Guarded
 from ._session_registry import OpenSession, SessionRegistry
@@ -24,7 +23,6 @@ from .event_store.base import EventStore
 from .limits import LIMITS, HttpLimits
 
 SESSION = b"mcp-session-id"
-VERSION = b"mcp-protocol-version"
 
 
 @dataclass(eq=False)
@@ -67,25 +65,19 @@ class HttpSessions:
 
     # --- requests ---------------------------------------------------------------------------------------------
 
-    def _check_version(self, call: Call) -> None:
-        revision, supported = call.header(VERSION), list(self.service.dispatchers)
-        if revision is not None and revision not in supported:
-            reason = f"MCP-Protocol-Version: this revision is not served; supported are {', '.join(supported)}"
-            raise HttpError(400, ProtocolError(INVALID_REQUEST, reason, {"supported": supported}))
-
     async def find(self, call: Call) -> OpenSession:
         """Return the session that a request belongs to.
 
         Raises:
             HttpError: It names none, or somebody else's, or another revision than that of the session.
         """
-        self._check_version(call)
+        check_version(call, self.service.dispatchers)
         id_ = call.header(SESSION)
         if id_ is None:
-            raise _refused(400, "the header Mcp-Session-Id is missing; a session begins with initialize")
+            raise refused(400, "the header Mcp-Session-Id is missing; a session begins with initialize")
         session = await self._registry.find(id_, call.principal)
         if call.header(VERSION) not in (None, session.revision.name):
-            raise _refused(400, f"MCP-Protocol-Version: this session speaks {session.revision}")
+            raise refused(400, f"MCP-Protocol-Version: this session speaks {session.revision}")
         return session
 
     async def delete(self, call: Call) -> None:
@@ -103,22 +95,17 @@ class HttpSessions:
             body: Its body.
             session: Its session, which was found before the body was read; `None` if it names none.
         """
-        if not _accepts(call, JSON) or not _accepts(call, EVENTS):
-            raise _refused(406, "answers are application/json or text/event-stream; the client must accept both")
-        try:
-            said = posted(body)
-        except ProtocolError as error:
-            raise HttpError(400, error) from None
+        said = posted(call, body)
         revision = None if session is None else session.revision.name
         self.service.authorize(call.identity, revision, said.operations or [("an answer", None)])
         new = session is None and said.introduces
         if new:
-            self._check_version(call)
+            check_version(call, self.service.dispatchers)
             session = await self._registry.begin(call.principal)
         elif session is None or session.ending:
             session = await self.find(call)
         if said.batch and not session.revision.batches:
-            raise _refused(400, f"batches are not part of revision {session.revision}")
+            raise refused(400, f"batches are not part of revision {session.revision}")
         try:
             with session.in_use():
                 if said.ids:
@@ -148,8 +135,11 @@ class HttpSessions:
                 answer = stream.sole_answer()
                 if answer is not None:
                     introduced = not new or session.snapshot() is not None
+                    status, headers = 200, headers if introduced else []
+                    if isinstance(answer, Outgoing) and answer.refused:
+                        status, headers = 429, [*headers, RETRY_SOON]
                     with anyio.move_on_after(self.limits.unread):
-                        await call.respond(200, answer, headers=headers if introduced else ())
+                        await call.respond(status, answer, headers=headers)
                 else:
                     await stream.keep()
                     await call.open_stream(headers)
@@ -172,8 +162,8 @@ class HttpSessions:
         Raises:
             HttpError: It is refused.
         """
-        if not _accepts(call, EVENTS):
-            raise _refused(406, "the answer is text/event-stream; the client must accept it")
+        if not call.accepts(EVENTS):
+            raise refused(406, "the answer is text/event-stream; the client must accept it")
         session = await self.find(call)
         stream, after = await self._resumed(session, call.header(b"last-event-id"))
         session.transport.budget.take()
@@ -193,28 +183,14 @@ class HttpSessions:
         if id_ is None:
             span = await self._span(session, STANDING) if standing.kept else None
             if standing.is_read:
-                raise _refused(409, "the session has a standing stream already; Last-Event-ID takes it over")
+                raise refused(409, "the session has a standing stream already; Last-Event-ID takes it over")
             return standing, standing.given if span is None else max(standing.given, span[0] - 1)
         name, number = parse_event_id(id_) or ("", 0)
         span = await self._span(session, name)
         if span is None or not span[0] - 1 <= number <= span[1]:
-            raise _refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")
+            raise refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")
         stream = standing if name == STANDING else session.transport.streams.get(name)
         return stream or Stream(session.key, name, (), self._store, last=span[1], over=True, kept=True), number
 
     async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
         return None if self._store is None else await self._store.span(session.key, stream)
-
-
-def _refused(status: int, reason: str) -> HttpError:
-    return HttpError(status, ProtocolError(INVALID_REQUEST, reason))
-
-
-def _accepts(call: Call, kind: bytes) -> bool:
-    """Tell whether a client takes this kind of answer (RFC 9110, section 12.5.1); it must say so."""
-    wanted = {"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"}
-    for part in (call.header(b"accept") or "").lower().split(","):
-        name, *parameters = [word.strip() for word in part.split(";")]
-        if name in wanted and not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
-            return True
-    return False

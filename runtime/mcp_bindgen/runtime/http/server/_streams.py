@@ -19,6 +19,7 @@ from pydantic_core import to_json
 
 from ...core.envelope import RequestId
 from ..event_stream import KEEP_ALIVE, encode
+from ._budgets import Budget
 from ._call import Call, HttpError, event
 from .event_store.base import Event, EventStore
 
@@ -45,6 +46,7 @@ class Stream:
         last: The number of its last event.
         over: Whether nothing will be added.
         kept: Whether the store has it.
+        queue: Limits the bytes that wait, here and on other streams.
 
     Attributes:
         given: The number of the last event that a connection was given.
@@ -62,12 +64,15 @@ class Stream:
         last: int = 0,
         over: bool = False,
         kept: bool = False,
+        queue: Budget | None = None,
     ) -> None:
         self.name = name
+        self._queue = queue or Budget(_AHEAD, "")
         self.last = self.given = last
         self.over, self.kept = over, kept
         self.pending = set(pending)
         self.leaving = False
+        self._farewell = 0  # the number of the last event that a connection which is leaving still gets
         self.left: float | None = None
         self.retry: int | None = None
         self.done: Callable[[Stream], None] = lambda stream: None
@@ -114,7 +119,9 @@ class Stream:
             self.last += len(events)
             if self._reader is not None or not self.kept:
                 self._ahead.extend(events)
-                self._size += sum(len(event.data) for event in events)
+                size = sum(len(event.data) for event in events)
+                self._size += size
+                self._queue.add(size)
             self.pending = left
             self._settle(over)
         return reachable
@@ -159,8 +166,8 @@ class Stream:
 
     @property
     def is_full(self) -> bool:
-        """Whether as much waits for a reader as may."""
-        return self._size >= _AHEAD or len(self._ahead) >= _MANY
+        """Whether as much waits for a reader as may; one message always may, however much waits elsewhere."""
+        return self._size >= _AHEAD or len(self._ahead) >= _MANY or (self._size > 0 and self._queue.is_full)
 
     async def room(self) -> None:
         """Wait while it is full, until its reader takes something or leaves."""
@@ -201,10 +208,19 @@ class Stream:
         self._reader = reader
         self.left = time.monotonic() if reader is None else None
         self.leaving, self.retry = False, None
-        if self.kept or (reader is None and self.name != STANDING):
-            self._ahead.clear()
-            self._size = 0
+        if self.kept or (reader is None and (self.name != STANDING or self.over)):
+            self._clear()
         self._wake()
+
+    def drop(self) -> None:
+        """Drop what waits, unless somebody still reads it; nobody will."""
+        if self._reader is None:
+            self._clear()
+
+    def _clear(self) -> None:
+        self._ahead.clear()
+        self._queue.give_back(self._size)
+        self._size = 0
 
     async def first(self) -> None:
         """Wait for the first message, or for the end."""
@@ -222,11 +238,12 @@ class Stream:
         when the store has dropped what is between.
         """
         while True:
+            if self.leaving and after >= self._farewell:
+                return ()
             if self.last > after:
                 if self._ahead and self._ahead[0].number <= after + 1:
                     events = [event for event in self._ahead if event.number > after]
-                    self._ahead.clear()
-                    self._size = 0
+                    self._clear()
                     self._wake()
                     return events
                 if self._store is not None:
@@ -237,13 +254,13 @@ class Stream:
             await self._changed.wait()
 
     def leave(self, retry: int | None) -> None:
-        """End the connection that reads, once it has read everything, but not the stream.
+        """End the connection that reads, once it has read everything that is there by now, but not the stream.
 
         Args:
             retry: In how many milliseconds the client shall come back.
         """
         if self._reader is not None:
-            self.leaving, self.retry = True, retry
+            self.leaving, self.retry, self._farewell = True, retry, self.last
             self._wake()
 
     def id_of(self, number: int) -> str | None:

@@ -14,17 +14,20 @@ from ...endpoint.server import Server, Service, lifespans
 from ...eras.stateless.request_meta import may_state_version, stated_version
 from ...eras.stateless.subscriptions import Subscription, audience
 from ._asgi_app import AsgiApp, authenticated_user
-from ._call import JSON, Call, HttpError
+from ._budgets import Budgets
+from ._call import JSON, VERSION, Call, HttpError
 from ._origin_policy import OriginPolicy
+from ._probes import Probes
+from ._sessionless import Sessionless
 from ._sessions import SESSION, HttpSessions
 from .event_store.base import EventStore
 from .event_store.memory import MemoryEventStore
-from .exchange import VERSION, Exchanges
+from .exchange import Exchanges
 from .limits import LIMITS, HttpLimits
 
 
 class HttpApp(AsgiApp):
-    """An ASGI application that serves Streamable HTTP.
+    """An ASGI application that serves Streamable HTTP; `/healthz` and `/readyz` answer the probes of orchestrators.
 
     Without `auth` it authenticates nobody: put that in front of it.
 
@@ -39,6 +42,8 @@ class HttpApp(AsgiApp):
             those of this machine.
         store: Keeps events of stateful revisions, so that clients can come back for what they missed; by default in
             memory, within bounds.
+        sessions: Whether stateful clients get sessions. Without them each of their messages stands alone, so that any
+            worker can take it, as servers do that only answer: what needs a session raises `SessionRequired`.
         limits: How much it takes of its clients.
         keep_alive: Seconds between comments that keep an idle stream open; 0 sends none.
         principal: Tells who sends a request, where there is no `auth`. Sessions and the state of requests are bound to
@@ -48,7 +53,8 @@ class HttpApp(AsgiApp):
             path; see its `routes` for that.
 
     Raises:
-        ValueError: There is no server, or there are two for a revision, or one needs scopes and there is no `auth`.
+        ValueError: There is no server, or there are two for a revision, or one needs scopes and there is no `auth`, or
+            there is a store for sessions that there are not.
     """
 
     def __init__(
@@ -58,6 +64,7 @@ class HttpApp(AsgiApp):
         allowed_hosts: Collection[str] | None = None,
         allowed_origins: Collection[str] | None = None,
         store: EventStore | None = None,
+        sessions: bool = True,
         limits: HttpLimits = LIMITS,
         keep_alive: float = 15.0,
         principal: Callable[[Scope], str | None] = authenticated_user,
@@ -68,24 +75,31 @@ class HttpApp(AsgiApp):
         self._service = service = Service(servers, auth)
         revisions = [dispatcher.revision for dispatcher in service.dispatchers.values()]
         self._stateless = {revision.name: revision for revision in revisions if revision.era.stands_alone}
+        self._is_modern = len(self._stateless) == len(revisions)
         self._exchanges = Exchanges(service, keep_alive, limits.unread, auth)
-        self._busy = 0
+        self._requests = Budgets(limits.requests, limits.requests_of_principal, "too many requests{} are at work")
         self._sessions: HttpSessions | None = None
-        if len(self._stateless) < len(revisions):
-            store = store or MemoryEventStore()
-            self._sessions = HttpSessions(service, store, limits, keep_alive)
+        self._sessionless: Sessionless | None = None
+        if store is not None and not sessions:
+            raise ValueError("a store is for sessions: leave it out, or sessions=False")
+        self.probes = Probes(lambda: not self.is_leaving, getattr(store, "ready", None))
+        if not self._is_modern and sessions:
+            self._sessions = HttpSessions(service, store or MemoryEventStore(), limits, keep_alive)
+        elif not self._is_modern:
+            self._sessionless = Sessionless(service, keep_alive, limits.unread)
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; when it ends, so does everything that is still open."""
+        self.is_leaving = False
         async with lifespans(self.servers), self._sessions.running() if self._sessions else nullcontext():
             try:
                 yield
             finally:
                 self.leave()
 
-    def leave(self) -> None:
-        """End sessions and subscriptions in good order; call it when the process is about to stop."""
+    def end(self) -> None:
+        """End sessions and subscriptions in good order."""
         if self._sessions is not None:
             self._sessions.leave()
         for server in self.servers:
@@ -115,21 +129,22 @@ class HttpApp(AsgiApp):
         kind = call.headers.get(b"content-type", b"")
         if kind != JSON and kind.partition(b";")[0].strip().lower() != JSON:
             raise HttpError(415, "a message is application/json")
-        if self._sessions is None or call.header(VERSION) in self._stateless:
-            body = await self.bodies.read(call)
-        else:
-            session = await self._sessions.find(call) if SESSION in call.headers else None
-            body = await self.bodies.read(call)
-            if not self._is_stateless(body):  # else its header should have said so, and it is refused below
-                await self._sessions.post(call, body, session)
-                return
-        if self._busy >= self.limits.requests:
-            raise HttpError(503, "too many requests at once", (b"retry-after", b"1"))
-        self._busy += 1
+        is_stateless = self._is_modern or call.header(VERSION) in self._stateless
+        session = None
+        if self._sessions is not None and not is_stateless and SESSION in call.headers:
+            session = await self._sessions.find(call)
+        body = await self.bodies.read(call)
+        is_stateless = is_stateless or self._is_stateless(body)  # its header should have said so, and it is refused
+        if self._sessions is not None and not is_stateless:
+            await self._sessions.post(call, body, session)
+            return
+        answering = self._exchanges if is_stateless or self._sessionless is None else self._sessionless
+        budget = self._requests.of(call.principal)
+        budget.take()
         try:
-            await self._exchanges.post(call, body)
+            await answering.post(call, body)
         finally:
-            self._busy -= 1
+            budget.give_back()
 
     def _is_stateless(self, body: bytes) -> bool:
         """Tell whether a message names its revision itself."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any
-from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
 
@@ -32,10 +31,8 @@ from ...eras.operations import operations
 from ...eras.stateless.request_meta import ParamsWithMeta, separated, stated_version
 from ...tasks import begin, within
 from ..headers import HeaderMismatch, decode
-from ._call import Call, event
+from ._call import VERSION, Call, event
 from ._header_validation import ArgumentSchemas
-
-VERSION = b"mcp-protocol-version"
 
 
 class Exchange:
@@ -61,6 +58,11 @@ class Exchange:
         self._call = call
         self._over = False
         self._writing = asyncio.Lock()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the request is answered, or its client does not read."""
+        return self._over
 
     @cached_property
     def threads(self) -> CapacityLimiter | None:
@@ -130,7 +132,6 @@ class Exchanges:
         alone = {name: one for name, one in service.dispatchers.items() if one.revision.era.stands_alone}
         self._peer = Peer("server", alone or service.dispatchers, service.supported)
         self._schemas = ArgumentSchemas(service)
-        self._threads: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
 
     async def post(self, call: Call, body: bytes) -> None:
         """Answer one message."""
@@ -159,7 +160,7 @@ class Exchanges:
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; one that has to wait is cancelled when the client hangs up."""
-        exchange = Exchange(call, self._unread, self._threads_of)
+        exchange = Exchange(call, self._unread, self._service.threads_of)
         revision, route = asked.dispatcher.revision, asked.route
         find = self._service.handler
         try:
@@ -177,7 +178,7 @@ class Exchanges:
             await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
             return
         answered, rest = begin(execute(find, peer, exchange, asked))
-        data, error = answered if rest is None else await self._while_connected(call, exchange, rest)
+        data, error = answered if rest is None else await while_connected(call, exchange, rest, self._keep_alive)
         if isinstance(error, InsufficientScope) and not exchange.streaming:
             beside = self._service.needed_scopes(revision.name, _operations(asked))
             await self._step_up(exchange, InsufficientScope(sorted(beside.union(error.scopes))), data)
@@ -191,12 +192,6 @@ class Exchanges:
         """Answer with 403, and with the scopes that the client should come back with."""
         headers = () if self._gate is None else self._gate.challenge(missing).headers
         await exchange.answer(403, data, headers)
-
-    def _threads_of(self, principal: str) -> CapacityLimiter:
-        found = self._threads.get(principal)
-        if found is None:
-            found = self._threads[principal] = CapacityLimiter(self._service.limits.threads)
-        return found
 
     def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return a handler that reads anew which headers are wanted, before the handler of the route runs."""
@@ -212,39 +207,40 @@ class Exchanges:
 
         return checked
 
-    async def _while_connected(self, call: Call, exchange: Exchange, work: Any) -> Any:
-        """Await work, which is cancelled when the client hangs up; send keep-alives on silent streams meanwhile."""
-        task = asyncio.current_task()
-        assert task is not None
-        gone = False
 
-        async def watch() -> None:
-            nonlocal gone
-            hanging_up = asyncio.ensure_future(call.hung_up())
-            try:
-                while not hanging_up.done():
-                    await asyncio.wait([hanging_up], timeout=self._keep_alive or None)
-                    if not hanging_up.done() and exchange.streaming:
-                        await exchange.write(b":\n\n")
-            except ConnectionClosed:
-                pass
-            finally:
-                hanging_up.cancel()
-            gone = True
-            task.cancel()
+async def while_connected(call: Call, exchange: Exchange, work: Any, keep_alive: float) -> Any:
+    """Await work, which is cancelled when the client hangs up; send keep-alives on silent streams meanwhile."""
+    task = asyncio.current_task()
+    assert task is not None
+    gone = False
 
-        watching = asyncio.create_task(watch())
+    async def watch() -> None:
+        nonlocal gone
+        hanging_up = asyncio.ensure_future(call.hung_up())
         try:
-            answered = await work
-            if gone:
-                task.uncancel()  # it finished all the same
-            return answered
-        except asyncio.CancelledError:
-            if not gone or task.uncancel():  # somebody else cancels this task, too
-                raise
-            return b"", None
+            while not hanging_up.done():
+                await asyncio.wait([hanging_up], timeout=keep_alive or None)
+                if not hanging_up.done() and exchange.streaming:
+                    await exchange.write(b":\n\n")
+        except ConnectionClosed:
+            pass
         finally:
-            watching.cancel()
+            hanging_up.cancel()
+        gone = True
+        task.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        answered = await work
+        if gone:
+            task.uncancel()  # it finished all the same
+        return answered
+    except asyncio.CancelledError:
+        if not gone or task.uncancel():  # somebody else cancels this task, too
+            raise
+        return b"", None
+    finally:
+        watching.cancel()
 
 
 def _operations(event: Requested | Notified) -> list[Operation]:

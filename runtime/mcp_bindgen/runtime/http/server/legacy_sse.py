@@ -1,11 +1,13 @@
 """Serve HTTP with server-sent events (MCP 2024-11-05, "Transports": HTTP with SSE).
 
 A client opens a stream with GET and learns from its first event where to POST its messages; answers come as events.
+Where tokens are verified, the stream ends with the last token that came for it.
 """
 
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,7 @@ from urllib.parse import parse_qs, quote
 import anyio
 from starlette.types import Scope
 
-from ...core.access import Gate, Operation
+from ...core.access import Gate, Identity, Operation
 from ...core.envelope import read_envelopes
 from ...core.errors import ConnectionClosed, ProtocolError
 from ...core.transport import incoming
@@ -23,7 +25,8 @@ from ...endpoint.session import Session
 from ...eras.operations import operations
 from ..event_stream import encode
 from ._asgi_app import AsgiApp, authenticated_user
-from ._call import TEXT, Call, HttpError
+from ._budgets import Budget, Budgets
+from ._call import TEXT, Call, HttpError, too_many
 from ._origin_policy import OriginPolicy
 from ._room import is_own, room_for
 from ._streams import STANDING, Stream, finish, pour
@@ -31,6 +34,7 @@ from .limits import LIMITS, HttpLimits
 
 _POSTS = 64  # messages of a session that wait for their turn
 _GRACE = 5.0  # seconds for what a closed session still has to say
+_NAP = 3600.0  # seconds to sleep at most: timers cannot be set for any time
 
 
 class SseServerTransport:
@@ -39,6 +43,7 @@ class SseServerTransport:
     Args:
         principal: Who opened the stream, if that is known.
         unasked: See `HttpLimits`.
+        queue: Limits the bytes that wait to be read.
 
     Attributes:
         independent: Who answers one request does not wait for another one.
@@ -49,11 +54,13 @@ class SseServerTransport:
 
     independent = True
 
-    def __init__(self, principal: str | None = None, unasked: float = LIMITS.unasked) -> None:
+    def __init__(
+        self, principal: str | None = None, unasked: float = LIMITS.unasked, queue: Budget | None = None
+    ) -> None:
         self.principal = principal
         self._unasked = unasked
         self._arriving, self._incoming = anyio.create_memory_object_stream[bytes](0)
-        self.stream = Stream("", STANDING)
+        self.stream = Stream("", STANDING, queue=queue)
         self.turn = anyio.Lock(fast_acquire=True)
 
     async def receive(self) -> Sequence[bytes]:
@@ -100,6 +107,19 @@ class _OpenSession:
     principal: str | None
     transport: SseServerTransport
     session: Session
+    lapses: float | None
+
+    def extend(self, identity: Identity | None) -> None:
+        """Take note of the token of a message: the stream lasts as long as the one that lasts longest."""
+        until = None if identity is None else identity.lapses
+        self.lapses = None if self.lapses is None or until is None else max(self.lapses, until)
+
+    async def lapse(self) -> None:
+        """End the stream when its last token has expired; what was sent before still reaches the client."""
+        while self.lapses is not None and (left := self.lapses - time.time()) > 0:
+            await anyio.sleep(min(left, _NAP))
+        if self.lapses is not None:
+            self.transport.stream.leave(None)
 
 
 @dataclass(eq=False)
@@ -114,9 +134,10 @@ class SseApp(AsgiApp):
         super().__post_init__()
         self._service = Service(self.servers, self.auth)
         self._open: dict[str, _OpenSession] = {}
+        self._queues = Budgets(self.limits.queued, self.limits.queued_of_principal, "too much{} waits to be read")
 
-    def leave(self) -> None:
-        """End all sessions, once their clients have read what was sent; call it when the process is about to stop."""
+    def end(self) -> None:
+        """End all sessions, once their clients have read what was sent."""
         for session in self._open.values():
             session.transport.stream.leave(None)
 
@@ -146,9 +167,10 @@ class SseApp(AsgiApp):
     async def _serve(self, call: Call) -> None:
         """Open a stream and serve the session on it."""
         id_ = secrets.token_urlsafe(32)
-        transport = SseServerTransport(call.principal, self.limits.unasked)
+        transport = SseServerTransport(call.principal, self.limits.unasked, self._queues.of(call.principal))
         session = self._service.session(transport)
-        self._open[id_] = _OpenSession(id_, call.principal, transport, session)
+        lapses = None if call.identity is None else call.identity.lapses
+        opened = self._open[id_] = _OpenSession(id_, call.principal, transport, session, lapses)
         stream = transport.stream
         prefix = quote(call.scope.get("root_path", "").rstrip("/"))
         endpoint = f"{prefix}{self.messages}?session_id={id_}"
@@ -171,12 +193,14 @@ class SseApp(AsgiApp):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(run)
                     tasks.start_soon(expect_handshake)
+                    tasks.start_soon(opened.lapse)
                     await pour(call, stream, 0, keep_alive=self.keep_alive, patience=self.limits.unread)
                     tasks.cancel_scope.cancel()
             await finish(call)
         finally:
             self._open.pop(id_, None)
             await transport.close()
+            stream.drop()
 
     async def _post(self, call: Call) -> None:
         """Take one message."""
@@ -187,13 +211,14 @@ class SseApp(AsgiApp):
             raise HttpError(404, "no such session")
         transport = session.transport
         if transport.turn.statistics().tasks_waiting >= _POSTS:
-            raise HttpError(503, "too many messages at once")
+            raise too_many("too many messages wait in this session")
         async with transport.turn:
             body = await self.bodies.read(call)
             if self.auth is not None:
                 self._service.authorize(
                     call.identity, session.session.negotiated.dispatcher.revision.name, _asked(body)
                 )
+            session.extend(call.identity)
             if not await transport.arrive(incoming(body, call.identity)):
                 raise HttpError(404, "the session is over")
         await call.respond(202, b"accepted", TEXT)

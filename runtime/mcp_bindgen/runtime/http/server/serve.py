@@ -131,32 +131,37 @@ async def serve_http(
     *servers: Server,
     address: str,
     store: EventStore | None = None,
+    sessions: bool = True,
     limits: HttpLimits = LIMITS,
     auth: Gate | None = None,
 ) -> None:
     """Serve Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse` for the oldest clients.
 
+    `/healthz` and `/readyz` answer the probes of orchestrators.
+
     Args:
         servers: One for each revision to offer.
         address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
         store: Keeps what clients may have missed; by default in memory.
+        sessions: Whether stateful clients get sessions; see `HttpApp`. Without them nothing is served at `/sse`.
         limits: How much it takes of its clients.
         auth: Verifies the token of each request; see `HttpApp`.
 
     Raises:
-        ValueError: The address is not HOST:PORT, or a server needs scopes and there is no `auth`.
+        ValueError: The address is not HOST:PORT, or a server needs scopes and there is no `auth`, or there is a store
+            for sessions that there are not.
     """
     hosts = hosts_for(parse_address(address)[0])
-    app = HttpApp(*servers, allowed_hosts=hosts, store=store, limits=limits, auth=auth)
-    legacy = sse_app(*servers, allowed_hosts=hosts, limits=limits, auth=auth)
+    app = HttpApp(*servers, allowed_hosts=hosts, store=store, sessions=sessions, limits=limits, auth=auth)
+    legacy = sse_app(*servers, allowed_hosts=hosts, limits=limits, auth=auth) if sessions else app
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
         chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
         await chosen(scope, receive, send)
 
     def leave() -> None:
-        app.leave()
-        legacy.leave()
+        for one in {app, legacy}:
+            one.leave()
 
     with suppress(asyncio.CancelledError):
         await serve_app(either, address, "/mcp", leave)

@@ -81,6 +81,9 @@ class EventStore(Protocol):
 
     What a method was asked to keep is kept, as well as the store can, once it returns. What is written to a session
     that was never saved, or is forgotten, is dropped.
+
+    A store that can be away may have `async def ready(self) -> bool`, which tells whether it can be reached: `/readyz`
+    says so.
     """
 
     async def save(self, session: str, record: bytes) -> None:

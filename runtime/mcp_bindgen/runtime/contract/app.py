@@ -1,0 +1,386 @@
+"""Servers of annotated functions: the functions are the contract.
+
+    app = App("notes")
+
+    @app.tool
+    def add(title: str) -> Note: ...
+
+    run(app)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
+from types import ModuleType
+from typing import Any, Literal, TypeAlias, TypeVar, overload
+
+import anyio
+
+from ..core import jsonrpc, packages
+from ..core.uris import is_part
+from ..endpoint.context import Context
+from ..endpoint.server import Server
+from ..endpoint.session import Session
+from ..tasks import background_tasks
+from ._features import UPDATED, ArgumentErrors
+from .base import servers_of
+from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
+from .completions import Completion, from_enum
+from .complexity import MOST_STEPS
+from .functions import Function, FunctionHandler, public_functions
+from .handlers import BoundContract, HandlerSpec, asynchronous
+
+F = TypeVar("F", bound=Callable[..., Any])
+Dynamic: TypeAlias = Literal["tools", "prompts", "resources", "contents"]
+
+_PATIENCE = 10.0  # seconds that clients have to take the news of one change
+_CHANGED: Mapping[Dynamic, str] = {
+    "tools": KINDS["tool"].changed,
+    "prompts": KINDS["prompt"].changed,
+    "resources": KINDS["resource"].changed,
+    "contents": UPDATED,
+}
+_WIRE = {"scopes": SCOPES, "meta": "_meta", "mime_type": "mimeType"}
+
+
+class App:
+    """A server of functions, in every revision: `@app.tool`, `@app.resource("note://{id}")`, `@app.prompt`.
+
+    Functions are `def` (run in a thread) or `async def`, and may take a parameter `ctx: Context`. Arguments and results
+    are held against the schemas that follow from their annotations.
+
+    Args:
+        name: What the server is called.
+        version: Its version.
+        title: What people read, instead of the name.
+        instructions: How a model should use the server.
+        dynamic: What may change while clients are there: the lists of `tools`, `prompts` or `resources`, and the
+            `contents` of resources, which clients then can subscribe to. Only that is declared to clients.
+        lifespan: Starts and stops what the functions need: a context manager function without arguments.
+        revisions: The bindings of the revisions to serve; by default all that are installed.
+        argument_errors: What becomes of a call whose arguments do not fit: see `Contract`.
+        hide_errors: Whether callers of a tool that fails are kept from reading why: see `Contract`.
+        validation_steps: How many steps the validation of a value may take at most.
+
+    Attributes:
+        document: The contract: what `contract export` writes.
+
+    Raises:
+        ImportError: `mcp-bindgen[contract]` is not installed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0",
+        title: str | None = None,
+        instructions: str | None = None,
+        dynamic: Collection[Dynamic] = (),
+        lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        revisions: Sequence[ModuleType] | None = None,
+        argument_errors: ArgumentErrors | None = None,
+        hide_errors: bool | None = None,
+        validation_steps: int = MOST_STEPS,
+    ) -> None:
+        info = {"name": name, "version": version, **({} if title is None else {"title": title})}
+        said = {} if instructions is None else {"instructions": instructions}
+        empty = {"resources" if one == "contents" else one: list[Entry]() for one in dynamic}
+        announces = {_CHANGED[one] for one in dynamic}
+        self._contract = BoundContract(Catalog.of({"serverInfo": info, **said, **empty}), validation_steps, announces)
+        self.document = self._contract.catalog.document
+        self.dynamic = frozenset(dynamic)
+        self.revisions = revisions
+        self.argument_errors = argument_errors
+        self.hide_errors = hide_errors
+        self._lifespan = lifespan
+        self._completes: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._news = _News(self._contract.subscribers)
+
+    @classmethod
+    def of_module(cls, module: ModuleType, name: str = "", **options: Any) -> App:
+        """Return an app with a tool for each public function of a module; raise `BadFunction` if one cannot be one."""
+        app = cls(name or module.__name__.rpartition(".")[2], **options)
+        for wire, function in public_functions(module):
+            app.add_tool(function, name=wire)
+        return app
+
+    # --- what it offers ---------------------------------------------------------------------------------------
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str = "",
+        title: str | None = None,
+        description: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        scopes: Sequence[str] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> Callable[[F], F]: ...
+
+    def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+        """Offer a function as a tool: `@app.tool`, or `@app.tool(name=...)`; see `add_tool` for the options."""
+        return _decorated(self.add_tool, function, options)
+
+    @overload
+    def prompt(self, function: F, /) -> F: ...
+
+    @overload
+    def prompt(
+        self,
+        /,
+        *,
+        name: str = "",
+        title: str | None = None,
+        description: str | None = None,
+        scopes: Sequence[str] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> Callable[[F], F]: ...
+
+    def prompt(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+        """Offer a function as a prompt: `@app.prompt`, or `@app.prompt(name=...)`; see `add_prompt` for the options."""
+        return _decorated(self.add_prompt, function, options)
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str = "",
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        scopes: Sequence[str] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> Callable[[F], F]:
+        """Offer what a function returns as a resource: `@app.resource("note://{id}")`; see `add_resource`."""
+        options = {"title": title, "description": description, "mime_type": mime_type, "meta": meta}
+        return _decorated(
+            lambda function, **more: self.add_resource(uri, function, **more),
+            None,
+            {"name": name, "annotations": annotations, "scopes": scopes, **options},
+        )
+
+    def completion(self, of: str, argument: str) -> Callable[[F], F]:
+        """Complete an argument of a prompt, or a variable of a URI template, with what a function returns.
+
+        The function takes a `Completion`, which says what is typed and what else is known, and returns a list of texts,
+        the best first. Arguments with a `Literal` or an enum need none.
+
+        Args:
+            of: The prompt's name, or the URI template.
+            argument: The name of the argument or variable.
+        """
+
+        def mark(function: F) -> F:
+            self._completes[of, argument] = asynchronous(function)
+            return function
+
+        return mark
+
+    def add_tool(
+        self,
+        function: Function,
+        *,
+        name: str = "",
+        title: str | None = None,
+        description: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        scopes: Sequence[str] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Offer a function as a tool, at any time; clients are told.
+
+        Args:
+            function: The function.
+            name: What the tool is called; by default like the function.
+            title: What people read, instead of the name.
+            description: What models read; by default the docstring.
+            annotations: Hints for hosts, such as `{"destructiveHint": True}`.
+            scopes: What the token of a caller must allow, where there is authorization.
+            meta: The `_meta` of the entry.
+
+        Raises:
+            BadFunction: Its signature cannot be put as a tool; the error names file, line and what to do.
+            ValueError: There is such a tool already, or tools are not among what is `dynamic`.
+        """
+        handler = FunctionHandler(function, name)
+        more = _entry(title=title, description=description, annotations=annotations, scopes=scopes, meta=meta)
+        self._add(handler, handler.tool(), more)
+
+    def add_prompt(
+        self,
+        function: Function,
+        *,
+        name: str = "",
+        title: str | None = None,
+        description: str | None = None,
+        scopes: Sequence[str] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Offer a function as a prompt, at any time; it returns a text, or messages. See `add_tool`."""
+        handler = FunctionHandler(function, name)
+        self._add(handler, handler.prompt(), _entry(title=title, description=description, scopes=scopes, meta=meta))
+
+    def add_resource(
+        self,
+        uri: str,
+        function: Function,
+        *,
+        name: str = "",
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        scopes: Sequence[str] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Offer what a function returns as a resource, or as those of a URI template, at any time. See `add_tool`.
+
+        A function that returns neither `str` nor `bytes` gives JSON. It raises `ResourceNotFound` for a URI of nothing.
+        """
+        handler = FunctionHandler(function, name)
+        said = {"title": title, "description": description, "mime_type": mime_type, "annotations": annotations}
+        self._add(handler, handler.resource(uri), _entry(**said, scopes=scopes, meta=meta))
+
+    def remove_tool(self, name: str) -> None:
+        """Offer a tool no longer; raise `KeyError` if there is none."""
+        self._remove("tool", name)
+
+    def remove_prompt(self, name: str) -> None:
+        """Offer a prompt no longer; raise `KeyError` if there is none."""
+        self._remove("prompt", name)
+
+    def remove_resource(self, uri: str) -> None:
+        """Offer a resource, or those of a URI template, no longer; raise `KeyError` if there is none."""
+        self._remove("resource" if uri in self._contract.handlers["resource"] else "template", uri)
+
+    def updated(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource, or to one above it, that its contents are others now.
+
+        Raises:
+            ValueError: `contents` are not among what is `dynamic`.
+        """
+        self._may(UPDATED, "contents")
+        self._news.add(UPDATED, uri)
+
+    def _add(self, handler: FunctionHandler, made: tuple[HandlerSpec, Entry], more: Entry) -> None:
+        spec, entry = made
+        changed = KINDS[spec.kind].changed
+        self._may(changed, spec.kind)
+        if SCOPES in more and any(type(one).required_scopes is Server.required_scopes for one in self._news.servers):
+            raise ValueError(f"{spec.name!r} needs scopes, and nothing did when the app was served first")
+        self._contract.add(spec, {**entry, **more}, handler.method())
+        self._news.add(changed)
+
+    def _remove(self, kind: Kind, name: str) -> None:
+        self._may(KINDS[kind].changed, kind)
+        self._contract.remove(kind, name)
+        self._news.add(KINDS[kind].changed)
+
+    def _may(self, changed: str, what: str) -> None:
+        """Raise `ValueError` if clients are served and do not expect such a change."""
+        if self._news.servers and changed not in self._contract.announces:
+            dynamic = next(name for name, method in _CHANGED.items() if method == changed)
+            raise ValueError(f"a {what} cannot change while clients are served: App(..., dynamic={{{dynamic!r}}})")
+
+    # --- serving ----------------------------------------------------------------------------------------------
+
+    def servers(self) -> list[Server]:
+        """Return a server for each revision; they share this app and its lifespan."""
+        if self._completes:
+            self._contract.complete = self._complete
+        revisions = packages.installed() if self.revisions is None else self.revisions
+        info, instructions = self.document["serverInfo"], self.document.get("instructions")
+        options = {"argument_errors": self.argument_errors, "instructions": instructions, "lifespan": self._running}
+        servers = servers_of(self._contract, info["name"], instructions, revisions, info, options)
+        self._news.servers += servers
+        return servers
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncGenerator[None]:
+        async with self._news.telling(), self._lifespan():
+            yield
+
+    async def _complete(self, asked: Completion, ctx: Context) -> Sequence[str]:
+        own = self._completes.get((asked.name, asked.argument))
+        if own is None:
+            return from_enum(self._contract.catalog, asked)
+        values: Sequence[str] = await own(asked)
+        return values
+
+
+class _News:
+    """Tells clients of changes, from whatever thread they are made in; the same news is told once.
+
+    Attributes:
+        servers: Whose clients are told.
+    """
+
+    def __init__(self, subscribers: Mapping[Any, set[str]]) -> None:
+        self.servers: list[Server] = []
+        self._subscribers = subscribers
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[tuple[str, str | None], None] = {}
+        self._arrived = asyncio.Event()
+
+    @asynccontextmanager
+    async def telling(self) -> AsyncGenerator[None]:
+        """Tell clients while a block runs."""
+        self._loop = asyncio.get_running_loop()
+        self._arrived = asyncio.Event()
+        try:
+            async with background_tasks() as tasks:
+                tasks.start_soon(self._tell_all)
+                yield
+        finally:
+            self._loop = None
+
+    def add(self, method: str, uri: str | None = None) -> None:
+        """Tell the clients soon; where nobody is served yet, there is nobody to tell."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._add, method, uri)
+
+    def _add(self, method: str, uri: str | None) -> None:
+        self._waiting[method, uri] = None
+        self._arrived.set()
+
+    async def _tell_all(self) -> None:
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._waiting:
+                news = next(iter(self._waiting))
+                del self._waiting[news]
+                for server in self.servers:
+                    with anyio.move_on_after(_PATIENCE):
+                        await server.broadcast(partial(self._tell, *news))
+
+    async def _tell(self, name: str, uri: str | None, client: Context) -> None:
+        method: Any = client.link.negotiated.dispatcher.revision.methods.get(name)
+        wanted = self._subscribers.get(client.link, ()) if isinstance(client.link, Session) else (uri,)
+        if method is not None and (uri is None or any(is_part(uri, one or "") for one in wanted)):
+            await client.notify(method, jsonrpc.typed_params(method, {} if uri is None else {"uri": uri}))
+
+
+def _decorated(add: Callable[..., None], function: Any, options: dict[str, Any]) -> Any:
+    """Return a function that is added, or the decorator that adds it."""
+
+    def mark(function: F) -> F:
+        add(function, **options)
+        return function
+
+    return mark if function is None else mark(function)
+
+
+def _entry(**members: Any) -> Entry:
+    """Return the members of an entry that are said, under their names on the wire."""
+    return {_WIRE.get(name, name): value for name, value in members.items() if value is not None and value != ()}

@@ -1,0 +1,353 @@
+"""Questions in one line, the same in every revision: `await ctx.ask("Delete it?", bool)`."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Any, Literal
+
+import anyio
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from mcp_bindgen.runtime import CapabilityMissing, Context, NotAnswered, ProtocolError, Root, UnexpectedAnswer
+from tests.support.checked_connections import STATEFUL, STATELESS, bindings, bounded, connected
+
+EVERY = [*STATEFUL, STATELESS]
+ASKING = ["2025-06-18", "2025-11-25", STATELESS]
+
+asking = pytest.mark.parametrize("revision", ASKING)
+every = pytest.mark.parametrize("revision", EVERY)
+
+Handler = Callable[[Any], Awaitable[Any]]
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Details(BaseModel):
+    """A flat model with all that forms have."""
+
+    name: Annotated[str, Field(title="Your name", max_length=10)]
+    age: Annotated[int, Field(ge=0, le=150, description="In years")]
+    height: float = 1.5
+    member: bool = False
+    colour: Colour = Colour.RED
+    since: date | None = None
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Named(TypedDict):
+    name: str
+
+
+class Deep(BaseModel):
+    inner: Details
+
+
+async def conversation(
+    revision: str, handler: Handler, answers: Any = (), *, declares: bool = True
+) -> tuple[list[Any], Any]:
+    """Call a tool whose handler asks, answer its questions, and return what was asked and what came of it."""
+    package: Any = bindings(revision)
+    mcp = package.types
+    asked: list[Any] = []
+    given = iter(answers)
+
+    class Asking(package.Server):  # type: ignore[misc]
+        info = mcp.Implementation(name="asking", version="1")
+
+        def list_tools(self, params: Any, ctx: Any) -> Any:
+            return mcp.ListToolsResult(tools=[])
+
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            try:
+                said = repr(await handler(ctx))
+            except (NotAnswered, CapabilityMissing, ValueError, TypeError, UnexpectedAnswer) as error:
+                said = f"{type(error).__name__}: {error}"
+            return mcp.CallToolResult(content=[mcp.TextContent(text=said)])
+
+    class Asked(package.Client):  # type: ignore[misc]
+        def answer_next(self, params: Any, kind: str) -> Any:
+            asked.append(params.model_dump() if params is not None else None)
+            return getattr(mcp, kind).model_validate(next(given))
+
+        if declares:
+            if revision in ASKING:
+
+                def on_elicit(self, params: Any, ctx: Any) -> Any:
+                    return self.answer_next(params, "ElicitResult")
+
+            def on_create_message(self, params: Any, ctx: Any) -> Any:
+                return self.answer_next(params, "CreateMessageResult")
+
+            def on_list_roots(self, params: Any, ctx: Any) -> Any:
+                return self.answer_next(params, "ListRootsResult")
+
+    async with connected(Asked(), Asking()) as connection:
+        result = await connection.client.call_tool("x")
+    return asked, result.content[0].text
+
+
+def accepting(**content: Any) -> dict[str, Any]:
+    return {"action": "accept", "content": content}
+
+
+# --- what is asked and answered -------------------------------------------------------------------------------
+
+
+@asking
+@pytest.mark.parametrize(
+    ("kind", "field", "answer", "value"),
+    [
+        (bool, {"type": "boolean"}, True, True),
+        (bool, {"type": "boolean"}, False, False),
+        (str, {"type": "string"}, "Ada", "Ada"),
+        (int, {"type": "integer"}, 3.0, 3),
+        (float, {"type": "number"}, 2, 2.0),
+        (date, {"type": "string", "format": "date"}, "2030-01-02", date(2030, 1, 2)),
+        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, "b", "b"),
+        (Literal["a"], {"type": "string", "enum": ["a"]}, "a", "a"),
+        (Colour, {"type": "string", "enum": ["red", "blue"], "title": "Colour"}, "blue", Colour.BLUE),
+        (Annotated[int, Field(ge=1)], {"type": "integer", "minimum": 1}, 1, 1),
+    ],
+)
+@bounded()
+async def test_a_value_is_asked_for_in_one_line(revision: str, kind: Any, field: Any, answer: Any, value: Any) -> None:
+    asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind), [accepting(answer=answer)])
+    (question,) = asked
+    assert question["message"] == "Which?"
+    assert question["requestedSchema"] == {"type": "object", "properties": {"answer": field}, "required": ["answer"]}
+    assert said == repr(value)
+
+
+@asking
+@bounded()
+async def test_a_flat_model_is_a_form(revision: str) -> None:
+    content = {"name": "Ada", "age": 36, "height": 2, "colour": "blue", "since": "2030-01-02"}
+    asked, said = await conversation(revision, lambda ctx: ctx.ask("Details", Details), [accepting(**content)])
+    assert said == repr(Details(name="Ada", age=36, height=2.0, colour=Colour.BLUE, since=date(2030, 1, 2)))
+    schema = asked[0]["requestedSchema"]
+    assert schema["required"] == ["name", "age"]
+    assert schema["properties"] == {
+        "name": {"type": "string", "title": "Your name", "maxLength": 10},
+        "age": {"type": "integer", "title": "Age", "description": "In years", "minimum": 0, "maximum": 150},
+        "height": {"type": "number", "title": "Height", "default": 1.5},
+        "member": {"type": "boolean", "title": "Member", "default": False},
+        "colour": {"type": "string", "title": "Colour", "enum": ["red", "blue"], "default": "red"},
+        "since": {"type": "string", "title": "Since", "format": "date"},
+    }
+
+
+@asking
+@bounded()
+async def test_dataclasses_and_typed_dicts_are_forms(revision: str) -> None:
+    async def handler(ctx: Context) -> Any:
+        point = await ctx.ask("Where?", Point)
+        named = await ctx.ask("Who?", Named)
+        return point.x, point.y, named["name"]
+
+    _, said = await conversation(revision, handler, [accepting(x=1), accepting(name="Ada")])
+    assert said == "(1, 0, 'Ada')"
+
+
+@pytest.mark.parametrize("revision", ASKING[1:])
+@bounded()
+async def test_several_of_a_choice_are_asked_for_where_forms_have_that(revision: str) -> None:
+    kind = list[Literal["a", "b"]]
+    asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind), [accepting(answer=["b"])])
+    field = asked[0]["requestedSchema"]["properties"]["answer"]
+    assert (field, said) == ({"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}, "['b']")
+
+
+@bounded()
+async def test_what_a_revision_cannot_ask_for_is_said_before_anything_is_sent() -> None:
+    asked, said = await conversation("2025-06-18", lambda ctx: ctx.ask("Which?", list[Literal["a", "b"]]))
+    assert (asked, said) == (
+        [],
+        "TypeError: a form cannot ask for list: MCP 2025-06-18 has no such field",
+    )
+
+
+@asking
+@pytest.mark.parametrize("kind", [Deep, dict[str, str], list[str], Literal[1, 2], Callable, int | str, tuple[int, int]])
+@bounded()
+async def test_only_what_is_flat_is_asked_for(revision: str, kind: Any) -> None:
+    asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind))
+    assert asked == []
+    assert said.startswith("TypeError: a form cannot ask for ")
+
+
+# --- answers that are none ------------------------------------------------------------------------------------
+
+
+@asking
+@pytest.mark.parametrize(
+    ("kind", "answer", "said"),
+    [
+        (bool, {"action": "decline"}, "False"),
+        (bool, {"action": "cancel"}, "NotAnswered: the question 'Well?' was cancelled"),
+        (str, {"action": "decline"}, "NotAnswered: the question 'Well?' was declined"),
+        (str, {"action": "cancel"}, "NotAnswered: the question 'Well?' was cancelled"),
+        (str, accepting(), "NotAnswered: the question 'Well?' has an invalid answer: it is missing"),
+        (bool, {"action": "accept"}, "NotAnswered: the question 'Well?' has an invalid answer: it is missing"),
+        (bool, accepting(answer="yes"), "NotAnswered: the question 'Well?' has an invalid answer: answer: "),
+        (int, accepting(answer=True), "NotAnswered: the question 'Well?' has an invalid answer: answer: "),
+        (int, accepting(answer="1"), "NotAnswered: the question 'Well?' has an invalid answer: answer: "),
+        (Colour, accepting(answer="green"), "NotAnswered: the question 'Well?' has an invalid answer: answer: "),
+        (Details, accepting(name="Ada"), "NotAnswered: the question 'Well?' has an invalid answer: answer.age: "),
+    ],
+)
+@bounded()
+async def test_no_answer_is_an_error_and_declining_a_yes_is_a_no(
+    revision: str, kind: Any, answer: Any, said: str
+) -> None:
+    _, found = await conversation(revision, lambda ctx: ctx.ask("Well?", kind), [answer])
+    assert found == said or (said.endswith(": ") and found.startswith(said))
+
+
+@asking
+@bounded()
+async def test_a_client_that_cannot_ask_its_user_says_so(revision: str) -> None:
+    async def ask(ctx: Context) -> Any:
+        return await ctx.ask("Well?", bool)
+
+    asked, said = await conversation(revision, ask, declares=False)
+    needs = "CapabilityMissing: elicitation/create needs the capability 'elicitation', which the client did not declare"
+    assert (asked, said) == ([], needs)
+
+
+@pytest.mark.parametrize("revision", STATEFUL[:2])
+@bounded()
+async def test_a_revision_without_questions_says_so(revision: str) -> None:
+    asked, said = await conversation(revision, lambda ctx: ctx.ask("Well?", bool))
+    assert asked == []
+    assert said == (
+        f"CapabilityMissing: elicitation/create needs the capability 'elicitation', which MCP {revision} does not have"
+    )
+
+
+# --- keys -----------------------------------------------------------------------------------------------------
+
+
+@asking
+@bounded()
+async def test_questions_follow_each_other_and_go_together(revision: str) -> None:
+    async def handler(ctx: Context) -> Any:
+        name = await ctx.ask("Your name?", str)
+        found = dict[str, bool]()
+
+        async def ask(what: str) -> None:
+            found[what] = await ctx.ask(f"Does {name} like {what}?", bool)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, "tea")
+            tasks.start_soon(ask, "rain")
+        return sorted(found.items())
+
+    yes = accepting(answer=True)
+    asked, said = await conversation(revision, handler, [accepting(answer="Ada"), yes, yes])
+    assert said == "[('rain', True), ('tea', True)]"
+    assert {one["message"] for one in asked} == {"Your name?", "Does Ada like tea?", "Does Ada like rain?"}
+
+
+@asking
+@bounded()
+async def test_the_same_question_twice_needs_a_key(revision: str) -> None:
+    async def twice(ctx: Context) -> Any:
+        return [await ctx.ask("Again?", bool) for _ in range(2)]
+
+    async def with_keys(ctx: Context) -> Any:
+        return [await ctx.ask("Again?", bool, key=key) for key in "ab"]
+
+    answers = [accepting(answer=True), accepting(answer=False)]
+    _, said = await conversation(revision, twice, answers)
+    assert said == "ValueError: two questions have the key 'Again?': give each a key of its own, ask(..., key=...)"
+    _, said = await conversation(revision, with_keys, answers)
+    assert said == "[True, False]"
+
+
+# --- models and roots -----------------------------------------------------------------------------------------
+
+
+@every
+@bounded()
+async def test_a_model_of_the_client_answers_in_one_line(revision: str) -> None:
+    answer = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello."}}
+    asked, said = await conversation(
+        revision, lambda ctx: ctx.sample("Greet me", system_prompt="Be short.", temperature=0.5), [answer]
+    )
+    assert said == "'Hello.'"
+    (question,) = asked
+    assert (question["maxTokens"], question["systemPrompt"], question["temperature"]) == (1000, "Be short.", 0.5)
+    message = question["messages"][0]
+    content = message["content"][0] if isinstance(message["content"], list) else message["content"]
+    assert (message["role"], content) == ("user", {"type": "text", "text": "Greet me"})
+
+
+@every
+@bounded()
+async def test_a_model_that_writes_no_text_is_an_error(revision: str) -> None:
+    image = {"type": "image", "data": "", "mimeType": "image/png"}
+    answer = {"role": "assistant", "model": "m", "content": image}
+    _, said = await conversation(revision, lambda ctx: ctx.sample("Paint me"), [answer])
+    assert said.startswith("UnexpectedAnswer: sampling/createMessage was answered by ")
+
+
+@every
+@bounded()
+async def test_roots_are_there_in_one_line(revision: str) -> None:
+    answer = {"roots": [{"uri": "file:///a", "name": "A"}, {"uri": "file:///b"}]}
+    _, said = await conversation(revision, lambda ctx: ctx.roots(), [answer])
+    assert said == repr([Root("file:///a", "A"), Root("file:///b")])
+
+
+@every
+@bounded()
+async def test_a_client_without_models_and_roots_says_so(revision: str) -> None:
+    for handler, capability in ((lambda ctx: ctx.sample("x"), "sampling"), (lambda ctx: ctx.roots(), "roots")):
+        _, said = await conversation(revision, handler, declares=False)
+        assert f"needs the capability '{capability}', which the client did not declare" in said
+
+
+# --- log messages ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", STATEFUL)
+@bounded()
+async def test_log_messages_have_a_method_for_each_common_level(revision: str) -> None:
+    package: Any = bindings(revision)
+    heard: list[tuple[str, Any, Any]] = []
+
+    class Logging(package.Server):  # type: ignore[misc]
+        info = package.types.Implementation(name="logging", version="1")
+
+        async def call_tool(self, params: Any, ctx: Context) -> Any:
+            for level in ("debug", "info", "warning", "error"):
+                await getattr(ctx, level)({"at": level}, "here")
+            await ctx.log("alert", None)
+            return package.types.CallToolResult(content=[])
+
+    class Hearing(package.Client):  # type: ignore[misc]
+        def on_logging_message(self, params: Any, ctx: Any) -> None:
+            heard.append((params.level, params.data, params.logger))
+
+    async with connected(Hearing(), Logging()) as connection:
+        await connection.client.call_tool("x")
+        await anyio.wait_all_tasks_blocked()
+    said = [(level, {"at": level}, "here") for level in ("debug", "info", "warning", "error")]
+    assert sorted(heard, key=str) == sorted([*said, ("alert", None, None)], key=str)
+
+
+def test_a_protocol_error_is_no_answer_either() -> None:
+    assert not issubclass(NotAnswered, ProtocolError)  # a handler's own trouble, not the client's request

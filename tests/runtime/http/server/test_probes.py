@@ -1,0 +1,178 @@
+"""Probes of orchestrators: who may ask, what they learn, and when a server is not ready."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from mcp_bindgen.runtime.http import HttpApp, MemoryEventStore
+from mcp_bindgen.runtime.http.server import _probes
+from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.v2025_11_25 import Server
+from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.support.checked_connections import bounded, initialize
+from tests.support.http_wires import EVE, LATEST, Wires, who, wires
+from tests.support.processes import free_port
+
+SECRET = "hunter2"
+POD = "10.20.30.40:8000"
+"""How a kubelet names the address that it asks."""
+
+
+class Tools(Server):
+    """Has a name, a version and instructions that nobody shall learn from a probe."""
+
+    info = mcp.Implementation(name=SECRET, version=SECRET)
+    instructions = SECRET
+
+
+class Store(MemoryEventStore):
+    """A store that can be away."""
+
+    def __init__(self, *states: object) -> None:
+        super().__init__()
+        self.states = list(states)
+        self.asked = 0
+
+    async def ready(self) -> bool:
+        self.asked += 1
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        if isinstance(state, float):
+            await asyncio.sleep(state)
+        if isinstance(state, Exception):
+            raise state
+        return bool(state)
+
+
+async def probe(http: Wires, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, dict[str, str]]:
+    """The status, the body and the headers of a probe, except for those of the HTTP server."""
+    wire = await http.ask(method, path=path, **headers)
+    if method == "HEAD":
+        await wire.until(lambda received: b"\r\n\r\n" in received)
+        status = int(wire.received.split()[1])
+    else:
+        status = await wire.status()
+    kept = {name: value for name, value in wire.headers.items() if name not in ("date", "server")}
+    return status, wire.received.partition(b"\r\n\r\n")[2], kept
+
+
+@pytest.mark.parametrize("make", [HttpApp, sse_app])
+@bounded()
+async def test_a_kubelet_is_answered_and_learns_nothing_else(make: Callable[..., Any]) -> None:
+    async with wires(make(Tools(), principal=who)) as http:
+        for path in ("/healthz", "/readyz"):
+            headers = {"content-length": "3", "content-type": "text/plain; charset=utf-8", "cache-control": "no-store"}
+            assert await probe(http, path, host=POD) == (200, b"ok\n", headers)
+            assert (await probe(http, path, "HEAD", host=POD))[:2] == (200, b"")
+            status, body, found = await probe(http, path, "POST", host=POD)
+            assert (status, body, found["allow"]) == (405, b"", "GET, HEAD")
+
+
+@bounded()
+async def test_a_page_that_rebinds_dns_reaches_the_probes_only() -> None:
+    async with wires(HttpApp(Tools())) as http:
+        for host in (POD, "evil.example"):
+            for path in ("/mcp", "/", "/healthz/", "/healthz/../mcp", "/readyz/mcp", "//healthz", "/mcp/healthz"):
+                for method, content in (("GET", None), ("POST", initialize(LATEST))):
+                    refused = await http.ask(method, content, path, host=host)
+                    assert await refused.status() == 421
+            status, body, headers = await probe(http, "/readyz", host=host, origin="http://evil.example")
+            assert (status, body) == (200, b"ok\n")
+            assert not [name for name in headers if name.startswith("access-control")]
+
+
+@bounded()
+async def test_probes_say_the_same_to_everybody() -> None:
+    async with wires(HttpApp(Tools(), principal=who)) as http:
+        await http.begin(user=EVE)
+        answers = [await probe(http, "/readyz", **headers) for headers in ({}, EVE, {"authorization": "Bearer x"})]
+        assert answers[0] == answers[1] == answers[2]
+        assert SECRET not in str(answers)
+
+
+@bounded()
+async def test_who_leaves_is_alive_and_not_ready() -> None:
+    app = HttpApp(Tools())
+    async with wires(app) as http:
+        assert await app.is_ready()
+        app.leave()
+        assert not await app.is_ready()
+        assert (await probe(http, "/readyz"))[:2] == (503, b"not ready\n")
+        assert (await probe(http, "/healthz"))[:2] == (200, b"ok\n")
+
+
+@pytest.mark.parametrize(
+    "away", [False, OSError("redis://user:hunter2@store"), 30.0], ids=["says so", "fails", "hangs"]
+)
+@bounded()
+async def test_it_is_not_ready_while_its_store_is_away(
+    away: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(_probes, "_FRESH", 0.0)
+    monkeypatch.setattr(_probes, "_PATIENCE", 0.2)
+    async with wires(HttpApp(Tools(), store=Store(True, away, True))) as http:
+        found = [(await probe(http, "/readyz"))[:2] for _ in range(3)]
+        assert found == [(200, b"ok\n"), (503, b"not ready\n"), (200, b"ok\n")]
+        assert (await probe(http, "/healthz"))[0] == 200
+    assert SECRET not in caplog.text
+    assert caplog.text.count("not ready: the store cannot be reached") == 1
+
+
+@bounded()
+async def test_many_probes_ask_the_store_once() -> None:
+    store = Store(0.05, True)
+    async with wires(HttpApp(Tools(), store=store)) as http:
+        work: list[Coroutine[Any, Any, Any]] = [probe(http, "/readyz") for _ in range(50)]
+        assert {found[0] for found in await asyncio.gather(*work)} == {200}
+        assert store.asked == 1
+
+
+@bounded()
+async def test_mounted_the_probes_are_below_the_mount_point() -> None:
+    app = HttpApp(Tools())
+    whole = Starlette(routes=[Mount("/tools", app)], lifespan=app.lifespan)
+    transport = httpx2.ASGITransport(app=whole)
+    async with httpx2.AsyncClient(transport=transport, base_url=f"http://{POD}") as client:
+        assert (await client.get("/tools/readyz")).text == "ok\n"
+        assert (await client.get("/readyz")).status_code == 404
+
+
+PROGRAM = """
+import sys
+from mcp_bindgen.runtime import run
+from mcp_bindgen.v2025_11_25 import Server, types as mcp
+
+class Tools(Server):
+    info = mcp.Implementation(name="tools", version="1")
+
+sys.argv[1:] = ["--http", "127.0.0.1:{port}", "--no-sessions"]
+run(Tools())
+"""
+
+
+@bounded()
+async def test_the_command_line_serves_without_sessions_and_with_probes() -> None:
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM.replace("{port}", str(port))], stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    try:
+        assert b"listening" in await asyncio.to_thread(process.stderr.readline)
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            assert (await client.get("/readyz", headers={"host": POD})).text == "ok\n"
+            assert (await client.get("/sse")).status_code == 404
+            headers = {"accept": "application/json, text/event-stream"}
+            begun = await client.post("/mcp", json=initialize(LATEST), headers=headers)
+            assert (begun.status_code, "mcp-session-id" in begun.headers) == (200, False)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.stderr.close()
+        await asyncio.to_thread(process.wait, 10)

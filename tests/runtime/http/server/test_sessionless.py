@@ -1,0 +1,328 @@
+"""Stateful revisions without sessions: each message stands alone, and what needs a session says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import ProtocolError, Server, SessionRequired, connect
+from mcp_bindgen.runtime.http import HttpApp, HttpLimits, MemoryEventStore
+from tests.support.checked_connections import STATELESS, bounded, initialize, lone, notification, oracle, request, until
+from tests.support.http_wires import LATEST, Headers, Wire, Wires, listening, stateless, wires
+
+NEEDS = "needs a session, and this endpoint keeps none (sessions=False)"
+BEFORE, FIRST = "2025-06-18", "2025-03-26"
+QUESTIONS = {"sample": "sampling/createMessage", "roots": "roots/list", "ping": "ping"}
+
+
+class Tools:
+    """Tools of any revision; each asks for something, and says what it got."""
+
+    types: Any
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.late: Any = None
+        self.stopped = 0
+
+    async def list_tools(self, params: Any, ctx: Any) -> Any:
+        return self.types.ListToolsResult(tools=[])
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        self.late, said = ctx, f"{ctx.revision} {params.name}"
+        match params.name:
+            case "count":
+                for number in range(1, 4):
+                    await ctx.progress(number, 3)
+                    await ctx.log("info", number)
+            case "sample":
+                text = self.types.TextContent(text="?")
+                await ctx.create_message([self.types.SamplingMessage(role="user", content=text)], 10)
+            case "roots":
+                await ctx.list_roots()
+            case "ping":
+                await ctx.ping()
+            case "changed":
+                await ctx.notify_tool_list_changed()
+            case "who":
+                said = json.dumps([ctx.peer_info, dict(ctx.peer_capabilities)])
+            case "wait":
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    self.stopped += 1
+        return self.types.CallToolResult(content=[self.types.TextContent(text=said)])
+
+    async def subscribe(self, params: Any, ctx: Any) -> Any:
+        raise AssertionError("nobody could be told")
+
+    async def on_roots_list_changed(self, params: Any, ctx: Any) -> None:
+        self.told.append(ctx.revision)
+
+
+class First(Tools, v2025_03_26.Server):
+    types = v2025_03_26.types
+    info = v2025_03_26.types.Implementation(name="tools", version="1")
+
+
+class Before(Tools, v2025_06_18.Server):
+    types = v2025_06_18.types
+    info = v2025_06_18.types.Implementation(name="tools", version="1")
+
+
+class Then(Tools, v2025_11_25.Server):
+    types = v2025_11_25.types
+    info = v2025_11_25.types.Implementation(name="tools", version="1")
+
+
+class Now(v2026_07_28.Server):
+    info = v2026_07_28.types.Implementation(name="tools", version="1")
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        mcp = v2026_07_28.types
+        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{ctx.revision} {params.name}")])
+
+
+def app(*servers: Server, **options: Any) -> HttpApp:
+    """An application without sessions."""
+    return HttpApp(*(servers or (First(), Before(), Then(), Now())), sessions=False, **options)
+
+
+def tool(name: str, id_: object = 1, **meta: Any) -> dict[str, Any]:
+    """A call of a tool."""
+    return request(id_, "tools/call", {"name": name, **({"_meta": meta} if meta else {})})
+
+
+def said(wire: Wire) -> list[Any]:
+    """The messages of a response, whichever form it has."""
+    body = wire.received.partition(b"\r\n\r\n")[2].decode()
+    if "content-length" in wire.headers:
+        return [json.loads(body)]
+    return [json.loads(line[6:]) for line in body.splitlines() if line.startswith("data: ")]
+
+
+async def told(http: Wires, message: Any, revision: str | None = LATEST, **headers: str) -> list[Any]:
+    """What answers a message."""
+    named: Headers = {} if revision is None else {"mcp_protocol_version": revision}
+    wire = await http.ask("POST", message, **named, **headers)
+    await wire.until(lambda received: b"content-length" in received or received.endswith(b"0\r\n\r\n"))
+    await wire.until(lambda received: b"\r\n\r\n" in received)
+    if "content-length" in wire.headers:
+        await wire.status()
+    return said(wire)
+
+
+def text(message: Any) -> str:
+    """The text of a tool's result."""
+    found: str = message["result"]["content"][0]["text"]
+    return found
+
+
+@pytest.mark.parametrize("revision", [FIRST, BEFORE, LATEST])
+@bounded()
+async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(revision: str) -> None:
+    async with wires(app()) as http:
+        begun = await http.ask("POST", initialize(revision))
+        assert await begun.status() == 200
+        assert "mcp-session-id" not in begun.headers
+        result = begun.json["result"]
+        assert oracle(revision).result("initialize", result) == []
+        assert result["protocolVersion"] == revision
+        assert result["capabilities"] == {"logging": {}, "resources": {}, "tools": {}}
+        initialized = notification("notifications/initialized")
+        assert await (await http.ask("POST", initialized, mcp_protocol_version=revision)).status() == 202
+        (one,) = await told(http, tool("x"), revision)
+        assert text(one) == f"{revision} x"
+
+
+@bounded()
+async def test_any_worker_takes_any_message() -> None:
+    """Nothing of a message is needed for another one, so two workers in turn are like one."""
+    async with wires(app()) as one, wires(app()) as other:
+        assert await (await one.ask("POST", initialize(LATEST))).status() == 200
+        for http in (other, one, other):
+            assert text((await told(http, tool("x")))[0]) == f"{LATEST} x"
+
+
+@bounded()
+async def test_the_revision_is_that_of_the_header_else_the_one_of_before_there_was_a_header() -> None:
+    async with wires(app()) as http:
+        assert [text((await told(http, tool("x"), revision))[0]) for revision in (LATEST, BEFORE, None)] == [
+            f"{LATEST} x",
+            f"{BEFORE} x",
+            f"{FIRST} x",
+        ]
+        refused = await http.ask("POST", tool("x"), mcp_protocol_version="2020-02-02")
+        assert await refused.status() == 400
+        assert refused.json["error"]["data"] == {"supported": [FIRST, BEFORE, LATEST]}
+        wanted = lone(1, "tools/call", name="x")
+        now = await http.ask("POST", wanted, **stateless(wanted))
+        assert await now.status() == 200
+        assert text(now.json) == f"{STATELESS} x"
+    async with wires(app(Then())) as http:
+        refused = await http.ask("POST", tool("x"))
+        assert await refused.status() == 400
+        assert "MCP-Protocol-Version is missing; supported are 2025-11-25" in refused.json["error"]["message"]
+
+
+@bounded()
+async def test_get_and_delete_are_not_allowed() -> None:
+    async with wires(app()) as http:
+        for method in ("GET", "DELETE"):
+            wire = await http.ask(method, mcp_session_id="x" * 43)
+            assert (await wire.status(), wire.headers["allow"]) == (405, "POST")
+
+
+@bounded()
+async def test_progress_and_logs_come_on_the_response() -> None:
+    async with wires(app()) as http:
+        messages = await told(http, tool("count", progressToken="t"))
+        assert [one.get("method", "the answer") for one in messages] == [
+            *["notifications/progress", "notifications/message"] * 3,
+            "the answer",
+        ]
+        assert text(messages[-1]) == f"{LATEST} count"
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+@bounded()
+async def test_asking_the_client_says_that_it_needs_a_session(name: str) -> None:
+    async with wires(app()) as http:
+        (one,) = await told(http, tool(name))
+        assert one["error"] == {"code": -32600, "message": f"{QUESTIONS[name]} {NEEDS}"}
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/subscribe", {"uri": "a:b"}),
+        ("resources/unsubscribe", {"uri": "a:b"}),
+        ("logging/setLevel", {"level": "info"}),
+    ],
+)
+@bounded()
+async def test_what_would_have_to_be_remembered_says_that_it_needs_a_session(method: str, params: Any) -> None:
+    async with wires(app()) as http:
+        (one,) = await told(http, request(1, method, params))
+        assert one["error"] == {"code": -32600, "message": f"{method} {NEEDS}"}
+
+
+@bounded()
+async def test_what_is_said_outside_of_a_request_needs_a_session() -> None:
+    server = Then()
+    async with wires(app(server)) as http:
+        (one,) = await told(http, tool("changed"))
+        assert one["error"]["message"] == f"notifications/tools/list_changed {NEEDS}"
+        await told(http, tool("x"))
+        with pytest.raises(SessionRequired, match="after the end of its request needs a session"):
+            await server.late.log("info", "late")
+        with pytest.raises(SessionRequired, match="broadcast needs a session"):
+            await server.broadcast(lambda client: client.notify_tool_list_changed())
+        refused = await http.ask("POST", {"jsonrpc": "2.0", "id": 7, "result": {}}, mcp_protocol_version=LATEST)
+        assert await refused.status() == 400
+        assert refused.json["error"]["message"] == f"an answer {NEEDS}"
+
+
+@bounded()
+async def test_nobody_is_known_beyond_their_message() -> None:
+    async with wires(app()) as http:
+        capable = initialize(LATEST, {"sampling": {}, "roots": {}})
+        assert await (await http.ask("POST", capable)).status() == 200
+        (one,) = await told(http, tool("who"))
+        assert json.loads(text(one)) == [None, {}]
+
+
+@bounded()
+async def test_notifications_reach_their_handlers() -> None:
+    server = Then()
+    async with wires(app(server)) as http:
+        for name in ("notifications/roots/list_changed", "notifications/cancelled"):
+            params = {"requestId": 1} if name.endswith("cancelled") else None
+            wire = await http.ask("POST", notification(name, params), mcp_protocol_version=LATEST)
+            assert await wire.status() == 202
+        await until(lambda: server.told == [LATEST])
+
+
+@bounded()
+async def test_batches_are_answered_together_where_there_are_such() -> None:
+    async with wires(app()) as http:
+        batch: Sequence[Any] = [tool("x", 1), notification("notifications/roots/list_changed"), tool("roots", 2)]
+        ((one, two),) = await told(http, batch, FIRST)
+        assert text(one) == f"{FIRST} x"
+        assert two["error"]["message"] == f"roots/list {NEEDS}"
+        refused = await http.ask("POST", batch, mcp_protocol_version=LATEST)
+        assert await refused.status() == 400
+
+
+@bounded()
+async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
+    messages: list[Any] = [
+        request(1, "tools/call", {"name": 7}),
+        request(1, "nothing/known"),
+        b"{",
+        {"jsonrpc": "2.0"},
+        [],
+        [initialize(FIRST), tool("x", 2)],
+        request(None, "ping"),
+    ]
+    async with wires(app(First(), Then())) as without, wires(HttpApp(First(), Then())) as having:
+        session = await having.begin()
+        for message in messages:
+            one = await without.ask("POST", message, mcp_protocol_version=LATEST)
+            other = await having.ask("POST", message, **session)
+            assert (await one.status(), one.json) == (await other.status(), other.json)
+        for headers in ({"content_type": "text/plain"}, {"accept": "application/json"}):
+            wire = await without.ask("POST", tool("x"), **headers)
+            assert await wire.status() in (406, 415)
+
+
+@bounded()
+async def test_who_hangs_up_cancels() -> None:
+    server = Then()
+    async with wires(app(server)) as http:
+        wire = await http.ask("POST", tool("wait"), mcp_protocol_version=LATEST)
+        await until(lambda: server.late is not None)
+        await wire.stream.aclose()
+        await until(lambda: server.stopped == 1)
+
+
+@bounded()
+async def test_too_much_at_once_is_refused() -> None:
+    server = Then()
+    async with wires(app(server, limits=HttpLimits(requests=1))) as http:
+        await http.ask("POST", tool("wait"), mcp_protocol_version=LATEST)
+        await until(lambda: server.late is not None)
+        refused = await http.ask("POST", tool("x"), mcp_protocol_version=LATEST)
+        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
+        assert refused.json["error"]["code"] == -32000
+
+
+@pytest.mark.parametrize(
+    "client", [v2025_03_26.Client, v2025_06_18.Client, v2025_11_25.Client], ids=lambda one: one.revision
+)
+@bounded()
+async def test_our_clients_need_no_session(client: Any) -> None:
+    class Asked(client):  # type: ignore[misc]
+        """Offers its roots, which nobody can see."""
+
+        async def on_list_roots(self, *arguments: Any) -> Any:
+            raise AssertionError("nobody can ask")
+
+    asked: Any = Asked()
+    async with listening(app()) as port, connect(f"http://127.0.0.1:{port}/mcp", asked) as connected:
+        seen: list[Any] = []
+        counting: Any = connected.with_options(on_progress=lambda params: seen.append(params.progress))
+        assert (await counting.call_tool("count")).content[0].text.endswith("count")
+        assert seen == [1, 2, 3]
+        with pytest.raises(ProtocolError, match="needs a session"):
+            await connected.call_tool("roots")
+
+
+def test_a_store_without_sessions_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="a store is for sessions"):
+        app(store=MemoryEventStore())
