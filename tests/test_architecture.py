@@ -28,12 +28,13 @@ HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydant
 LONGEST = 430
 
 MAY_IMPORT = {
-    "cli": {"scaffold", "contract", "diff", "emit", "protocol", "spec", "runtime"},
+    "cli": {"scaffold", "bridge", "contract", "diff", "emit", "protocol", "spec", "runtime"},
     "scaffold": {"contract", "diff", "emit", "protocol", "spec", "runtime.contract", "runtime.eras.lifecycle"},
     "testing": {"protocol", "spec", "runtime"},
     "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.core.model"},
     "diff": {"protocol", "spec"},
     "emit": {
+        "bridge",
         "protocol",
         "spec",
         "runtime.core.model",
@@ -41,6 +42,7 @@ MAY_IMPORT = {
         "runtime.entrypoints.user_bindings",
         "runtime.abi",
     },
+    "bridge": {"protocol", "spec"},
     "protocol": {"spec"},
     "spec": {"runtime.core.home"},
 }
@@ -48,13 +50,14 @@ MAY_IMPORT = {
 
 LAYERS = {
     "core": {"core"},
+    "bridges": {"bridges", "core"},
     "auth": {"auth", "core", "tasks"},
     "eras": {"eras", "core", "tasks"},
-    "endpoint": {"endpoint", "eras", "core", "tasks"},
-    "transports": {"transports", "endpoint", "eras", "core", "tasks"},
-    "http": {"http", "endpoint", "eras", "core", "tasks"},
-    "entrypoints": {"entrypoints", "auth", "http", "transports", "endpoint", "eras", "core", "tasks"},
-    "contract": {"contract", "entrypoints", "endpoint", "eras", "core", "tasks"},
+    "endpoint": {"endpoint", "eras", "bridges", "core", "tasks"},
+    "transports": {"transports", "endpoint", "bridges", "eras", "core", "tasks"},
+    "http": {"http", "endpoint", "bridges", "eras", "core", "tasks"},
+    "entrypoints": {"entrypoints", "auth", "http", "transports", "endpoint", "bridges", "eras", "core", "tasks"},
+    "contract": {"contract", "entrypoints", "endpoint", "bridges", "eras", "core", "tasks"},
     "telemetry": {"telemetry", "eras", "core"},
 }
 """Folder of the runtime -> what it may import of it. `tasks` imports nothing, `abi` is for generated code."""
