@@ -97,9 +97,9 @@ class Server:
             tell: Tells one client, given its context.
 
         Raises:
-            SessionRequired: Nobody can ever be told: stateful clients are served without sessions.
+            SessionRequired: Nobody can be told, because stateful clients are served without sessions.
         """
-        if not self.has_sessions:
+        if not self.has_sessions and not self.connections:
             raise SessionRequired("broadcast")
 
         async def one(context: Context) -> None:

@@ -139,7 +139,7 @@ class HttpApp(AsgiApp):
             await self._sessions.post(call, body, session)
             return
         answering = self._exchanges if is_stateless or self._sessionless is None else self._sessionless
-        budget = self._requests.of(call.principal)
+        budget = self._requests.all if call.principal is None else self._requests.of(call.principal)
         budget.take()
         try:
             await answering.post(call, body)
