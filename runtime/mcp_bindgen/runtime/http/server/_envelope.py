@@ -48,12 +48,13 @@ def posted(call: Call, body: bytes) -> Posted:
     if not call.accepts(JSON) or not call.accepts(EVENTS):
         raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
     try:
-        return _read(body)
+        return read_posted(body)
     except ProtocolError as error:
         raise HttpError(400, error) from None
 
 
-def _read(body: bytes) -> Posted:
+def read_posted(body: bytes) -> Posted:
+    """Read what a body holds; raises `ProtocolError` where something in it is no message."""
     envelopes, is_batch = read_envelopes(body)
     ids = [one.id for one in envelopes if one.kind == "request" and one.id is not None]
     if len(set(ids)) < len(ids):

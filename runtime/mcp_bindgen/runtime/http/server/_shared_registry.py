@@ -19,7 +19,7 @@ from ...endpoint.server import Server, Service
 from ...endpoint.session import Session
 from ...eras.stateless.request_state import StateSeal
 from ...eras.stateless.subscriptions import audience
-from ._envelope import Posted, posted, without_requests
+from ._envelope import Posted, read_posted, without_requests
 from ._readers import Readers
 from ._session_registry import OpenSession, SessionRegistry, key_of
 from ._session_transport import SessionTransport, failure
@@ -195,7 +195,7 @@ class SharedRegistry(SessionRegistry):
             case "post":
                 body = letter.fields["body"]
                 session.transport.take(body)
-                await session.transport.settle(posted(body).cancelled)
+                await session.transport.settle(read_posted(body).cancelled)
             case "end":
                 self._drop(session)
             case _:

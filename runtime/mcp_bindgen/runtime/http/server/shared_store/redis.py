@@ -55,27 +55,26 @@ class RedisStore:
         *,
         prefix: str = "mcp-bindgen:",
         limits: StoreLimits = STORE_LIMITS,
-        lease: float = 3.0,
+        lease: float = 5.0,
         timeout: float = 2.0,
         patience: float = 10.0,
         connections: int = 64,
         rotate: float = 24 * 3600.0,
     ) -> None:
-        if isinstance(url, Redis):
-            self._redis = url
-        else:
-            pool: Any = BlockingConnectionPool.from_url(  # type: ignore[no-untyped-call, unused-ignore]
-                url,
-                max_connections=connections,
-                timeout=timeout,
-                socket_timeout=timeout,
-                socket_connect_timeout=timeout,
-                retry=Retry(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,)),
-                decode_responses=False,
-            )
-            self._redis = Redis(connection_pool=pool)
+        self._redis: Any = url  # untyped: half of what redis says of its types is that they are unknown
+        if isinstance(url, str):
+            pool: Any = BlockingConnectionPool
+            options = {
+                "max_connections": connections,
+                "timeout": timeout,
+                "socket_timeout": timeout,
+                "socket_connect_timeout": timeout,
+                "retry": Retry(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,)),
+                "protocol": 3,
+            }
+            self._redis = Redis(connection_pool=pool.from_url(url, **options))
         self.worker = _name()
-        self.pulse = lease / 3
+        self.pulse = lease / 5
         self._prefix, self._limits, self._lease = prefix, limits, lease
         self._timeout, self._patience, self._rotate = timeout, patience, rotate
         self._idle = 1800.0
@@ -369,12 +368,13 @@ def _told(found: Any) -> Told:
 
 
 def _by_stream(found: Any) -> dict[bytes, Any]:
-    """Return what XREAD gives, whichever version of the protocol it came by."""
-    if not found:
-        return {}
-    if isinstance(found, dict):
-        return {key: [row for page in pages for row in page] for key, pages in found.items()}
-    return dict(found)
+    """Return what XREAD gives, by stream, whichever version of the protocol it came by."""
+    pages = cast("dict[bytes, Any]", found) if isinstance(found, dict) else dict(found or ())
+    return {key: _flat(rows) for key, rows in pages.items()}
+
+
+def _flat(rows: Any) -> Any:
+    return [row for page in rows for row in page] if rows and isinstance(rows[0], list) else rows
 
 
 def _text_keys(fields: Mapping[bytes, bytes]) -> dict[str, bytes]:
