@@ -369,8 +369,8 @@ def _told(found: Any) -> Told:
 
 def _by_stream(found: Any) -> dict[bytes, Any]:
     """Return what XREAD gives, by stream, whichever version of the protocol it came by."""
-    pages = cast("dict[bytes, Any]", found) if isinstance(found, dict) else dict(found or ())
-    return {key: _flat(rows) for key, rows in pages.items()}
+    pages: Any = cast("Any", found).items() if isinstance(found, dict) else found or ()
+    return {key: _flat(rows) for key, rows in pages}
 
 
 def _flat(rows: Any) -> Any:
