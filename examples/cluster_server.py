@@ -25,7 +25,7 @@ TOOLS: dict[str, tuple[str, dict[str, str]]] = {
     "ask": ("Ask the user a question, and return the answer.", {"question": "string"}),
     "announce": ("Tell all subscribers that a resource has changed.", {"uri": "string"}),
 }
-FRESH = {"ttlMs": 0, "cacheScope": "private"}
+FRESH = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 class Cluster(Server):

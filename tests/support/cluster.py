@@ -149,7 +149,7 @@ class Patient:
     """
 
     def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
-        self._http = http
+        self.http = http
         self.url = url
         self.headers = dict(HEADERS)
         self.seen: set[str] = set()
@@ -175,14 +175,14 @@ class Patient:
 
     async def post(self, message: dict[str, Any], url: str | None = None) -> httpx2.Response:
         """Posts a message, and reads whatever answers it to the end."""
-        return await self._http.post(url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **message})
+        return await self.http.post(url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **message})
 
-    async def insist(self, message: dict[str, Any]) -> httpx2.Response:
+    async def insist(self, message: dict[str, Any], url: str | None = None) -> httpx2.Response:
         """Posts a message that may be sent twice until a worker takes it."""
         with anyio.fail_after(PATIENCE):
             while True:
                 with suppress(httpx2.HTTPError):
-                    response = await self.post(message)
+                    response = await self.post(message, url)
                     if response.status_code < 500:
                         return response
                 await anyio.sleep(0.05)
@@ -200,7 +200,7 @@ class Patient:
             Lost: The connection broke before anything was said that one could come back for.
         """
         last: list[str] = []
-        attempt = self._http.stream("POST", url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **request})
+        attempt = self.http.stream("POST", url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **request})
         with anyio.fail_after(PATIENCE):
             while True:
                 try:
@@ -211,7 +211,7 @@ class Patient:
                         if response.status_code != 200 and not last:
                             raise Lost(response.status_code)
                         if response.status_code == 200:
-                            async for message in self._events(response, last):
+                            async for message in self.events(response, last):
                                 yield message
                                 if message.get("id") == request["id"] and "method" not in message:
                                     return
@@ -221,22 +221,22 @@ class Patient:
                         raise Lost("the connection broke") from None
                 await anyio.sleep(0.05)
                 headers = {**self.headers, "last-event-id": last[-1]}
-                attempt = self._http.stream("GET", self.url, headers=headers)
+                attempt = self.http.stream("GET", self.url, headers=headers)
 
     async def listen(self, last: list[str], url: str | None = None) -> AsyncIterator[Any]:
         """Yields what comes on the standing stream, for ever; comes back to it with the last id in `last`."""
         while True:
             more = {"last-event-id": last[-1]} if last else {}
             with suppress(httpx2.HTTPError):
-                async with self._http.stream("GET", url or self.url, headers={**self.headers, **more}) as response:
+                async with self.http.stream("GET", url or self.url, headers={**self.headers, **more}) as response:
                     if response.status_code == 200:
-                        async for message in self._events(response, last):
+                        async for message in self.events(response, last):
                             yield message
                     else:
                         assert response.status_code >= 500 or response.status_code == 409, response.status_code
             await anyio.sleep(0.05)
 
-    async def _events(self, response: httpx2.Response, last: list[str]) -> AsyncIterator[Any]:
+    async def events(self, response: httpx2.Response, last: list[str]) -> AsyncIterator[Any]:
         async for line in response.aiter_lines():
             if line.startswith("id: "):
                 last.append(line[4:])

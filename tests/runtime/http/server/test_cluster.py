@@ -97,7 +97,7 @@ def test_a_cancellation_finds_the_handler(two: Cluster) -> None:
                 asked = request(client, "count", to=1000, delay_ms=20)
                 said: list[Any] = []
                 with anyio.fail_after(10), suppress(_Over):
-                    async with client._http.stream(
+                    async with client.http.stream(
                         "POST", calling, headers=client.headers, json={"jsonrpc": "2.0", **asked}
                     ) as response:
                         async for line in response.aiter_lines():
@@ -123,18 +123,18 @@ def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_in_orde
                 asked = request(client, "count", to=40, delay_ms=10)
                 said: list[Any] = []
                 last: list[str] = []
-                connection = client._http.stream("POST", url, headers=client.headers, json={"jsonrpc": "2.0", **asked})
+                connection = client.http.stream("POST", url, headers=client.headers, json={"jsonrpc": "2.0", **asked})
                 for turn in range(5):  # it hangs up again and again, and comes back to whichever worker
                     async with connection as response:
                         assert response.status_code == 200
-                        async for message in client._events(response, last):
+                        async for message in client.events(response, last):
                             said.append(message)
                             if len(said) == 7 * (turn + 1):
                                 break
                     headers = {**client.headers, "last-event-id": last[-1]}
-                    connection = client._http.stream("GET", ports(two)[turn % 2], headers=headers)
+                    connection = client.http.stream("GET", ports(two)[turn % 2], headers=headers)
                 async with connection as response:
-                    said += [message async for message in client._events(response, last)]
+                    said += [message async for message in client.events(response, last)]
                 assert numbers(said) == list(range(1, 41))
                 assert text(said[-1]) == "counted to 40"
 
@@ -149,15 +149,15 @@ def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two: Clust
             asked = request(client, "count", to=100, delay_ms=20)
             last: list[str] = []
             headers = client.headers
-            async with client._http.stream("POST", first, headers=headers, json={"jsonrpc": "2.0", **asked}) as old:
-                events = client._events(old, last)
+            async with client.http.stream("POST", first, headers=headers, json={"jsonrpc": "2.0", **asked}) as old:
+                events = client.events(old, last)
                 said = [await anext(events) for _ in range(3)]
                 more = {"last-event-id": last[-1]}
-                async with client._http.stream("GET", second, headers={**headers, **more}) as new:
+                async with client.http.stream("GET", second, headers={**headers, **more}) as new:
                     assert new.status_code == 200
                     with anyio.fail_after(5):
                         assert len([message async for message in events]) < 50  # it was told to hang up
-                    said += [message async for message in client._events(new, last)]
+                    said += [message async for message in client.events(new, last)]
             assert sorted({*numbers(said)}) == numbers(said)
 
     body()
@@ -169,15 +169,15 @@ def test_there_is_one_standing_stream(two: Cluster) -> None:
         async with patient(two) as client:
             first, second = ports(two)
             last: list[str] = []
-            async with client._http.stream("GET", first, headers=client.headers) as one:
+            async with client.http.stream("GET", first, headers=client.headers) as one:
                 assert one.status_code == 200
                 for url in (first, second):
-                    response = await client._http.get(url, headers=client.headers)
+                    response = await client.http.get(url, headers=client.headers)
                     assert response.status_code == 409, response.text
                 lines = one.aiter_lines()
                 last.append((await anext(lines)).removeprefix("id: "))
                 more = {"last-event-id": last[0]}
-                async with client._http.stream("GET", second, headers={**client.headers, **more}) as other:
+                async with client.http.stream("GET", second, headers={**client.headers, **more}) as other:
                     assert other.status_code == 200
                     with anyio.fail_after(5):
                         async for _ in lines:
@@ -283,21 +283,21 @@ def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> None:
             first, second = ports(two)
             for url in (first, second):
                 assert (await client.post({"id": client.id(), "method": "ping"}, url)).status_code == 200
-            async with client._http.stream("GET", first, headers=client.headers) as standing:
+            async with client.http.stream("GET", first, headers=client.headers) as standing:
                 asked = request(client, "count", to=1000, delay_ms=20)
-                async with client._http.stream(
+                async with client.http.stream(
                     "POST", first, headers=client.headers, json={"jsonrpc": "2.0", **asked}
                 ) as response:
-                    said = client._events(response, [])
+                    said = client.events(response, [])
                     await anext(said)
-                    assert (await client._http.delete(second, headers=client.headers)).status_code == 204
+                    assert (await client.http.delete(second, headers=client.headers)).status_code == 204
                     with anyio.fail_after(5):
                         messages = [message async for message in said]
                         await standing.aread()
                 assert "the session is over" in messages[-1]["error"]["message"]
             for url in (first, second):
                 assert (await client.post({"id": client.id(), "method": "ping"}, url)).status_code == 404
-                assert (await client._http.get(url, headers=client.headers)).status_code == 404
+                assert (await client.http.get(url, headers=client.headers)).status_code == 404
             assert two.redis.client.keys("*:s:*") == [] or client.headers["mcp-session-id"]
 
     body()
@@ -312,12 +312,16 @@ def test_rounds_of_a_request_go_to_any_worker(two: Cluster) -> None:
             for first, second in (ports(two), ports(two)[::-1]):
                 given: dict[str, Any] = {"name": "ask", "arguments": {"question": "Why?"}}
                 message = lone(1, "tools/call", {"elicitation": {"form": {}}}, **given)
-                asked = (await http.post(first, headers=headers, json=message)).json()["result"]
+                response = await http.post(first, headers=headers, json=message)
+                assert "result" in response.json(), response.text
+                asked = response.json()["result"]
                 answer = {"action": "accept", "content": {"answer": "Because"}}
                 more = {"inputResponses": dict.fromkeys(asked["inputRequests"], answer)}
                 if "requestState" in asked:
                     more["requestState"] = asked["requestState"]
                 message = lone(2, "tools/call", {"elicitation": {"form": {}}}, **given, **more)
-                assert text((await http.post(second, headers=headers, json=message)).json()) == "Because"
+                response = await http.post(second, headers=headers, json=message)
+                assert "result" in response.json(), response.text
+                assert text(response.json()) == "Because"
 
     body()
