@@ -40,7 +40,7 @@ def nginx(folder: Path, ports: Sequence[int]) -> Iterator[str]:
     conf = NGINX_CONF.read_text("utf-8")
     servers = re.compile(r"(?: +server 127\.0\.0\.1:80\d\d;\n)+")
     assert servers.search(conf)
-    conf = servers.sub("".join(f"        server 127.0.0.1:{port};\n" for port in ports), conf)
+    conf = servers.sub("".join(f"        server 127.0.0.1:{port} max_fails=0;\n" for port in ports), conf)
     assert "listen 127.0.0.1:8000;" in conf
     conf = conf.replace("listen 127.0.0.1:8000;", f"listen 127.0.0.1:{front};")
     (folder / "nginx.conf").write_text(conf, "utf-8")
@@ -201,27 +201,28 @@ class Patient:
         """
         last: list[str] = []
         attempt = self.http.stream("POST", url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **request})
-        with anyio.fail_after(PATIENCE):
-            while True:
-                try:
-                    async with attempt as response:
-                        if response.headers.get("content-type") == "application/json":
-                            yield json.loads(await response.aread())
-                            return
-                        if response.status_code != 200 and not last:
-                            raise Lost(response.status_code)
-                        if response.status_code == 200:
-                            async for message in self.events(response, last):
-                                yield message
-                                if message.get("id") == request["id"] and "method" not in message:
-                                    return
-                        assert response.status_code not in (400, 404), await response.aread()
-                except httpx2.HTTPError:
-                    if not last:
-                        raise Lost("the connection broke") from None
-                await anyio.sleep(0.05)
-                headers = {**self.headers, "last-event-id": last[-1]}
-                attempt = self.http.stream("GET", self.url, headers=headers)
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                async with attempt as response:
+                    if response.headers.get("content-type") == "application/json":
+                        yield json.loads(await response.aread())
+                        return
+                    if response.status_code != 200 and not last:
+                        raise Lost(response.status_code)
+                    if response.status_code == 200:
+                        async for message in self.events(response, last):
+                            yield message
+                            if message.get("id") == request["id"] and "method" not in message:
+                                return
+                    assert response.status_code not in (400, 404), await response.aread()
+            except httpx2.HTTPError:
+                if not last:
+                    raise Lost("the connection broke") from None
+            assert time.monotonic() < end, last
+            await anyio.sleep(0.05)
+            headers = {**self.headers, "last-event-id": last[-1]}
+            attempt = self.http.stream("GET", self.url, headers=headers)
 
     async def listen(self, last: list[str], url: str | None = None) -> AsyncIterator[Any]:
         """Yields what comes on the standing stream, for ever; comes back to it with the last id in `last`."""

@@ -299,7 +299,7 @@ class SharedRegistry(SessionRegistry):
                 else:
                     await session.transport.abandon(stream, session.revision)
             if session.is_overdue(limits) and not session.transport.streams:
-                await self._catch_up(session, await shared.enter(session.key, session.version))
+                await self._catch_up(session, await shared.enter(session.key, session.version, keep=False))
                 if session.session.ready or session.ending:
                     self._drop(session)
                 else:
@@ -360,10 +360,11 @@ class SharedRegistry(SessionRegistry):
                         with anyio.CancelScope(shield=True):
                             await asyncio.wait([self._drained])
         finally:
-            for task in beside:
-                task.cancel()
             with anyio.CancelScope(shield=True):
-                await asyncio.gather(*beside, return_exceptions=True)
+                while left := [task for task in beside if not task.done()]:
+                    for task in left:
+                        task.cancel()
+                    await asyncio.wait(left, timeout=0.1)  # a client of a store may swallow a cancellation
                 await self._shared.resign()
             for server in servers:
                 server.publish = None

@@ -128,7 +128,7 @@ return found
 ENTER = """
 local version = call('HGET', S, 'version')
 if not version then return false end
-touch()
+if ARGV[5] == '1' then touch() end
 if version == ARGV[4] then return {tonumber(version)} end
 return {tonumber(version), call('HGET', S, 'record') or ''}
 """

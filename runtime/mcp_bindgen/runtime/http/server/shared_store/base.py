@@ -147,12 +147,13 @@ class SharedStore(EventStore, Protocol):
         """Begin a life of this worker in a session; `None` when it is not known."""
         ...
 
-    async def enter(self, session: str, version: int) -> Current | None:
-        """Find a session and keep it from expiring; `None` when it is over.
+    async def enter(self, session: str, version: int, *, keep: bool = True) -> Current | None:
+        """Find a session; `None` when it is over.
 
         Args:
             session: The key of the session.
             version: The version of the record that this worker knows.
+            keep: Whether to keep it from expiring.
         """
         ...
 

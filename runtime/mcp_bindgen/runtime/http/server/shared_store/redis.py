@@ -62,6 +62,7 @@ class RedisStore:
         rotate: float = 24 * 3600.0,
     ) -> None:
         self._redis: Any = url  # untyped: half of what redis says of its types is that they are unknown
+        self._is_own = isinstance(url, str)
         if isinstance(url, str):
             pool: Any = BlockingConnectionPool
             options = {
@@ -174,9 +175,9 @@ class RedisStore:
         rows = zip(streams[::3], streams[1::3], streams[2::3], strict=True)
         return Shared(record, life, {name.decode(): OpenStream(last, ids) for name, last, ids in rows}, version, told)
 
-    async def enter(self, session: str, version: int) -> Current | None:
-        """Find a session and keep it from expiring."""
-        return _current(await self._run("ENTER", session, version))
+    async def enter(self, session: str, version: int, *, keep: bool = True) -> Current | None:
+        """Find a session."""
+        return _current(await self._run("ENTER", session, version, int(keep)))
 
     async def update(self, session: str, record: bytes, version: int) -> Current | None:
         """Store the record of a session."""
@@ -274,7 +275,7 @@ class RedisStore:
         except StoreUnavailable:
             log.debug("Redis is away at the end")
         self.begin_anew()
-        await self._redis.aclose()
+        await self._redis.aclose(close_connection_pool=self._is_own)
 
     async def unfinished(self, worker: str) -> Sequence[tuple[str, str, bytes]]:
         """Return the streams that a worker has to finish."""
