@@ -106,7 +106,7 @@ class RedisStore:
             self._away_until = now + self._timeout  # one asks, the others need not wait for what it finds
         try:
             async with asyncio.timeout(self._timeout + 0.5):
-                answer = await work()
+                answer = await _cancellable(work())
         except (exceptions.ResponseError, exceptions.OutOfMemoryError) as error:
             self._back()
             log.error("Redis refuses: %s", error)
@@ -343,6 +343,17 @@ class RedisStore:
         fresh = secrets.token_hex(32)
         found = await self._run("KEYS", "", fresh, _ms(self._rotate), _ms(lifetime), _ms(_SETTLE), _DAY)
         return [bytes.fromhex(key.decode()) for key in found]
+
+
+async def _cancellable(work: Awaitable[Any]) -> Any:
+    """Await what may swallow a cancellation, as the client of Redis does while it connects."""
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    try:
+        return await work
+    finally:
+        if task is not None and task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 def _name() -> str:
