@@ -361,9 +361,10 @@ class SharedRegistry(SessionRegistry):
                             await asyncio.wait([self._drained])
         finally:
             with anyio.CancelScope(shield=True):
-                for task in beside:
-                    task.cancel()
-                await asyncio.gather(*beside, return_exceptions=True)
+                while left := [task for task in beside if not task.done()]:
+                    for task in left:
+                        task.cancel()
+                    await asyncio.wait(left, timeout=0.1)  # what waits for the store may swallow a cancellation
                 await self._shared.resign()
             for server in servers:
                 server.publish = None
