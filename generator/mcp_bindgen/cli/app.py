@@ -25,6 +25,7 @@ _COMMANDS: dict[str, dict[str, Any]] = {
     "methods": {},
     "show": {},
     "call": {},
+    "install": {},
     "client": {},
     "login": {},
     "logout": {},
