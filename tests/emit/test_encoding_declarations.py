@@ -81,7 +81,7 @@ def write_everything(folder: Path, text: str) -> None:
         assert done.returncode == 0, (command, done.stderr)
     because = {("CallToolResult", "structuredContent"): Rule("refuse", text, path=("CallToolResult", text))}
     (folder / "bridges").mkdir()
-    for file, code in emit([plan(*map(protocol, (REVISIONS[-1], REVISIONS[-2])), because)], "generate").items():
+    for file, code in emit([plan(protocol(REVISIONS[-1]), protocol(REVISIONS[-2]), because)], "generate").items():
         (folder / "bridges" / file).write_text(code, "utf-8")
 
 
