@@ -47,6 +47,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/sse_idle.py
 	$(BIN)/python benchmarks/http_calls.py
 	$(BIN)/python benchmarks/http_listeners.py
+	$(BIN)/python benchmarks/capacity.py
 	$(BIN)/python benchmarks/authorization.py
 
 $(READY): pyproject.toml

@@ -195,14 +195,14 @@ def targets(
         return [target_of(store, revision) for revision in revisions or _all(store)]
     if schema is None or name is None:
         source, words = store.effective(revisions[0]), [revisions[0]]
-        words += ["--folder", str(folder)] if folder is not None else []
+        words += ["--folder", _near(folder)] if folder is not None else []
     else:
         facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
         file = sources.read(schema)
         source = external(file, name, facts, store.ledger, strict=store.strict)
-        words = ["--schema", file.argument, "--revision", name]
-        words += ["--semantics", str(semantics)] if semantics else []
-    words += ["--out", str(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
+        words = ["--schema", _near(Path(schema)) if Path(schema).is_file() else file.argument, "--revision", name]
+        words += ["--semantics", _near(semantics)] if semantics else []
+    words += ["--out", _near(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
     command = shlex.join(["mcp-bindgen", "generate", *words])
     if schema == sources.STDIN:
         command += "  # with the schema file as standard input"
@@ -228,3 +228,9 @@ def target_of(store: Store, revision: str) -> Target:
     folder = (users or checkout() / NAMESPACE) / module
     command = f"mcp-bindgen generate {revision}"
     return Target(store.effective(revision), folder, f"{NAMESPACE}.{module}", (), command, is_tested=not is_users)
+
+
+def _near(path: Path) -> str:
+    """Return a path as a command in a file may name it: from here, where it is below, as others have other folders."""
+    here = Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_absolute() and path.is_relative_to(here) else str(path)

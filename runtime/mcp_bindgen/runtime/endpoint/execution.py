@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+from ..core import jsonrpc, observation
 from ..core.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..core.events import Notified, Requested
 from ..core.logs import log
+from ..core.observation import Observer
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
 from ..tasks import is_being_cancelled
+from ._observed import shown
 
 FindHandler = Callable[[Dispatcher, Route], Handler]
 """Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""
 
 
-async def execute(
-    find: FindHandler, peer: Peer, link: Any, event: Requested | Notified
-) -> tuple[bytes, ProtocolError | None]:
+Answer = tuple[bytes, ProtocolError | None]
+
+
+def execute(find: FindHandler, peer: Peer, link: Any, event: Requested | Notified) -> Coroutine[Any, Any, Answer]:
     """Run the handler of a message, and answer it.
 
     What a failure becomes is the same everywhere: an error of the protocol is sent as it is; a capability that the
@@ -35,18 +39,41 @@ async def execute(
         event: The message.
 
     Returns:
-        The bytes of the answer, empty where none is to be sent, and the error that is in them.
+        What gives the bytes of the answer, empty where none is to be sent, and the error that is in them.
     """
+    if observation.current is None:
+        return _execute(find, peer, link, event)
+    return _observed(observation.current, find, peer, link, event)
+
+
+async def _observed(
+    observer: Observer, find: FindHandler, peer: Peer, link: Any, event: Requested | Notified
+) -> Answer:
+    """Run a handler while somebody looks on, who is shown what it returned before that is written."""
+    with observer.handling(peer.role, link, event) as seen:
+
+        def watched(dispatcher: Dispatcher, route: Route) -> Handler:
+            return shown(find(dispatcher, route), seen)
+
+        answered = await _execute(watched, peer, link, event)
+        seen.finished(answered[1])
+        return answered
+
+
+async def _execute(find: FindHandler, peer: Peer, link: Any, event: Requested | Notified) -> Answer:
     id_ = event.id if isinstance(event, Requested) else None
     method = event.route.method
     try:
-        answer = find(event.dispatcher, event.route)(link, id_, event.params)
+        handler = find(event.dispatcher, event.route)
+        answer = handler(link, id_, event.params)
         if inspect.isawaitable(answer):
             answer = await answer
         if id_ is None:
             return b"", None
         if answer is None and not event.route.is_custom:
             raise TypeError(f"the handler of {method.name} returned nothing")
+        if type(answer) is not jsonrpc.Written and not event.route.is_custom:
+            jsonrpc.check_kind(method, answer, handler)
         asked_by: str | None = getattr(method, "asked_by", None)
         if asked_by is not None and _is_unasked(method, asked_by, event.params, answer):
             raise TypeError(f"the handler of {method.name} returned {type(answer).__name__} without {asked_by!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import update_wrapper, wraps
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -15,7 +16,7 @@ from ..core.errors import ConnectionClosed, SessionRequired
 from ..core.options import Limits, Options
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
-from ..core.routing import Route
+from ..core.routing import Route, check_names
 from ..core.transport import Transport
 from ..eras.operations import operations
 from ..eras.stateless.request_meta import ParamsWithMeta
@@ -58,6 +59,8 @@ class Server:
         super().__init_subclass__(**arguments)
         if "dispatcher" in vars(cls):
             cls.revision = cls.dispatcher.revision.name
+        elif hasattr(cls, "dispatcher"):
+            check_names(cls, cls.revision, cls.dispatcher.handlers)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -152,7 +155,9 @@ class Service:
         found = self._handlers.get(route)
         if found is None:
             revision = dispatcher.revision
-            found = revision.era.handler(self._by_revision[revision.name], dispatcher, route, self.supported)
+            server = self._by_revision[revision.name]
+            found = revision.era.handler(server, dispatcher, route, self.supported)
+            update_wrapper(found, getattr(type(server), route.handler, found), assigned=(), updated=())
             self._handlers[route] = found
         return found
 
@@ -160,6 +165,7 @@ class Service:
         """Return the same as `handler`, which first checks the scopes of the link's identity."""
         handler = self.handler(dispatcher, route)
 
+        @wraps(handler)
         def checked(link: Any, id_: Any, params: Any) -> Any:
             said = params.params if isinstance(params, ParamsWithMeta) else params
             self.authorize(link.identity, dispatcher.revision.name, operations(route.method.name, said))

@@ -14,7 +14,7 @@ from ..core.transport import Transport
 from ..endpoint.authorization import Auth
 from ..tasks import Pauses
 from ..transports.stdio import stdio
-from .mcp_servers import Entry, entry
+from .mcp_servers import Entry, entry, refuse_file
 from .stored_login import entry_auth
 
 Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Entry | Transport | AbstractAsyncContextManager[Transport]
@@ -78,7 +78,8 @@ def address(
 
 
 def command_words(line: str) -> list[str]:
-    """Return the words of a command line; raise `ValueError` when it has none, or an unclosed quotation mark."""
+    """Return the words of a command line; raise `ValueError` when it is none, or names a whole file of servers."""
+    refuse_file(line)
     try:
         words = shlex.split(line)
     except ValueError as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core import jsonrpc
 from ..core.capabilities import declared
-from ..core.envelope import Envelope, invalid
+from ..core.envelope import Envelope, invalid, invalid_answer
 from ..core.errors import MethodNotFound, NotInitialized, UnsupportedRevision
 from ..core.json_types import is_object
 from ..core.methods import Method, untyped
@@ -165,7 +165,7 @@ class Handshake:
             untyped(method), jsonrpc.typed_params(method, wire), client.options, begins_session=True
         )
         if not isinstance(answer.get("protocolVersion"), str):
-            raise invalid("the result of initialize names no protocolVersion")
+            raise invalid_answer("the result of initialize names no protocolVersion")
         return answer
 
     async def accept(self, client: Any, session: Any, wire: dict[str, Any]) -> None:

@@ -51,6 +51,7 @@ class SessionTransport:
         before_sending: Awaited before anything is sent.
     """
 
+    network = "tcp"
     independent = True
 
     def __init__(
