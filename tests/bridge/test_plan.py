@@ -120,6 +120,7 @@ def test_every_breaking_finding_is_accounted_for() -> None:
         ('["a -> b"]\nTool.name = { do = "forget", because = "x" }\n', "of the wrong kind"),
         ('["a -> b"]\nTool.name = { do = "drop", by = "m.f", because = "x" }\n', "a rule does one thing"),
         ('["a -> b"]\nTool.name = { because = "x" }\n', "a rule does one thing"),
+        ('["a -> b"]\nTool.name = { by = "os.system(1)", because = "x" }\n', "of the wrong kind"),
         ('["a -> b"]\nTool.name = { do = "drop", because = "x", why = "y" }\n', "'why' says nothing here"),
         ('["a -> b"]\nTool.name = 1\n', "a rule without a reason"),
         ("[[", "is not TOML"),
