@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,9 +17,9 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sample
 INTEGERS = st.integers(-1000, 1000) | st.sampled_from([0, 1, -1, BIG, -BIG, 2**64, 10**30])
 FLOATS = st.floats(-1e6, 1e6, allow_nan=False).map(float) | st.sampled_from([0.0, 1.0, -0.5, 1e300, 5e-324, 0.1])
 SCALARS = st.none() | st.booleans() | INTEGERS | FLOATS | TEXT
-JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3), max_leaves=6
-)
+FLAT = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(TEXT, SCALARS, max_size=3)
+JSON = FLAT | st.lists(FLAT, max_size=2) | st.dictionaries(TEXT, FLAT, max_size=2)
+"""Any JSON, three levels deep; `st.recursive`, whose depth is not bounded, takes several times as long."""
 
 
 class Instances:
@@ -27,10 +27,17 @@ class Instances:
 
     Args:
         definitions: Definition name -> JSON Schema 2020-12.
+        tempting: Names of members that no schema states, but an implementation might look for.
     """
 
-    def __init__(self, definitions: dict[str, Schema]) -> None:
+    def __init__(
+        self,
+        definitions: dict[str, Schema],
+        # Python names of fields are tempting for an implementation that accepts them by mistake.
+        tempting: Sequence[str] = ("meta", "next_cursor", "is_error", "x"),
+    ) -> None:
         self.definitions = definitions
+        self.tempting = tempting
         self.known: dict[str, st.SearchStrategy[Any]] = {}
 
     def of(self, name: str) -> st.SearchStrategy[Any]:
@@ -80,10 +87,7 @@ class Instances:
         extra = schema.get("additionalProperties", True)
         if extra is False:
             return named
-        # Python names of fields are tempting for an implementation that accepts them by mistake.
-        names = (TEXT | st.sampled_from(["meta", "next_cursor", "is_error", "x"])).filter(
-            lambda name: name not in properties
-        )
+        names = (TEXT | st.sampled_from(self.tempting)).filter(lambda name: name not in properties)
         others = st.dictionaries(names, self.schema(extra), max_size=2)
         return st.builds(lambda one, other: {**other, **one}, named, others)
 

@@ -57,6 +57,8 @@ def check(
     for steps in bridges_of(wanted) if out is None else ():
         with progress.status("checking bridges"):
             difference = drift(steps.folder, steps.render())
+            if not steps.is_told:
+                difference += "docs/bridges.md does not say what the steps are\n"
         if difference:
             drifted.append(steps.command)
             sys.stdout.write(difference)

@@ -63,6 +63,7 @@ def generate(
             start = time.perf_counter()
             with progress.status("generating bridges"):
                 made = update(steps)
+                steps.tell()
             say_missing(steps)
             print(_bridges_line(steps, made, time.perf_counter() - start), flush=True)
 

@@ -38,7 +38,19 @@ _CLIENTS = frozenset(
         "with_options",
     }
 )
-_SERVERS = frozenset({"announces", "broadcast", "connections", "context", "lifespan", "required_scopes", "state_seal"})
+_SERVERS = frozenset(
+    {
+        "announces",
+        "broadcast",
+        "connections",
+        "context",
+        "has_sessions",
+        "lifespan",
+        "publish",
+        "required_scopes",
+        "state_seal",
+    }
+)
 _CONTEXTS = frozenset(
     {
         "ask",

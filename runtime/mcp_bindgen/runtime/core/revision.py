@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias
@@ -104,12 +104,20 @@ class Era(Protocol):
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         ...
 
+    def is_followed(self, subscriptions: Collection[str] | None, method: Notification[Any], params: Any) -> bool:
+        """Tell whether a client wants to be told this unasked, as far as it has said so on its connection."""
+        ...
+
     def snapshot(self, session: Any) -> dict[str, Any] | None:
         """Return what a session must know to go on in another process, as JSON; `None` where there is nothing."""
         ...
 
     def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
         """Make a new session go on where another one was."""
+        ...
+
+    def update(self, session: Any, snapshot: Mapping[str, Any]) -> None:
+        """Take over what the session was told in another process since it was restored here."""
         ...
 
     # --- clients ----------------------------------------------------------------------------------------------
@@ -144,8 +152,7 @@ class Revision:
         stream_polling: Whether clients take an event without data and come back to a stream that the server closed.
         unnamed_over_http: Whether a message over HTTP is in this revision that belongs to no session and names none.
         trace_context: The members of `_meta` that carry the context of a trace, in the forms of the W3C.
-        argument_errors_in_results: Whether a tool whose arguments do not fit answers with a result that says so, and not
-            with an error of the protocol.
+        argument_errors_in_results: Whether a tool answers arguments that do not fit with a result, and not an error.
         draft: Whether it is not released yet: with those who speak a released revision of the same era, that is spoken.
     """
 
@@ -198,6 +205,7 @@ class Dispatcher:
     Attributes:
         routes: Method name -> route, for messages.
         embedded: Method name -> route, for requests that come inside of results.
+        handlers: The names of the stubs.
     """
 
     def __init__(self, revision: Revision, role: Role, *routes: Route) -> None:
@@ -206,6 +214,7 @@ class Dispatcher:
         self.routes = {route.method.name: route for route in routes if route.method.carrier == "message"}
         self.embedded = {route.method.name: route for route in routes if route.method.carrier == "embedded"}
         self._all = routes
+        self.handlers = frozenset(route.handler for route in routes)
         self._extended: dict[type, Dispatcher] = {}
 
     def extended(self, kind: type) -> Dispatcher:
