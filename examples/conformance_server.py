@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
-from weakref import WeakKeyDictionary
 
 import anyio
 from conformance_features import prompts, resources, tools
@@ -23,8 +22,8 @@ from pydantic import TypeAdapter
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import CapabilityMissing, Context, Method, Notification, Request, Server
 from mcp_bindgen.runtime.core.errors import INVALID_PARAMS
-from mcp_bindgen.runtime.endpoint.session import Session
 from mcp_bindgen.runtime.http.server.serve import serve_http
+from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
 from mcp_bindgen.v2025_03_26 import types as mcp0326
 from mcp_bindgen.v2025_06_18 import types as mcp0618
 from mcp_bindgen.v2025_11_25 import types as mcp1125
@@ -51,10 +50,6 @@ class Fixture(Server):
 
         return Call(arguments or {}, ctx, ask, announce)
 
-    def listens(self, client: Context, uri: str) -> bool:
-        """Tell whether a client wants to know about a resource; in the newest revision the runtime sees to that."""
-        return True
-
     async def announce(self, method: str, params: Object) -> None:
         """Tell the clients of this revision."""
         notification = self.methods[method]
@@ -62,9 +57,8 @@ class Fixture(Server):
         typed = TypeAdapter(notification.params).validate_python(params)
 
         async def tell(client: Context) -> None:
-            if "uri" not in params or self.listens(client, params["uri"]):
-                with suppress(CapabilityMissing):  # the server of an old revision, which offers tools only
-                    await client.notify(notification, typed)
+            with suppress(CapabilityMissing):  # the server of an old revision, which offers tools only
+                await client.notify(notification, typed)
 
         await self.broadcast(tell)
 
@@ -118,16 +112,10 @@ class For202506(Fixture, v2025_06_18.Server):
 
 
 class For202511(Fixture, v2025_11_25.Server):
-    """2025-11-25: everything, and clients that subscribe to resources."""
+    """2025-11-25: everything, and clients that subscribe to resources: which ones, the runtime remembers."""
 
     info = mcp1125.Implementation.model_validate(INFO)
     methods = v2025_11_25.methods.METHODS
-
-    def __init__(self) -> None:
-        self.watched: WeakKeyDictionary[Session, set[str]] = WeakKeyDictionary()
-
-    def listens(self, client: Context, uri: str) -> bool:
-        return uri in self.watched.get(client.session, ())
 
     async def list_tools(
         self, params: mcp1125.PaginatedRequestParams, ctx: v2025_11_25.Context
@@ -158,13 +146,11 @@ class For202511(Fixture, v2025_11_25.Server):
         return mcp1125.ReadResourceResult.model_validate({"contents": contents})
 
     async def subscribe(self, params: mcp1125.SubscribeRequestParams, ctx: v2025_11_25.Context) -> mcp1125.EmptyResult:
-        self.watched.setdefault(ctx.session, set()).add(params.uri)
         return mcp1125.EmptyResult()
 
     async def unsubscribe(
         self, params: mcp1125.UnsubscribeRequestParams, ctx: v2025_11_25.Context
     ) -> mcp1125.EmptyResult:
-        self.watched.get(ctx.session, set()).discard(params.uri)
         return mcp1125.EmptyResult()
 
     async def list_prompts(
@@ -301,7 +287,10 @@ def main() -> None:
     """Serve until the process is stopped."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--port", type=int, default=8000)
-    anyio.run(partial(serve_http, *SERVERS, address=f"127.0.0.1:{parser.parse_args().port}"))
+    parser.add_argument("--redis", metavar="URL", help="be one of several workers that share this Redis")
+    given = parser.parse_args()
+    store = None if given.redis is None else RedisStore(given.redis)
+    anyio.run(partial(serve_http, *SERVERS, address=f"127.0.0.1:{given.port}", store=store))
 
 
 if __name__ == "__main__":

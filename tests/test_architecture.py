@@ -28,8 +28,9 @@ HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydant
 LONGEST = 430
 
 MAY_IMPORT = {
-    "cli": {"scaffold", "bridge", "contract", "diff", "emit", "protocol", "spec", "runtime"},
+    "cli": {"install", "scaffold", "bridge", "contract", "diff", "emit", "protocol", "spec", "runtime"},
     "scaffold": {"contract", "diff", "emit", "protocol", "spec", "runtime.contract", "runtime.eras.lifecycle"},
+    "install": {"spec"},
     "testing": {"protocol", "spec", "runtime"},
     "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.core.model"},
     "diff": {"protocol", "spec"},

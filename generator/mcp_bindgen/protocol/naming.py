@@ -37,7 +37,17 @@ _CLIENTS = frozenset(
     }
 )
 _SERVERS = frozenset(
-    {"announces", "broadcast", "connections", "context", "has_sessions", "lifespan", "required_scopes", "state_seal"}
+    {
+        "announces",
+        "broadcast",
+        "connections",
+        "context",
+        "has_sessions",
+        "lifespan",
+        "publish",
+        "required_scopes",
+        "state_seal",
+    }
 )
 _CONTEXTS = frozenset(
     {

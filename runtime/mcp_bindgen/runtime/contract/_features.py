@@ -134,8 +134,8 @@ class Tools(Feature):
             return self._failed(error.text)
         except (ProtocolError, CapabilityMissing, InvalidResult):
             raise
-        except NotAnswered as error:
-            return self._failed(f"{params.name}: {error}")
+        except (NotAnswered, ResourceNotFound) as error:
+            return self._failed(str(error) or "there is no such resource")
         except Exception as error:
             if _concerns_the_client(error):
                 raise

@@ -9,7 +9,6 @@ from ._features import Feature
 from .catalog import LISTS, SCOPES
 from .handlers import BoundContract
 
-
 class Scoped(Feature):
     """Tells the endpoint which scopes calls of tools, prompts and resources need."""
 

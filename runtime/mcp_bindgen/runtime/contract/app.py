@@ -1,11 +1,11 @@
 """Servers of annotated functions: the functions are the contract.
 
-app = App("notes")
+    app = App("notes")
 
-@app.tool
-def add(title: str) -> Note: ...
+    @app.tool
+    def add(title: str) -> Note: ...
 
-run(app)
+    run(app)
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 import anyio
 
 from ..core import jsonrpc, packages
+from ..core.routing import Returns
 from ..core.uris import is_part
 from ..endpoint.context import Context
 from ..endpoint.server import Server
@@ -34,6 +35,7 @@ from .functions import Function, FunctionHandler, public_functions
 from .handlers import BoundContract, HandlerSpec, asynchronous
 
 F = TypeVar("F", bound=Callable[..., Any])
+Completes: TypeAlias = Callable[[Completion], Returns[Sequence[str]]]
 Dynamic: TypeAlias = Literal["tools", "prompts", "resources", "contents"]
 
 _PATIENCE = 10.0  # seconds that clients have to take the news of one change
@@ -167,7 +169,7 @@ class App:
         options = {"name": name, "title": title, "description": description, "mime_type": mime_type, "meta": meta}
         return _adding(partial(self.add_resource, uri), {**options, "annotations": annotations, "scopes": scopes})
 
-    def completion(self, of: str, argument: str) -> Callable[[F], F]:
+    def completion(self, of: str, argument: str) -> Callable[[Completes], Completes]:
         """Complete an argument of a prompt, or a variable of a URI template, with what a function returns.
 
         The function takes a `Completion`, which says what is typed and what else is known, and returns a list of texts,
@@ -178,7 +180,7 @@ class App:
             argument: The name of the argument or variable.
         """
 
-        def mark(function: F) -> F:
+        def mark(function: Completes) -> Completes:
             self._completes[of, argument] = asynchronous(function)
             return function
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias
@@ -104,12 +104,20 @@ class Era(Protocol):
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         ...
 
+    def is_followed(self, subscriptions: Collection[str] | None, method: Notification[Any], params: Any) -> bool:
+        """Tell whether a client wants to be told this unasked, as far as it has said so on its connection."""
+        ...
+
     def snapshot(self, session: Any) -> dict[str, Any] | None:
         """Return what a session must know to go on in another process, as JSON; `None` where there is nothing."""
         ...
 
     def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
         """Make a new session go on where another one was."""
+        ...
+
+    def update(self, session: Any, snapshot: Mapping[str, Any]) -> None:
+        """Take over what the session was told in another process since it was restored here."""
         ...
 
     # --- clients ----------------------------------------------------------------------------------------------

@@ -1,15 +1,12 @@
-"""Show an observer what is handled and asked; used only while there is one."""
+"""Show an observer what is asked; used only while there is one."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from ..core.envelope import RequestId
 from ..core.methods import Request
-from ..core.observation import Handling, Observer
-from ..core.revision import Handler
+from ..core.observation import Observer
 
 T = TypeVar("T")
 
@@ -22,15 +19,3 @@ async def asked(
         answer = await ask(method, params, meta=seen.meta)
         seen.answered(answer)
         return answer
-
-
-def shown(handler: Handler, seen: Handling) -> Handler:
-    """Return a handler whose answers an observer is shown before they are written."""
-
-    async def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
-        answer = handler(link, id_, params)
-        answer = await answer if inspect.isawaitable(answer) else answer
-        seen.answered(answer)
-        return answer
-
-    return handle

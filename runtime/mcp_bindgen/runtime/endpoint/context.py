@@ -125,6 +125,8 @@ class Context(Caller):
         agreed = self.negotiated
         if agreed is not None:
             revision = agreed.dispatcher.revision
+            if self.request_id is None and not revision.era.is_followed(agreed.subscriptions, method, params):
+                return
             if method is revision.log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
                 return
             if (method is revision.log or method is revision.progress) and self._is_over():

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from ..core import jsonrpc, observation
 from ..core.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..core.events import Notified, Requested
 from ..core.logs import log
-from ..core.observation import Observer
+from ..core.observation import Handling
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
 from ..tasks import is_being_cancelled
-from ._observed import shown
 
 FindHandler = Callable[[Dispatcher, Route], Handler]
 """Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""
 
-
 Answer = tuple[bytes, ProtocolError | None]
+"""The bytes of an answer, empty where none is to be sent, and the error that is in them."""
 
 
-def execute(find: FindHandler, peer: Peer, link: Any, event: Requested | Notified) -> Coroutine[Any, Any, Answer]:
+async def execute(
+    find: FindHandler, peer: Peer, link: Any, event: Requested | Notified, seen: Handling | None = None
+) -> Answer:
     """Run the handler of a message, and answer it.
 
     What a failure becomes is the same everywhere: an error of the protocol is sent as it is; a capability that the
@@ -37,30 +38,13 @@ def execute(find: FindHandler, peer: Peer, link: Any, event: Requested | Notifie
         peer: The protocol's state, which writes the answer.
         link: The way to the other side.
         event: The message.
-
-    Returns:
-        What gives the bytes of the answer, empty where none is to be sent, and the error that is in them.
+        seen: Who is shown what the handler returned; by default the observer, if there is one.
     """
-    if observation.current is None:
-        return _execute(find, peer, link, event)
-    return _observed(observation.current, find, peer, link, event)
-
-
-async def _observed(
-    observer: Observer, find: FindHandler, peer: Peer, link: Any, event: Requested | Notified
-) -> Answer:
-    """Run a handler while somebody looks on, who is shown what it returned before that is written."""
-    with observer.handling(peer.role, link, event) as seen:
-
-        def watched(dispatcher: Dispatcher, route: Route) -> Handler:
-            return shown(find(dispatcher, route), seen)
-
-        answered = await _execute(watched, peer, link, event)
-        seen.finished(answered[1])
-        return answered
-
-
-async def _execute(find: FindHandler, peer: Peer, link: Any, event: Requested | Notified) -> Answer:
+    if seen is None and observation.current is not None:
+        with observation.current.handling(peer.role, link, event) as seen:
+            answered = await execute(find, peer, link, event, seen)
+            seen.finished(answered[1])
+            return answered
     id_ = event.id if isinstance(event, Requested) else None
     method = event.route.method
     try:
@@ -68,6 +52,8 @@ async def _execute(find: FindHandler, peer: Peer, link: Any, event: Requested | 
         answer = handler(link, id_, event.params)
         if inspect.isawaitable(answer):
             answer = await answer
+        if seen is not None:
+            seen.answered(answer)
         if id_ is None:
             return b"", None
         if answer is None and not event.route.is_custom:

@@ -13,6 +13,8 @@ import anyio
 from ..core.access import Gate, Identity, Operation, check
 from ..core.capabilities import declared
 from ..core.errors import ConnectionClosed, SessionRequired
+from ..core.methods import Notification
+from ..core.negotiated import Negotiated
 from ..core.options import Limits, Options
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
@@ -22,8 +24,12 @@ from ..eras.operations import operations
 from ..eras.stateless.request_meta import ParamsWithMeta
 from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
+from ._recorder import Recorder
 from .context import Context
 from .session import Session
+
+Publish = Callable[[str, Notification[Any], Any], Awaitable[None]]
+"""Tells the clients of all processes something, given the revision that they speak."""
 
 
 class Server:
@@ -41,7 +47,8 @@ class Server:
         has_sessions: Whether clients are remembered, so that they can be asked and told something; not where
             `HttpApp(..., sessions=False)` serves a stateful revision.
         state_seal: Protects what a client carries from one round of a request to the next (stateless revisions).
-            Processes that serve the same clients need one with the same keys.
+            Processes that serve the same clients need one with the same keys; a shared store gives them such keys.
+        publish: Tells the clients of all processes, where there are several; set by what serves them.
     """
 
     dispatcher: ClassVar[Dispatcher]
@@ -54,6 +61,7 @@ class Server:
     limits: Limits = Limits()
     has_sessions: bool = True
     state_seal: StateSeal = StateSeal()
+    publish: Publish | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -84,23 +92,38 @@ class Server:
 
     @property
     def connections(self) -> list[Context]:
-        """A context for each client that can be told something now: those that are connected, or that listen."""
+        """A context for each client that can be told something now: those that are connected, or that listen.
+
+        Where several processes share a store, these are the clients of this one: use `broadcast`.
+        """
         links: list[Any] = [link for link in audience(self) if isinstance(link, Session | Subscription) and link.ready]
         return [self.context(link) for link in links if link.negotiated.dispatcher.revision.name == self.revision]
 
     async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
         """Tell all clients something: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
 
-        They are told at the same time; who is slow delays nobody, and who is gone is left out.
+        They are told at the same time; who is slow delays nobody, and who is gone is left out. Only those are told of a
+        resource who follow it.
+
+        Where several processes share a store, the clients of all are told: `tell` is called once, with a context that
+        stands for all of them and can only notify.
 
         Args:
             tell: Tells one client, given its context.
 
         Raises:
-            SessionRequired: Nobody can ever be told: stateful clients are served without sessions.
+            SessionRequired: Nobody can be told, because stateful clients are served without sessions.
         """
-        if not self.has_sessions:
+        if not self.has_sessions and not self.connections:
             raise SessionRequired("broadcast")
+        if self.publish is not None:
+            agreed = Negotiated(self.dispatcher)
+            agreed.declared["server"] = declared(self, self.dispatcher)
+            recorder = Recorder(agreed)
+            await tell(self.context(recorder))
+            for method, params in recorder.told:
+                await self.publish(self.revision, method, params)
+            return
 
         async def one(context: Context) -> None:
             with suppress(ConnectionClosed):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from opentelemetry import metrics, propagate, trace
-from opentelemetry.context import Context, attach, detach
+from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Link, SpanKind, StatusCode, TracerProvider
 from pydantic import BaseModel
@@ -122,14 +122,12 @@ class _Telemetry:
         carrier = _carried(params, revision.trace_context)
         if not carrier:
             return None, ()
-        context = propagate.extract(carrier)
-        theirs = trace.get_current_span(context).get_span_context()
+        theirs = trace.get_current_span(propagate.extract(carrier, Context())).get_span_context()
         ours = trace.get_current_span().get_span_context()
         if not self.trust:
             return None, [Link(theirs)] if theirs.is_valid else ()
-        if not theirs.is_valid:
-            return propagate.extract(carrier, trace.set_span_in_context(trace.get_current_span())), ()
-        return context, [Link(ours)] if ours.is_valid else ()
+        links = [Link(ours)] if ours.is_valid and theirs.is_valid else ()
+        return propagate.extract(carrier, get_current()), links
 
     @contextmanager
     def asking(self, role: Role, link: Any, revision: Revision, method: Method, params: Any) -> Generator[_Operation]:

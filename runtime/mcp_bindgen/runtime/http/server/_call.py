@@ -17,6 +17,7 @@ JSON = b"application/json"
 EVENTS = b"text/event-stream"
 TEXT = b"text/plain; charset=utf-8"
 VERSION = b"mcp-protocol-version"
+NOT_STORED = "sessions cannot be stored or read at the moment"
 
 
 class ClientDisconnected(Exception):
