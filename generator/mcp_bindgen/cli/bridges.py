@@ -59,13 +59,11 @@ def _print_missing(store: Store, both: list[tuple[bool, Plan]]) -> None:
 def _print_missed(subject: str) -> None:
     kind = _imported(subject)
     handled = kind.dispatcher.offered(object.__new__(kind))
-    if chain(kind.revision, kind.revision) is None:
-        raise BadInput(
-            f"there are no bridges from MCP {kind.revision}", fix="import that revision: mcp-bindgen schema import"
-        )
-    for name in Store().pins:
-        if chain(kind.revision, name) is None:
-            continue
+    reached = [name for name in Store().pins if chain(kind.revision, name) is not None]
+    if not {*reached} - {kind.revision}:
+        fix = "import that revision: mcp-bindgen schema import"
+        raise BadInput(f"no bridges lead from MCP {kind.revision}", fix=fix)
+    for name in reached:
         lines = missed(kind.revision, name, handled)
         print(f"MCP {name}{'' if lines else ': nothing is missed'}")
         print("".join(f"  {line}\n" for line in lines), end="")
