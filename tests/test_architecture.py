@@ -48,13 +48,14 @@ MAY_IMPORT = {
 
 LAYERS = {
     "core": {"core"},
+    "bridges": {"bridges", "core"},
     "auth": {"auth", "core", "tasks"},
     "eras": {"eras", "core", "tasks"},
-    "endpoint": {"endpoint", "eras", "core", "tasks"},
-    "transports": {"transports", "endpoint", "eras", "core", "tasks"},
-    "http": {"http", "endpoint", "eras", "core", "tasks"},
-    "entrypoints": {"entrypoints", "auth", "http", "transports", "endpoint", "eras", "core", "tasks"},
-    "contract": {"contract", "entrypoints", "endpoint", "eras", "core", "tasks"},
+    "endpoint": {"endpoint", "eras", "bridges", "core", "tasks"},
+    "transports": {"transports", "endpoint", "bridges", "eras", "core", "tasks"},
+    "http": {"http", "endpoint", "bridges", "eras", "core", "tasks"},
+    "entrypoints": {"entrypoints", "auth", "http", "transports", "endpoint", "bridges", "eras", "core", "tasks"},
+    "contract": {"contract", "entrypoints", "endpoint", "bridges", "eras", "core", "tasks"},
 }
 """Folder of the runtime -> what it may import of it. `tasks` imports nothing, `abi` is for generated code."""
 

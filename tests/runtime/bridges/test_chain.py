@@ -1,0 +1,135 @@
+"""Steps made by hand, composed; what generated steps do is tested in `tests/bridge`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime.bridges import chain as chains
+from mcp_bindgen.runtime.bridges.chain import Chain, chain, package_name, packages
+from mcp_bindgen.runtime.bridges.step import Conversion, NotConvertible, Notes, Remark, Step
+
+MODULE = """
+from mcp_bindgen.runtime.bridges.step import Step
+STEP = Step({source!r}, {target!r}, absent={{"only/here": "{target} has it not"}})
+"""
+
+
+def rename(old: str, new: str) -> Conversion:
+    def convert(value: Any, notes: Notes) -> Any:
+        if old in value:
+            value[new] = value.pop(old)
+            notes.lost(old, f"is {new}")
+        return value
+
+    return Conversion(convert, (f'"{old}":'.encode(),))
+
+
+ONE = Step("1", "2", params={"m": rename("a", "b")}, errors={"m": {1: 2}, "*": {1: 3}}, absent={"x": "gone"})
+TWO = Step("2", "3", params={"m": rename("b", "c"), "n": rename("a", "b")}, errors={"m": {2: 4}})
+
+
+def test_a_chain_without_steps_changes_nothing() -> None:
+    empty = Chain()
+    assert empty.params("m") is None
+    assert empty.results("m") is None
+    assert empty.absent("m") is None
+    assert empty.error("m", 1) == 1
+
+
+def test_what_one_step_makes_the_next_one_converts() -> None:
+    conversion = Chain(ONE, TWO).params("m")
+    assert conversion is not None
+    assert conversion.convert({"a": 1}, Notes()) == {"c": 1}
+    assert conversion.guard == (b'"a":', b'"b":')
+
+
+def test_only_methods_with_a_row_are_converted() -> None:
+    both = Chain(ONE, TWO)
+    assert both.params("n") is TWO.params["n"]
+    assert both.results("m") is None
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), st.integers()))
+def test_where_no_guard_fires_nothing_is_converted(value: dict[str, int]) -> None:
+    conversion = Chain(ONE, TWO).params("m")
+    assert conversion is not None
+    if not conversion.fires(json.dumps(value, separators=(",", ":")).encode()):
+        assert conversion.convert(dict(value), Notes()) == value
+
+
+def test_a_chain_with_a_step_that_always_converts_always_does() -> None:
+    always = Step("3", "4", params={"m": Conversion(lambda value, notes: value)})
+    conversion = Chain(ONE, TWO, always).params("m")
+    assert conversion is not None
+    assert conversion.guard == ()
+    assert conversion.fires(b"{}")
+
+
+def test_error_codes_follow_the_method_and_then_any() -> None:
+    both = Chain(ONE, TWO)
+    assert [both.error("m", 1), both.error("n", 1), both.error("n", 7)] == [4, 3, 7]
+
+
+def test_a_method_is_absent_from_the_step_on_that_loses_it() -> None:
+    assert Chain(ONE, TWO).absent("x") == "gone"
+    assert Chain(ONE, TWO).absent("m") is None
+
+
+def test_claims_and_remarks_are_those_of_all_steps() -> None:
+    remark = Remark("params", "lost", "Tool.icons", "are not known")
+    steps = [Step("1", "2", claims={"params": {"m": frozenset("a")}}, remarks={"m": (remark,)})] * 2
+    steps.append(Step("2", "3", claims={"params": {"m": frozenset("b")}}))
+    assert Chain(*steps).claims("params", "m") == {"a", "b"}
+    assert Chain(*steps).claims("results", "m") == frozenset()
+    assert Chain(*steps).remarks("m") == (remark,)
+
+
+def test_a_loss_is_told_once() -> None:
+    told: list[tuple[str, str]] = []
+    notes = Notes(lambda place, reason: told.append((place, reason)))
+    for _ in range(3):
+        notes.lost("Tool.icons", "are not known")
+    assert told == [("Tool.icons", "are not known")] == list(notes.told)
+
+
+def test_a_refusal_says_where_and_why() -> None:
+    error = NotConvertible("AudioContent", "there is no audio", "client.sampling")
+    assert error.message == "AudioContent: there is no audio"
+    assert error.capability == "client.sampling"
+
+
+@pytest.fixture
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Steps between three drafts in the user's folder."""
+    folder = tmp_path / "generated" / "mcp_bindgen" / "bridges"
+    folder.mkdir(parents=True)
+    for source, target in [("9001-01-01", "9002-01-01"), ("9002-01-01", "next"), ("next", "9002-01-01")]:
+        module = folder / f"{package_name(source)}_to_{package_name(target)}.py"
+        module.write_text(MODULE.format(source=source, target=target))
+    monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path))
+    caches = (chains.neighbours, chains._chain, chains._step)
+    for cached in caches:
+        cached.cache_clear()
+    yield
+    for cached in caches:
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("users")
+def test_packages_in_the_users_folder_count_where_they_are_asked_for() -> None:
+    new = set(packages(users=True)) - set(packages())
+    assert new == {"v9001_01_01", "v9002_01_01", "vnext"}
+    assert packages(users=True)[-3:] == ("v9001_01_01", "v9002_01_01", "vnext")
+
+
+@pytest.mark.usefixtures("users")
+def test_there_is_no_chain_where_no_steps_lead() -> None:
+    assert chain("next", "9001-01-01") is None
+    assert chain("unheard-of", "next") is None
