@@ -58,6 +58,7 @@ _CONTEXTS = frozenset(
         "session",
         "threads",
         "warning",
+        "wire_revision",
     }
 )
 INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS

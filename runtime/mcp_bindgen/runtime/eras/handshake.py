@@ -39,9 +39,9 @@ class Handshake:
         """Return the revision of the connection."""
         return current
 
-    def is_open(self, connection: Connection, method: Method) -> bool:
+    def is_open(self, connection: Connection, method: str) -> bool:
         """Tell whether the handshake is over, and this is not another one."""
-        return connection.state is State.READY and method.name != INITIALIZE
+        return connection.state is State.READY and method != INITIALIZE
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
         """Let a message in if the handshake allows it; `initialize` decides the revision.
@@ -109,12 +109,13 @@ class Handshake:
         agreed = session.negotiated
         if session.peer.state not in (State.NEGOTIATED, State.READY):
             return None
-        return {
+        known = {
             "revision": agreed.dispatcher.revision.name,
             "clientInfo": agreed.peer_info.model_dump(),
             "capabilities": agreed.declared["client"],
             "logLevel": agreed.log_level,
         }
+        return known | ({"followed": sorted(agreed.followed)} if agreed.followed else {})
 
     def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
         """Make a new session go on where another one was.
@@ -131,6 +132,7 @@ class Handshake:
         agreed.dispatcher = session.peer.dispatcher
         agreed.peer_info = agreed.dispatcher.revision.types.Implementation.model_validate(snapshot["clientInfo"])
         agreed.log_level = snapshot["logLevel"]
+        agreed.followed = set(snapshot.get("followed", ()))
         agreed.declared["client"] = snapshot["capabilities"]
         agreed.declared["server"] = offers
 
