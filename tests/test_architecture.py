@@ -28,12 +28,13 @@ HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydant
 LONGEST = 430
 
 MAY_IMPORT = {
-    "cli": {"scaffold", "contract", "diff", "emit", "protocol", "spec", "runtime"},
+    "cli": {"scaffold", "bridge", "contract", "diff", "emit", "protocol", "spec", "runtime"},
     "scaffold": {"contract", "diff", "emit", "protocol", "spec", "runtime.contract", "runtime.eras.lifecycle"},
     "testing": {"protocol", "spec", "runtime"},
     "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.core.model"},
     "diff": {"protocol", "spec"},
     "emit": {
+        "bridge",
         "protocol",
         "spec",
         "runtime.core.model",
@@ -41,6 +42,7 @@ MAY_IMPORT = {
         "runtime.entrypoints.user_bindings",
         "runtime.abi",
     },
+    "bridge": {"protocol", "spec"},
     "protocol": {"spec"},
     "spec": {"runtime.core.home"},
 }

@@ -6,10 +6,10 @@ import sys
 
 import typer
 
-from mcp_bindgen.emit import drift, targets
+from mcp_bindgen.emit import bridges_of, drift, targets
 
 from .options import Folder, Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, Strict, names
-from .output import console, say_corrections, say_decisions
+from .output import console, say_corrections, say_decisions, say_missing
 
 
 def check(
@@ -53,6 +53,16 @@ def check(
             drifted.append(target.command)
             sys.stdout.write(difference)
         print(f"{target.source.revision}  {'differs' if difference else 'in sync'}", flush=True)
+    wrong = False
+    for steps in bridges_of(wanted) if out is None else ():
+        with progress.status("checking bridges"):
+            difference = drift(steps.folder, steps.render())
+        if difference:
+            drifted.append(steps.command)
+            sys.stdout.write(difference)
+        wrong = say_missing(steps) or wrong
+        print(f"bridges  {'differ' if difference else 'in sync'}", flush=True)
     if drifted:
         typer.echo(f"out of sync; run: {' && '.join(drifted)}", err=True)
+    if drifted or wrong:
         raise typer.Exit(1)

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from mcp_bindgen.emit import Target, Update, targets, update
+from mcp_bindgen.emit import Bridges, Target, Update, bridges_of, targets, update
 
 from .options import Folder, Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, Strict, names
-from .output import console, say_corrections, say_decisions
+from .output import console, say_corrections, say_decisions, say_missing
 
 
 def generate(
@@ -58,6 +58,13 @@ def generate(
             say_decisions(target.protocol)
             made = update(target, force=force, trial=not target.is_tested)
         print(_line(target, made, time.perf_counter() - start), flush=True)
+    if out is None:
+        for steps in bridges_of(wanted):
+            start = time.perf_counter()
+            with progress.status("generating bridges"):
+                made = update(steps)
+            say_missing(steps)
+            print(_bridges_line(steps, made, time.perf_counter() - start), flush=True)
 
 
 def _line(target: Target, made: Update, seconds: float) -> str:
@@ -65,6 +72,14 @@ def _line(target: Target, made: Update, seconds: float) -> str:
     return (
         f"{target.source.revision}  {len(protocol.definitions):3} definitions  {len(protocol.methods):2} methods  "
         f"{made.files} files  {seconds:.1f} s  {_near(target.folder)}{'' if made.changed else ' (unchanged)'}"
+    )
+
+
+def _bridges_line(steps: Bridges, made: Update, seconds: float) -> str:
+    rules = sum(place.rule is not None for plan in steps.plans for place in plan.places)
+    return (
+        f"bridges  {len(steps.plans)} steps  {rules} places with a rule  {made.files} files  {seconds:.1f} s  "
+        f"{_near(steps.folder)}{'' if made.changed else ' (unchanged)'}"
     )
 
 

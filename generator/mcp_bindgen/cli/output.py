@@ -17,6 +17,7 @@ from mcp_bindgen.spec.pointer import split
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mcp_bindgen.emit import Bridges
     from mcp_bindgen.protocol import Protocol as Revision
 
 PAGE = 80
@@ -83,6 +84,25 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     widths = [max(len(line[index]) for line in [columns, *rows]) for index in range(len(columns))]
     for line in [columns, *rows]:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def say_missing(steps: Bridges) -> bool:
+    """Say on stderr for how many hard places of steps rules are missing, and which rules stand for nothing.
+
+    Returns:
+        Whether there are such, in the installation: drafts refuse what no rule converts.
+    """
+    missing = sum(len(plan.missing) for plan in steps.plans)
+    if missing:
+        typer.echo(
+            f"bridges: {missing} places have no rule and are refused; see them with: mcp-bindgen bridges --missing",
+            err=True,
+        )
+    unused = [(plan, rule) for plan in steps.plans for rule in plan.unused]
+    for plan, rule in unused:
+        step = f"{plan.source.revision} -> {plan.target.revision}"
+        typer.echo(f"{steps.file}: {step}: {printable('.'.join(rule.path))} is no place; remove the rule", err=True)
+    return not steps.users and bool(missing or unused)
 
 
 def say_corrections(*sources: HasCorrections) -> None:

@@ -2,7 +2,7 @@
 
 from .header import MARK
 from .refresh import Update, update
-from .target import Target, targets
+from .target import Bridges, Target, bridges_of, targets
 from .writer import drift, write
 
-__all__ = ["MARK", "Target", "Update", "drift", "targets", "update", "write"]
+__all__ = ["MARK", "Bridges", "Target", "Update", "bridges_of", "drift", "targets", "update", "write"]

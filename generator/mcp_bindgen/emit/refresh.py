@@ -13,10 +13,10 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol
 
 from mcp_bindgen.spec.errors import locating
 
-from .target import Target
 from .trial import try_import
 from .writer import check_foreign, present, write
 
@@ -34,7 +34,30 @@ class Update:
     changed: bool
 
 
-def update(target: Target, *, force: bool = False, trial: bool = False) -> Update:
+class Generated(Protocol):
+    """A folder of generated files, and what they follow from."""
+
+    @property
+    def folder(self) -> Path:
+        """Where they go."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All that they follow from, beside the generator."""
+        ...
+
+    @property
+    def file(self) -> Path | str:
+        """What errors name as their source."""
+        ...
+
+    def render(self) -> dict[str, str]:
+        """Return the files; raises `BadInput` where the source breaks a convention."""
+        ...
+
+
+def update(target: Generated, *, force: bool = False, trial: bool = False) -> Update:
     """Make the package of `target` what its schema says.
 
     Args:
@@ -51,16 +74,16 @@ def update(target: Target, *, force: bool = False, trial: bool = False) -> Updat
         return Update(len(there), changed=False)
     files = target.render()
     if trial:
-        with locating(target.source.file):
+        with locating(target.file):
             try_import(files)
     changed = write(target.folder, files, force=force)
     _remember(target.folder, [made_of, _digest({name: text.encode() for name, text in files.items()})])
     return Update(len(files), changed)
 
 
-def _inputs(target: Target) -> str:
+def _inputs(target: Generated) -> str:
     """Return a digest of everything that the files of a package follow from."""
-    parts = (repr(target.protocol), target.package, target.command, _generator())
+    parts = (*target.inputs, _generator())
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -78,7 +101,7 @@ def _generator() -> str:
 def _sources() -> list[Path]:
     here, runtime = Path(__file__).parent, find_spec("mcp_bindgen.runtime")
     places = (runtime and runtime.submodule_search_locations) or ()
-    return [here.parent / "spec", here.parent / "protocol", here, *map(Path, places)]
+    return [here.parent / "spec", here.parent / "protocol", here.parent / "bridge", here, *map(Path, places)]
 
 
 def _digest(files: Mapping[str, bytes]) -> str:

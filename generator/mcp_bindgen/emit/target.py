@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from keyword import iskeyword
 from pathlib import Path
 
+from mcp_bindgen.bridge.plan import Plan
+from mcp_bindgen.bridge.steps import plans, rule_file
 from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
 from mcp_bindgen.runtime.core.home import bindings_folder
 from mcp_bindgen.spec import BadInput, EffectiveSchema, Store, external, sources
@@ -46,6 +49,16 @@ class Target:
         protocol = build(self.source)
         return slice_protocol(protocol, self.only) if self.only else protocol
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All that its files follow from, beside the generator."""
+        return repr(self.protocol), self.package, self.command
+
+    @property
+    def file(self) -> Path | str:
+        """The schema file."""
+        return self.source.file
+
     def render(self) -> dict[str, str]:
         """Return the package's files.
 
@@ -56,6 +69,50 @@ class Target:
 
         with locating(self.source.file):
             return emit(self.protocol, self.package, self.command)
+
+
+@dataclass(frozen=True)
+class Bridges:
+    """The steps between revisions to generate: those of this checkout, or those of the user's revisions.
+
+    Attributes:
+        store: The revisions.
+        folder: Where the modules go.
+        users: Whether they are the user's.
+    """
+
+    store: Store
+    folder: Path
+    users: bool = False
+
+    command = "mcp-bindgen generate"
+
+    @cached_property
+    def plans(self) -> list[Plan]:
+        """The plans; raises `BadInput` as `bridge.steps.plans`."""
+        return plans(self.store, users=self.users)
+
+    @property
+    def file(self) -> Path:
+        """The file with the rules."""
+        return rule_file(self.store, users=self.users)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All that the modules follow from, beside the generator."""
+        return tuple(map(repr, self.plans))
+
+    def render(self) -> dict[str, str]:
+        """Return the modules; raises `BadInput` as `plans`."""
+        from .bridges import emit  # what it is made with takes time to load
+
+        return emit(self.plans, self.command, is_package=not self.users)
+
+
+def bridges_of(wanted: Iterable[Target]) -> list[Bridges]:
+    """Return the steps between the revisions of this checkout, or of the user's, whichever packages are of."""
+    folders = {target.folder.parent: not target.is_tested for target in wanted}
+    return [Bridges(Store(), folder / "bridges", users) for folder, users in folders.items()]
 
 
 def is_checkout() -> bool:

@@ -41,9 +41,15 @@ class Chain:
         """Return the conversion of what answers a method; `None` where it stays as it is."""
         return self._conversion("results", method)
 
-    def absent(self, method: str) -> str | None:
-        """Return why a method of the first revision has no counterpart in the last; `None` where it has one."""
-        return next((step.absent[method] for step in self.steps if method in step.absent), None)
+    def absent(self, method: str, sender: str | None = None) -> str | None:
+        """Return why a method of the first revision has no counterpart in the last; `None` where it has one.
+
+        Args:
+            method: The method.
+            sender: Who sends it, `client` or `server`, where that matters: the other side may still send it.
+        """
+        gone = ({**step.absent, **step.unsent.get(sender or "", {})} for step in self.steps)
+        return next((methods[method] for methods in gone if method in methods), None)
 
     def error(self, method: str, code: int) -> int:
         """Return the error code that says in the last revision what `code` says in the first."""

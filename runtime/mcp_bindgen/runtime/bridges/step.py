@@ -80,13 +80,13 @@ class Remark:
     """Something that does not arrive as it was said.
 
     Attributes:
-        part: Where it is said.
+        part: Where it is said; `method` if all of it.
         kind: `lost`: it arrives with less, or in other words; `refused`: it is an error at the call.
         place: The definition or the member of one.
         reason: Why, in words.
     """
 
-    part: Part
+    part: Part | Literal["method"]
     kind: Literal["lost", "refused"]
     place: str
     reason: str
@@ -96,12 +96,15 @@ class Remark:
 class Step:
     """The conversions from one revision to an adjacent one.
 
+    Where a message has no params, `{}` stands for them.
+
     Attributes:
         source: The revision of what goes in.
         target: The revision of what comes out.
         params: Method -> the conversion of its params; a method without a row keeps them as they are.
         results: Method -> the conversion of what answers it, likewise.
         absent: Method of the source that the target does not have -> the reason in words.
+        unsent: Sender -> method that the target lets only the other side send -> the reason in words.
         errors: Method -> code -> what the target has in its place; the method `*` stands for all others.
         claims: Method -> members that the source leaves open and the target types: a valid payload of the source may
             hold anything there. For `params` and `results` each.
@@ -113,6 +116,7 @@ class Step:
     params: Mapping[str, Conversion] = field(default_factory=dict[str, Conversion])
     results: Mapping[str, Conversion] = field(default_factory=dict[str, Conversion])
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
+    unsent: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     errors: Mapping[str, Mapping[int, int]] = field(default_factory=dict[str, Mapping[int, int]])
     claims: Mapping[Part, Mapping[str, frozenset[str]]] = field(
         default_factory=dict[Part, Mapping[str, frozenset[str]]]

@@ -1,0 +1,78 @@
+"""Find JSON text without which an edit changes nothing, so that bytes need not be parsed to know it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from .edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test
+
+Needles = frozenset[bytes]
+
+_OPENINGS = {"array": b"[", "object": b"{", "string": b'"', "null": b"null"}
+
+
+def guard(edit: Edit, named: Mapping[Named, Edit]) -> tuple[bytes, ...]:
+    """Return pieces of compact JSON of which any value that `edit` changes holds one; none where it may change any."""
+    found = _Guard(named).find(edit, b"", b"", ()) or frozenset()
+    return tuple(sorted(one for one in found if not any(other in one for other in found if other != one)))
+
+
+class _Guard:
+    def __init__(self, named: Mapping[Named, Edit]) -> None:
+        self._named = named
+
+    def find(self, edit: Edit, near: bytes, before: bytes, above: tuple[Named, ...]) -> Needles | None:
+        """Return the needles of an edit; `None` where there is no text that tells.
+
+        Args:
+            edit: The edit.
+            near: Text that is there wherever the edit is reached; empty where there is none.
+            before: Text that stands right before the value, likewise.
+            above: The definitions that the edit is in.
+        """
+        match edit:
+            case Apply(needle=needle):
+                return frozenset({needle or near}) if needle or near else None
+            case Named():
+                inner = self._named[edit]
+                return frozenset() if edit in above else self.find(inner, near, before, (*above, edit))
+            case Sequence(edits):
+                return _united(self.find(one, near, before, above) for one in edits)
+            case Each(inner, values):
+                opening = b"{" if values else b"["
+                return self.find(inner, before + opening if before else near, b":" if values else b"", above)
+            case Cases(pairs, rest):
+                found = [
+                    self.find(one, _text(test, near, before), b"", above) for test, one in pairs if one is not None
+                ]
+                return _united([*found, *([] if rest is None else [self.find(rest, near, b"", above)])])
+            case Members(edits, fills, drops, renames, wants):
+                if fills or wants:
+                    return frozenset({near}) if near else None
+                members = [*drops, *(old for old, _ in renames)]
+                parts = [self.find(one, _member(name), _member(name), above) for name, one in edits]
+                return _united([*parts, frozenset(map(_member, members))])
+
+
+def _united(parts: Iterable[Needles | None]) -> Needles | None:
+    found: Needles = frozenset()
+    for part in parts:
+        if part is None:
+            return None
+        found |= part
+    return found
+
+
+def _member(name: str, value: object = None) -> bytes:
+    """Return how a member begins in compact JSON."""
+    text = f"{json.dumps(name, ensure_ascii=False)}:"
+    return (text + json.dumps(value, ensure_ascii=False) if value is not None else text).encode()
+
+
+def _text(test: Test, near: bytes, before: bytes) -> bytes:
+    """Return text of every value that passes a test and stands where `near` and `before` are."""
+    if test.member:
+        return _member(test.member, test.value)
+    opening = _OPENINGS.get(test.kind, b"")
+    return before + opening if before and opening else near

@@ -1,0 +1,130 @@
+"""Read `bridges.toml`: what happens to that for which the target of a step has no counterpart, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as File
+from typing import Any, TypeAlias
+
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.kinds import TEXT, TEXTS, Kind, one_of
+from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.toml import read_toml
+
+Path: TypeAlias = tuple[str, ...]
+"""A place: a definition and a member, or an alternative of a union there; for methods and errors their name."""
+
+ARROW = " -> "
+ANY = "*"
+"""The first part of a path that stands for all definitions."""
+
+_ANYTHING = Kind(lambda value: True, "a JSON value")
+_YES = Kind(lambda value: value is True, "true, or leave it out")
+_ACTIONS = {
+    "do": one_of("refuse", "drop", "keep", "adapter"),
+    "by": TEXT,
+    "give": _ANYTHING,
+    "rename": TEXT,
+    "same_as": TEXT,
+}
+_KEYS: dict[str, Kind] = {
+    **_ACTIONS,
+    "because": TEXT,
+    "at": TEXTS,
+    "capability": TEXT,
+    "lossless": _YES,
+    "for": TEXTS,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What happens at a place, and why.
+
+    Attributes:
+        action: `refuse`, `drop`, `keep`, `adapter` (who speaks the era sees to it), or `by`, `give`, `rename`, `same_as`.
+        value: Beside the last four: a function, as `module.name` in `runtime/bridges/rules`; a value for what is
+            missing; the member of the target; the name of the target's error.
+        because: Why, in words.
+        at: Where the function is applied, if not at the place itself: to a definition or a member of one.
+        capability: What a refusal says is missing.
+        lossless: Whether nothing is lost.
+        methods: The methods for which it holds; empty for all.
+        path: Where it stands.
+    """
+
+    action: str
+    because: str
+    value: Any = field(default=None, hash=False)
+    at: Path = ()
+    capability: str = ""
+    lossless: bool = False
+    methods: tuple[str, ...] = ()
+    path: Path = ()
+
+
+Rules: TypeAlias = Mapping[Path, Rule]
+"""Place -> what happens there, for one step."""
+
+
+def read_rules(*files: File) -> dict[tuple[str, str], Rules]:
+    """Return source and target -> the rules of that step, of all files that are there.
+
+    Raises:
+        BadInput: A file is not TOML, or says something that no plan would read.
+    """
+    found: dict[tuple[str, str], dict[Path, Rule]] = {}
+    for file in files:
+        if not file.exists():
+            continue
+        with locating(file):
+            for step, table in read_toml(file).items():
+                source, _, target = step.partition(ARROW)
+                if not target or not is_object(table):
+                    raise BadInput(
+                        f"{step!r} is no step", pointer=join("", step), fix='write ["2025-06-18 -> 2025-11-25"]'
+                    )
+                rules = found.setdefault((source, target), {})
+                for path, rule in _rules(table, (), join("", step)):
+                    if path in rules:
+                        raise BadInput(f"{'.'.join(path)} has a rule already", pointer=join("", step), fix="keep one")
+                    rules[path] = rule
+    return dict(found)
+
+
+def _rules(table: Mapping[str, Any], path: Path, at: str) -> Iterator[tuple[Path, Rule]]:
+    for key, entry in table.items():
+        place, here = (*path, key), join(at, key)
+        if not is_object(entry):
+            raise BadInput(f"{key!r} says nothing here", pointer=here, fix="write PLACE = { do = ..., because = ... }")
+        if isinstance(entry.get("because"), str):
+            yield place, _rule(entry, place, here)
+        elif not entry or not all(map(is_object, entry.values())):
+            raise BadInput("a rule without a reason", pointer=here, fix='give it because = "..."')
+        else:
+            yield from _rules(entry, place, here)
+
+
+def _rule(entry: Mapping[str, Any], path: Path, at: str) -> Rule:
+    for key, value in entry.items():
+        if key not in _KEYS:
+            raise BadInput(f"{key!r} says nothing here", pointer=join(at, key), fix=f"use {', '.join(_KEYS)}")
+        _KEYS[key].check(value, key, join(at, key))
+    actions = [key for key in _ACTIONS if key in entry]
+    if len(actions) != 1:
+        raise BadInput("a rule does one thing", pointer=at, fix=f"give it one of {', '.join(_ACTIONS)}")
+    (action,) = actions
+    value = entry[action]
+    return Rule(
+        action=value if action == "do" else action,
+        because=entry["because"],
+        value=None if action == "do" else value,
+        at=tuple(entry.get("at", ())),
+        capability=entry.get("capability", ""),
+        lossless=entry.get("lossless", False),
+        methods=tuple(entry.get("for", ())),
+        path=path,
+    )

@@ -1,0 +1,65 @@
+"""Decide which revisions are adjacent, and plan the steps between them, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+from itertools import pairwise
+from pathlib import Path
+
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.revisions import order
+
+from .plan import Plan, plan
+from .rules import read_rules
+
+FILE = "bridges.toml"
+"""The file with the rules, in the folder of the schemas, ours or the user's."""
+
+
+def pairs(store: Store, *, users: bool = False) -> Iterator[tuple[str, str]]:
+    """Return adjacent revisions, the older one first.
+
+    Those of the installation are a row, by date. Those in the user's folder branch off it: whatever somebody imported, the
+    steps between released revisions stay the same.
+
+    Args:
+        store: The revisions.
+        users: Whether to return the pairs of the user's revisions, instead of those of the installation.
+    """
+    ours = [name for name in store.pins if not store.is_users(name)]
+    if not users:
+        yield from pairwise(ours)
+        return
+    for name in store.pins:
+        if store.is_users(name):
+            older = [other for other in ours if order(other) < order(name)]
+            yield (older[-1], name) if older else (name, ours[0])
+
+
+def plans(store: Store, *, users: bool = False) -> list[Plan]:
+    """Plan the steps between adjacent revisions, up and down.
+
+    Args: as `pairs`.
+
+    Raises:
+        BadInput: A schema breaks a convention, or a file of rules says something that no plan would read.
+    """
+    adjacent = list(pairs(store, users=users))
+    rules = read_rules(rule_file(store, users=users))
+    protocol = cache(partial(_protocol, store))
+    return [
+        plan(protocol(source), protocol(target), rules.get((source, target), {}))
+        for older, newer in adjacent
+        for source, target in ((older, newer), (newer, older))
+    ]
+
+
+def rule_file(store: Store, *, users: bool = False) -> Path:
+    """Return the file in which the rules of steps stand, the installation's or the user's; it need not be there."""
+    return (store.users or store.root if users else store.root) / FILE
+
+
+def _protocol(store: Store, revision: str) -> Protocol:
+    return build(store.effective(revision))
