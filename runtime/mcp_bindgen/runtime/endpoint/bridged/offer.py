@@ -27,8 +27,10 @@ def served(servers: Sequence[Any], revisions: Sequence[str] | None = None) -> di
     found: dict[str, Any] = {server.revision: server for server in servers}
     wanted = None if revisions is None else set(revisions)
     steps = {server.revision: _steps(package_name(server.revision)) for server in servers}
+    known = set(found)
     for package in dict.fromkeys(package for reached in steps.values() for package in reached):
         revision = _revision(package)
+        known.add(revision.name)
         if revision.name in found or (revision.draft if wanted is None else revision.name not in wanted):
             continue
         nearest = min(reversed(servers), key=lambda server: steps[server.revision].get(package, len(steps) << 9))
@@ -39,7 +41,7 @@ def served(servers: Sequence[Any], revisions: Sequence[str] | None = None) -> di
     if wanted is not None:
         unknown = wanted - found.keys()
         if unknown or not wanted:
-            raise ValueError(f"revisions: {_listed(unknown) or 'none'} cannot be served; there are {_listed(found)}")
+            raise ValueError(f"revisions: {_listed(unknown) or 'none'} cannot be served; there are {_listed(known)}")
         found = {name: one for name, one in found.items() if name in wanted}
     return dict(sorted(found.items(), key=lambda item: item[1].dispatcher.revision.rank))
 

@@ -170,10 +170,11 @@ class BridgedDispatcher(Dispatcher):
             return partial(self._initialize, work, ours)
         if not isinstance(route.method, Request):
             handle: Handle = partial(self._take, work, ours)
-        elif isinstance(route, BridgedRoute):
-            handle = self._answered(self._stated(work, ours.method), route.method, ours.method)
         else:
-            handle = self._answered(partial(self._converted, work, ours), route.method, ours.method)
+            work = self._settled(work, route.method, ours.method)
+            typed = isinstance(route, BridgedRoute)
+            work = self._stated(work, ours.method) if typed else partial(self._converted, work, ours)
+            handle = self._answered(work, route.method, ours.method)
         return handle if route.method.params is not None else partial(handle, None)
 
     # --- from the wire to the handler -------------------------------------------------------------------------
@@ -251,8 +252,7 @@ class BridgedDispatcher(Dispatcher):
         """Return a handler whose results and errors are those of the wire's revision."""
         bridge = self._bridge
         results = bridge.down.results(method.name)
-        asks = any(asks_for_input(kind) for kind in ours.alternatives)
-        in_rounds = any(asks_for_input(kind) for kind in method.alternatives)
+        in_rounds = _asks(method)
         is_tool = "is_error" in getattr(ours.result, "model_fields", {})
 
         url_required = self._ours.revision.errors.get(URL_REQUIRED)
@@ -260,10 +260,8 @@ class BridgedDispatcher(Dispatcher):
         async def answered(params: Any, ctx: Any) -> Any:
             try:
                 result = await work(params, ctx)
-                if asks and asks_for_input(type(result)):
-                    if in_rounds:
-                        return jsonrpc.typed_result(method, jsonrpc.plain(bridge.written(results, result, ctx.link)))
-                    result = await self._settle(work, ours, params, ctx, result)
+                if in_rounds and asks_for_input(type(result)):
+                    return jsonrpc.typed_result(method, jsonrpc.plain(bridge.written(results, result, ctx.link)))
                 return bridge.written(results, result, ctx.link)
             except NotConvertible as error:
                 if not is_tool:
@@ -277,25 +275,31 @@ class BridgedDispatcher(Dispatcher):
 
         return answered
 
-    async def _settle(self, work: Handle, method: Any, params: Any, ctx: Any, result: Any) -> Any:
-        """Ask the client what a result asks, and run the handler again with the answers, until it asks no more.
+    def _settled(self, work: Handle, method: Request[Any, Any, Any], ours: Any) -> Handle:
+        """Return a handler that asks in its results as one for a revision in which it has to send requests.
 
-        Raises:
-            UnexpectedAnswer: It does not stop asking.
+        It runs again with the answers until it asks no more; where it does not stop, that is an `UnexpectedAnswer`.
         """
-        for _ in range(_MOST_ROUNDS):
-            questions: dict[str, Any] = result.input_requests or {}
-            if not questions:
-                await anyio.sleep(_PAUSE)
-            answers: dict[str, Any] = {}
-            for key, one in questions.items():
-                asked = self._ours.revision.request(one.method)
-                answers[key] = await ctx.request(asked, getattr(one, "params", None))
-            more = {"input_responses": answers or None, "request_state": result.request_state}
-            result = await work(params.model_copy(update=more), ctx)
-            if not asks_for_input(type(result)):
-                return result
-        raise UnexpectedAnswer(method.name, result)
+        if _asks(method) or not _asks(ours):
+            return work
+
+        async def settled(params: Any, ctx: Any) -> Any:
+            result = await work(params, ctx)
+            for _ in range(_MOST_ROUNDS):
+                if not asks_for_input(type(result)):
+                    return result
+                questions: dict[str, Any] = result.input_requests or {}
+                if not questions:
+                    await anyio.sleep(_PAUSE)
+                answers: dict[str, Any] = {}
+                for key, one in questions.items():
+                    asked = self._ours.revision.request(one.method)
+                    answers[key] = await ctx.request(asked, getattr(one, "params", None))
+                more = {"input_responses": answers or None, "request_state": result.request_state}
+                result = await work(params.model_copy(update=more), ctx)
+            raise UnexpectedAnswer(ours.name, result)
+
+        return settled
 
     async def _visit(self, ctx: Any, error: ProtocolError) -> None:
         """Ask the user to visit the pages that an error names, as results do where no error does.
@@ -362,6 +366,10 @@ class BridgedDispatcher(Dispatcher):
             log.exception("the handler of %s failed", name)
             return False
         return True
+
+
+def _asks(method: Request[Any, Any, Any]) -> bool:
+    return any(asks_for_input(kind) for kind in method.alternatives)
 
 
 def _failed_tool(error: NotConvertible) -> dict[str, Any]:
