@@ -7,7 +7,7 @@ from typing import Final
 
 from mcp_bindgen.runtime.bridges.edits import Ruling, cases, items, members, rule, sequence, tagged
 from mcp_bindgen.runtime.bridges.rules import content
-from mcp_bindgen.runtime.bridges.step import Conversion, Remark, Step
+from mcp_bindgen.runtime.bridges.step import Conversion, Step
 
 _PROMPT_MESSAGE_CONTENT_RESOURCE_LINK = Ruling(
     "PromptMessage.content.ResourceLink",
@@ -60,14 +60,6 @@ STEP: Final = Step(
         "elicitation/create": "MCP 2025-03-26 has no elicitation: its clients cannot ask their users",
     },
     remarks={
-        "elicitation/create": (
-            Remark(
-                "method",
-                "refused",
-                "elicitation/create",
-                "MCP 2025-03-26 has no elicitation: its clients cannot ask their users",
-            ),
-        ),
         "prompts/get": (_PROMPT_MESSAGE_CONTENT_RESOURCE_LINK.lost("results"),),
         "tools/call": (_CALL_TOOL_RESULT_CONTENT_RESOURCE_LINK.lost("results"),),
     },

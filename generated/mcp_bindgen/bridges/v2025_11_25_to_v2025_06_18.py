@@ -19,7 +19,7 @@ from mcp_bindgen.runtime.bridges.edits import (
     values,
 )
 from mcp_bindgen.runtime.bridges.rules import elicitation, sampling, tasks
-from mcp_bindgen.runtime.bridges.step import Conversion, Remark, Step
+from mcp_bindgen.runtime.bridges.step import Conversion, Step
 
 _ELICITATION_CREATE_PARAMS_ELICIT_REQUEST_URL_PARAMS = Ruling(
     "elicitation/create.params.ElicitRequestURLParams",
@@ -205,17 +205,6 @@ STEP: Final = Step(
             _ELICIT_RESULT_CONTENT_ITEMS.refused("results"),
         ),
         "notifications/cancelled": (_CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID.refused("params"),),
-        "notifications/elicitation/complete": (
-            Remark(
-                "method",
-                "refused",
-                "notifications/elicitation/complete",
-                "MCP 2025-06-18 asks users with forms only, not by a URL",
-            ),
-        ),
-        "notifications/tasks/status": (
-            Remark("method", "refused", "notifications/tasks/status", "only MCP 2025-11-25 has tasks"),
-        ),
         "sampling/createMessage": (
             _SAMPLING_MESSAGE_CONTENT_TOOL_USE_CONTENT.refused("params"),
             _SAMPLING_MESSAGE_CONTENT_TOOL_RESULT_CONTENT.refused("params"),
@@ -225,10 +214,6 @@ STEP: Final = Step(
             _CREATE_MESSAGE_RESULT_CONTENT_TOOL_USE_CONTENT.refused("results"),
             _CREATE_MESSAGE_RESULT_CONTENT_TOOL_RESULT_CONTENT.refused("results"),
         ),
-        "tasks/cancel": (Remark("method", "refused", "tasks/cancel", "only MCP 2025-11-25 has tasks"),),
-        "tasks/get": (Remark("method", "refused", "tasks/get", "only MCP 2025-11-25 has tasks"),),
-        "tasks/list": (Remark("method", "refused", "tasks/list", "only MCP 2025-11-25 has tasks"),),
-        "tasks/result": (Remark("method", "refused", "tasks/result", "only MCP 2025-11-25 has tasks"),),
         "tools/call": (_TOOLS_CALL_RESULT_CREATE_TASK_RESULT.refused("results"),),
         "tools/list": (_TOOL_EXECUTION.lost("results"),),
     },

@@ -7,7 +7,7 @@ from typing import Final
 
 from mcp_bindgen.runtime.bridges.edits import Ruling, cases, has, members, refuse, rule, tagged
 from mcp_bindgen.runtime.bridges.rules import completion, tasks
-from mcp_bindgen.runtime.bridges.step import Conversion, Remark, Step
+from mcp_bindgen.runtime.bridges.step import Conversion, Step
 
 _ELICITATION_CREATE_RESULT_CREATE_TASK_RESULT = Ruling(
     "elicitation/create.result.CreateTaskResult",
@@ -127,6 +127,15 @@ STEP: Final = Step(
             "notifications/progress": "clients of MCP 2026-07-28 do not tell how far they are",
         },
     },
+    adapted=frozenset(
+        {
+            "initialize",
+            "logging/setLevel",
+            "notifications/initialized",
+            "resources/subscribe",
+            "resources/unsubscribe",
+        }
+    ),
     errors={
         "*": {-32002: -32602},
     },
@@ -179,46 +188,7 @@ STEP: Final = Step(
         "completion/complete": (_COMPLETE_RESULT_COMPLETION_VALUES.lost("results"),),
         "elicitation/create": (_ELICITATION_CREATE_RESULT_CREATE_TASK_RESULT.refused("results"),),
         "notifications/cancelled": (_CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID.refused("params"),),
-        "notifications/elicitation/complete": (
-            Remark(
-                "method",
-                "refused",
-                "notifications/elicitation/complete",
-                "MCP 2026-07-28 does not tell that a visit to a URL is over: the client asks again",
-            ),
-        ),
-        "notifications/progress": (
-            Remark(
-                "method",
-                "refused",
-                "notifications/progress.client",
-                "clients of MCP 2026-07-28 do not tell how far they are",
-            ),
-        ),
-        "notifications/roots/list_changed": (
-            Remark(
-                "method",
-                "refused",
-                "notifications/roots/list_changed",
-                "servers of MCP 2026-07-28 ask for the roots when they need them, so nobody tells that they changed",
-            ),
-        ),
-        "notifications/tasks/status": (
-            Remark("method", "refused", "notifications/tasks/status", "only MCP 2025-11-25 has tasks"),
-        ),
-        "ping": (
-            Remark(
-                "method",
-                "refused",
-                "ping",
-                "servers of MCP 2026-07-28 never ask, and clients discover the server to see whether it is there",
-            ),
-        ),
         "sampling/createMessage": (_SAMPLING_CREATE_MESSAGE_RESULT_CREATE_TASK_RESULT.refused("results"),),
-        "tasks/cancel": (Remark("method", "refused", "tasks/cancel", "only MCP 2025-11-25 has tasks"),),
-        "tasks/get": (Remark("method", "refused", "tasks/get", "only MCP 2025-11-25 has tasks"),),
-        "tasks/list": (Remark("method", "refused", "tasks/list", "only MCP 2025-11-25 has tasks"),),
-        "tasks/result": (Remark("method", "refused", "tasks/result", "only MCP 2025-11-25 has tasks"),),
         "tools/call": (_TOOLS_CALL_RESULT_CREATE_TASK_RESULT.refused("results"),),
         "tools/list": (_TOOL_EXECUTION.lost("results"),),
     },

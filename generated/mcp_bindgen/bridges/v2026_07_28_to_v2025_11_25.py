@@ -148,6 +148,9 @@ STEP: Final = Step(
         "server/discover": "servers of MCP 2025-11-25 say what they are in the handshake",
         "subscriptions/listen": "clients of MCP 2025-11-25 subscribe to resources, and hear of changed lists unasked",
     },
+    adapted=frozenset(
+        {"notifications/subscriptions/acknowledged", "server/discover", "subscriptions/listen"}
+    ),
     errors={
         "resources/read": {-32602: -32002},
     },

@@ -1,1 +1,1 @@
-"""Plan what payloads of one revision become in an adjacent one, by their protocol models and the rules of `bridges.toml`."""
+"""Plan what payloads of one revision become in the next one, by the protocol models and the rules of `bridges.toml`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from .rules import Path, Rule
@@ -66,6 +66,7 @@ class Members:
         drops: Those that are left out.
         renames: Those that get another name, old and new.
         wants: Those without which the whole is refused.
+        only: Those that the target takes, where it takes no others.
     """
 
     edits: tuple[tuple[str, Edit], ...] = ()
@@ -73,6 +74,14 @@ class Members:
     drops: tuple[str, ...] = ()
     renames: tuple[tuple[str, str], ...] = ()
     wants: tuple[tuple[str, Apply], ...] = ()
+    only: tuple[str, ...] = ()
+
+    @classmethod
+    def joined(cls, parts: Iterable[Members]) -> Members:
+        """Return one for several that are about different members."""
+        names = [each.name for each in fields(cls)]
+        found = list(parts)
+        return cls(*(tuple(dict.fromkeys(one for part in found for one in getattr(part, name))) for name in names))
 
 
 @dataclass(frozen=True)

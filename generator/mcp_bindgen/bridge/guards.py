@@ -43,12 +43,10 @@ class _Guard:
                 opening = b"{" if values else b"["
                 return self.find(inner, before + opening if before else near, b":" if values else b"", above)
             case Cases(pairs, rest):
-                found = [
-                    self.find(one, _text(test, near, before), b"", above) for test, one in pairs if one is not None
-                ]
-                return _united([*found, *([] if rest is None else [self.find(rest, near, b"", above)])])
-            case Members(edits, fills, drops, renames, wants):
-                if fills or wants:
+                cases = [(_text(test, near, before), one) for test, one in pairs] + [(near, rest)]
+                return _united(self.find(one, text, b"", above) for text, one in cases if one is not None)
+            case Members(edits, fills, drops, renames, wants, only):
+                if fills or wants or only:
                     return frozenset({near}) if near else None
                 members = [*drops, *(old for old, _ in renames)]
                 parts = [self.find(one, _member(name), _member(name), above) for name, one in edits]

@@ -18,6 +18,9 @@ Path: TypeAlias = tuple[str, ...]
 """A place: a definition and a member, or an alternative of a union there; for methods and errors their name."""
 
 ARROW = " -> "
+ERROR = "error"
+"""The first part of the path of an error; its name follows."""
+
 ANY = "*"
 """The first part of a path that stands for all definitions."""
 
@@ -45,7 +48,7 @@ class Rule:
     """What happens at a place, and why.
 
     Attributes:
-        action: `refuse`, `drop`, `keep`, `adapter` (who speaks the era sees to it), or `by`, `give`, `rename`, `same_as`.
+        action: `refuse`, `drop`, `keep`, `adapter` (who speaks the era sees to it), `by`, `give`, `rename`, `same_as`.
         value: Beside the last four: a function, as `module.name` in `runtime/bridges/rules`; a value for what is
             missing; the member of the target; the name of the target's error.
         because: Why, in words.

@@ -11,7 +11,8 @@ from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.revisions import order
 
-from .plan import Plan, plan
+from .places import Plan
+from .plan import plan
 from .rules import read_rules
 
 FILE = "bridges.toml"
@@ -21,8 +22,8 @@ FILE = "bridges.toml"
 def pairs(store: Store, *, users: bool = False) -> Iterator[tuple[str, str]]:
     """Return adjacent revisions, the older one first.
 
-    Those of the installation are a row, by date. Those in the user's folder branch off it: whatever somebody imported, the
-    steps between released revisions stay the same.
+    Those of the installation are a row, by date. Those in the user's folder branch off it, so that the steps between
+    ours stay the same whatever somebody imports.
 
     Args:
         store: The revisions.

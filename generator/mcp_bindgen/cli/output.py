@@ -100,8 +100,9 @@ def say_missing(steps: Bridges) -> bool:
         )
     unused = [(plan, rule) for plan in steps.plans for rule in plan.unused]
     for plan, rule in unused:
-        step = f"{plan.source.revision} -> {plan.target.revision}"
-        typer.echo(f"{steps.file}: {step}: {printable('.'.join(rule.path))} is no place; remove the rule", err=True)
+        typer.echo(
+            f"{steps.file}: {plan.name}: {printable('.'.join(rule.path))} is no place; remove the rule", err=True
+        )
     return not steps.users and bool(missing or unused)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mcp_bindgen.bridge.edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test, reach
 from mcp_bindgen.bridge.guards import guard
-from mcp_bindgen.bridge.plan import Kind, Plan
+from mcp_bindgen.bridge.places import Kind, Plan
 from mcp_bindgen.protocol import naming
 
 from .collector import collector_paused
@@ -125,6 +125,7 @@ class _Code:
             _dict("default", {fill.member: repr(fill.value) for fill in edit.fills if not fill.replaces}),
             f"drop={_tuple(map(quoted, edit.drops))}" if edit.drops else "",
             _dict("rename", {old: quoted(new) for old, new in edit.renames}),
+            f"only={_tuple(map(quoted, edit.only))}" if edit.only else "",
             _dict("want", {name: self.ruling(one) for name, one in edit.wants}),
         ]
         return f"members({', '.join(filter(None, parts))})"
@@ -154,18 +155,7 @@ class _Code:
                     kind = "refused" if one.rule.action == "refuse" else "lost"
                     entry = f"{self.ruling(one)}.{kind}({quoted(payload.part)})"
                     found.setdefault(payload.method, []).append(entry)
-        for place in self.plan.places:
-            gone = len(place.path) < 3 and place.path[0] in {*self.plan.absent, *_unsent(self.plan)}
-            if gone and (place.rule is None or place.rule.action == "refuse"):
-                reason = place.rule.because if place.rule else place.words
-                entry = f"Remark('method', 'refused', {quoted(place.name)}, {quoted(reason)})"
-                found.setdefault(place.path[0], []).append(entry)
         yield from sorted(found.items())
-
-
-def _unsent(plan: Plan) -> Iterator[str]:
-    for methods in plan.unsent.values():
-        yield from methods
 
 
 def _claims(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:

@@ -48,7 +48,7 @@ class Generated(Protocol):
         ...
 
     @property
-    def file(self) -> Path | str:
+    def file(self) -> Path | str | None:
         """What errors name as their source."""
         ...
 

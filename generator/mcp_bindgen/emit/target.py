@@ -10,7 +10,7 @@ from functools import cached_property
 from keyword import iskeyword
 from pathlib import Path
 
-from mcp_bindgen.bridge.plan import Plan
+from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.steps import plans, rule_file
 from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
 from mcp_bindgen.runtime.core.home import bindings_folder
@@ -55,7 +55,7 @@ class Target:
         return repr(self.protocol), self.package, self.command
 
     @property
-    def file(self) -> Path | str:
+    def file(self) -> Path | str | None:
         """The schema file."""
         return self.source.file
 

@@ -62,8 +62,16 @@ class Chain:
         return frozenset[str]().union(*(step.claims.get(part, {}).get(method, ()) for step in self.steps))
 
     def remarks(self, method: str) -> tuple[Remark, ...]:
-        """Return what of the payloads of a method is lost or refused on the way."""
-        return tuple(dict.fromkeys(remark for step in self.steps for remark in step.remarks.get(method, ())))
+        """Return what of the payloads of a method is lost or refused on the way, or that all of it is."""
+        found: dict[Remark, None] = {}
+        for step in self.steps:
+            found |= dict.fromkeys(step.remarks.get(method, ()))
+            for gone in (step.absent, *step.unsent.values()):
+                if method in gone and method not in step.adapted:
+                    found[Remark("method", "refused", method, gone[method])] = None
+            if method in step.absent:
+                break
+        return tuple(found)
 
     def _conversion(self, part: Part, method: str) -> Conversion | None:
         key = (part, method)

@@ -1,7 +1,7 @@
 """Edit JSON values: the parts of which generated steps make their conversions.
 
-Each part takes a value, which it may edit in place, and returns it. What is not of the kind that it expects is left alone:
-whoever reads the result says what is wrong with it.
+Each part takes a value, which it may edit in place, and returns it. What is not of the kind that it expects is left as
+it is: whoever reads the result says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ def members(
     drop: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
     want: Mapping[str, Ruling] | None = None,
+    only: Sequence[str] | None = None,
 ) -> Convert:
     """Edit the members of an object.
 
@@ -83,6 +84,7 @@ def members(
         drop: Members that are left out.
         rename: Member -> its name in the target.
         want: Members without which the object is refused.
+        only: Members that the target takes, where it takes no others.
     """
     filled, defaults = dict(fill or {}), dict(default or {})
     steps = tuple((edits or {}).items())
@@ -104,7 +106,7 @@ def members(
         value.update(filled)
         for name, given in defaults.items():
             value.setdefault(name, given)
-        return value
+        return value if only is None else {name: value[name] for name in value if name in only}
 
     return convert
 

@@ -105,6 +105,7 @@ class Step:
         results: Method -> the conversion of what answers it, likewise.
         absent: Method of the source that the target does not have -> the reason in words.
         unsent: Sender -> method that the target lets only the other side send -> the reason in words.
+        adapted: Those of both for which whoever speaks the era of the target does something else.
         errors: Method -> code -> what the target has in its place; the method `*` stands for all others.
         claims: Method -> members that the source leaves open and the target types: a valid payload of the source may
             hold anything there. For `params` and `results` each.
@@ -117,6 +118,7 @@ class Step:
     results: Mapping[str, Conversion] = field(default_factory=dict[str, Conversion])
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
     unsent: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    adapted: frozenset[str] = frozenset()
     errors: Mapping[str, Mapping[int, int]] = field(default_factory=dict[str, Mapping[int, int]])
     claims: Mapping[Part, Mapping[str, frozenset[str]]] = field(
         default_factory=dict[Part, Mapping[str, frozenset[str]]]

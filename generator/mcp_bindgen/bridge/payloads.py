@@ -1,0 +1,252 @@
+"""Plan what becomes of a value of one revision's type where another revision's type is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from mcp_bindgen.protocol.model import Array, Field, Free, Map, Object, Protocol, Ref, Type, Union
+
+from .alternatives import Matching, alternatives, final, fits, is_stated, kind, label
+from .edits import Apply, Cases, Each, Edit, Fill, Members, Named, Test, sequence
+from .places import Kind, Outcome, Place
+from .rules import ANY, Path, Rule, Rules
+
+KEEP = Outcome()
+
+
+@dataclass
+class Payloads:
+    """Plans values, each definition once.
+
+    Attributes:
+        source: The revision of what goes in.
+        target: The revision of what comes out.
+        rules: What happens at which place.
+        used: The rules that matched a place.
+        named: What is done to which definition, inner ones first.
+    """
+
+    source: Protocol
+    target: Protocol
+    rules: Rules
+    used: set[Path] = field(default_factory=set[Path])
+    named: dict[Named, Edit] = field(default_factory=dict[Named, Edit])
+    _outcomes: dict[Named, Outcome] = field(default_factory=dict[Named, Outcome])
+
+    def answers(self, ours: tuple[Type, ...], theirs: tuple[Type, ...], path: Path) -> Outcome:
+        """Plan what answers a request: a result, or something that may come instead.
+
+        Args:
+            ours: The result and what may come instead.
+            theirs: Likewise of the target.
+            path: The place.
+        """
+        result = self.outcome(ours[0], theirs[0], path)
+        others = [(one, self._alternative(one, one if one in theirs else None, path)) for one in ours[1:]]
+        places = (place for outcome in (result, *(outcome for _, outcome in others)) for place in outcome.places)
+        if result.edit is not None or any(outcome.edit for _, outcome in others):
+            tests = Matching(self.source, self.target)
+            cases = [(tests.test(one, [other for other in ours if other != one]), done.edit) for one, done in others]
+            edit = Cases(tuple(cases), result.edit) if cases else result.edit
+        else:
+            edit = None
+        return Outcome(edit, tuple(dict.fromkeys(places)))
+
+    def outcome(self, ours: Type, theirs: Type, path: Path) -> Outcome:
+        """Plan a value at a place: what its rule says of all of it, or else what its parts need."""
+        found = self._parts(ours, theirs, path)
+        hard = [place for place in found.places if place.kind is Kind.HARD]
+        if (path in self.rules and found.places) or ((ANY, *path[1:]) in self.rules and hard):
+            worst = (hard or [*found.places])[0]
+            claims = tuple(place for place in found.places if place.kind is Kind.CLAIM and place.rule is None)
+            found = self._settled(self.place(path, worst.kind, worst.words))
+            found = replace(found, places=(*found.places, *claims))
+        return replace(found, edit=sequence(*self._taken(path), found.edit))
+
+    def place(self, path: Path, kind: Kind, words: str) -> Place:
+        """Return a place with its rule: that of just this place, or else that of any definition."""
+        stands = next((one for one in (path, (ANY, *path[1:])) if one in self.rules), None)
+        if stands is None:
+            return Place(path, kind, words)
+        self.used.add(stands)
+        return Place(path, kind, words, self.rules[stands])
+
+    def _settled(self, place: Place) -> Outcome:
+        """Return what is done to the value at a place by its rule; without one, what is hard is refused."""
+        rule = place.rule
+        if rule is None and place.kind is Kind.HARD:
+            rule = Rule("refuse", place.words)
+        is_applied = rule is not None and rule.action in ("refuse", "by") and not rule.at
+        return Outcome(Apply(rule, place.path) if rule and is_applied else None, (place,))
+
+    def _taken(self, path: Path) -> list[Edit]:
+        """Return the rules of other places that are applied at `path`."""
+        return [Apply(rule, rule.path, self._needle(rule.path)) for rule in self.rules.values() if rule.at == path]
+
+    def _needle(self, path: Path) -> bytes:
+        """Return JSON text that is there whenever the source says what a place is about; empty where none tells."""
+        owner = self.source.definitions.get(path[0])
+        member = "".join(path[1:2])
+        if owner is None or not isinstance(owner.type, Object) or owner.type.field(member) is None:
+            return b""
+        return f'"{member}":{"[" if path[-1] == "[]" else ""}'.encode()
+
+    # --- by the kind of type ----------------------------------------------------------------------------------
+
+    def _parts(self, ours: Type, theirs: Type, path: Path) -> Outcome:
+        match ours, self.target.resolve(theirs):
+            case _, Free():
+                return KEEP
+            case _, Union():
+                return self._union(ours, theirs, path)
+            case Ref(name), _:
+                return self._definition(name, theirs, path)
+            case Union(), _:
+                return self._union(ours, theirs, path)
+            case Object() as one, Object() as other:
+                return self._members(one, other, path[0])
+            case Map(values), Object() as other:
+                return self._members(Object((), values), other, label(final(self.target, theirs)))
+            case Object() as one, Map(values):
+                return self._members(one, Object((), values), path[0])
+            case Map(values), Map(others):
+                return _each(self._parts(values, others, path), values=True)
+            case Array(items, constraints), Array(others, limits) if set(limits) <= set(constraints):
+                return _each(self._parts(items, others, path))
+            case one, other:
+                return KEEP if fits(one, other) else self._narrower(path)
+
+    def _narrower(self, path: Path) -> Outcome:
+        """Return what is done where the target takes only some values; a rule of the place is for all of it."""
+        words = f"MCP {self.target.revision} does not take all values"
+        if path in self.rules:
+            return Outcome(None, (Place(path, Kind.HARD, words),))
+        return self._settled(self.place(path, Kind.HARD, words))
+
+    def _definition(self, name: str, theirs: Type, path: Path) -> Outcome:
+        """Plan a definition, once for wherever it is used as the same definition of the target."""
+        mine, other = self.source.definitions[name].type, final(self.target, theirs)
+        if not isinstance(mine, Object) or not isinstance(other, Ref):
+            return self._parts(mine, other, path if not isinstance(mine, Object) else (name,))
+        key = Named(name, other.name)
+        if key not in self._outcomes:
+            self._outcomes[key] = Outcome(key)  # what contains itself converts itself
+            found = self._parts(mine, self.target.definitions[other.name].type, (name,))
+            edit = sequence(*self._taken((name,)), found.edit)
+            if edit is not None:
+                self.named[key] = edit
+            self._outcomes[key] = Outcome(None if edit is None else key, found.places)
+        return self._outcomes[key]
+
+    # --- objects ----------------------------------------------------------------------------------------------
+
+    def _members(self, ours: Object, theirs: Object, owner: str) -> Outcome:
+        parts: list[Members] = []
+        places: list[Place] = []
+        renamed: set[str] = set()
+        for one in ours.fields:
+            found = self._member(one, theirs, (owner, one.wire))
+            parts.append(found[0])
+            places += found[1]
+            renamed |= {new for _, new in found[0].renames}
+            other = theirs.field(one.wire)
+            if other is not None and other.required and not one.required:
+                parts.append(self._wanted(other, owner, places, replaces=False))
+        for other in theirs.fields:
+            if ours.field(other.wire) is None and other.wire not in renamed:
+                if other.required:
+                    parts.append(self._wanted(other, owner, places, replaces=True))
+                elif ours.extra is not None and self._may_clash(ours.extra, other.type, owner):
+                    place = self.place((owner, other.wire), Kind.CLAIM, f"MCP {self.target.revision} types it")
+                    places.append(place)
+                    parts.append(_edited(other.wire, self._settled(place)))
+        if theirs.extra is None and ours.extra is not None:
+            parts.append(Members(only=tuple(member.wire for member in theirs.fields)))
+        made = Members.joined(parts)
+        return Outcome(made if made != Members() else None, tuple(dict.fromkeys(places)))
+
+    def _member(self, one: Field, theirs: Object, path: Path) -> tuple[Members, tuple[Place, ...]]:
+        """Plan a member of the source."""
+        if (other := theirs.field(one.wire)) is not None:
+            found = self.outcome(one.type, other.type, path)
+        elif theirs.extra is None or is_stated(self.source, one):
+            place = self.place(path, Kind.FILL, f"MCP {self.target.revision} does without")
+            found = self._settled(place)
+            if place.rule is None:
+                return Members(drops=(one.wire,)), found.places
+        else:
+            found = self._settled(self.place(path, Kind.OPEN, f"MCP {self.target.revision} does not know it"))
+            rule = found.places[0].rule
+            new = theirs.field(rule.value) if rule is not None and rule.action == "rename" else None
+            if new is not None:
+                inner = self.outcome(one.type, new.type, path)
+                places = (*found.places, *(place for place in inner.places if place.path != path))
+                return replace(_edited(one.wire, inner), renames=((one.wire, new.wire),)), places
+        return _edited(one.wire, found), found.places
+
+    def _wanted(self, other: Field, owner: str, places: list[Place], *, replaces: bool) -> Members:
+        """Plan a member that the target wants and the source may leave out."""
+        path, words = (owner, other.wire), f"MCP {self.target.revision} wants it"
+        if other.default is not None and path not in self.rules:
+            places.append(Place(path, Kind.FILL, words))
+            return Members(fills=(Fill(other.wire, other.default, replaces),))
+        place = self.place(path, Kind.HARD, words)
+        places.append(place)
+        if place.rule is not None and place.rule.action == "give":
+            return Members(fills=(Fill(other.wire, place.rule.value, replaces),))
+        refusal = self._settled(place).edit
+        if isinstance(refusal, Apply) and refusal.rule.action == "refuse":
+            return Members(wants=((other.wire, refusal),))
+        return Members()
+
+    def _may_clash(self, extra: Type, theirs: Type, owner: str) -> bool:
+        """Tell whether what the source takes in members that it does not name is more than the target takes there."""
+        resolved = self.target.resolve(theirs)
+        return not isinstance(resolved, Free) and (isinstance(extra, Free) or extra != resolved)
+
+    # --- unions -----------------------------------------------------------------------------------------------
+
+    def _union(self, ours: Type, theirs: Type, path: Path) -> Outcome:
+        """Plan a union: each alternative becomes that of the target which it is, or most like."""
+        mine, others = alternatives(self.source, ours), alternatives(self.target, theirs)
+        matching = Matching(self.source, self.target)
+        if len(mine) == 1:
+            match = matching.counterpart(mine[0], others)
+            return self._narrower(path) if match is None else self._parts(mine[0], match, path)
+        found = [(one, self._alternative(one, matching.counterpart(one, others), path)) for one in mine]
+        places = tuple(dict.fromkeys(place for _, outcome in found for place in outcome.places))
+        cases: dict[Test, Edit] = {}
+        for one, outcome in sorted(found, key=lambda pair: kind(self.source.resolve(pair[0])) == "object"):
+            if outcome.edit is not None:
+                rest = [other for other, done in found if not _is_same(done.edit, outcome.edit)]
+                cases.setdefault(matching.test(one, rest), outcome.edit)
+        return Outcome(Cases(tuple(cases.items())) if cases else None, places)
+
+    def _alternative(self, one: Type, match: Type | None, path: Path) -> Outcome:
+        place = (*path, label(one))
+        if match is not None:
+            return self.outcome(one, match, place)
+        words = f"MCP {self.target.revision} has no {label(one)} here"
+        return self._settled(self.place(place, Kind.HARD, words))
+
+
+def _each(inner: Outcome, *, values: bool = False) -> Outcome:
+    return replace(inner, edit=Each(inner.edit, values)) if inner.edit is not None else inner
+
+
+def _edited(member: str, outcome: Outcome) -> Members:
+    """Return what is done to a member: it is edited, or left out if its rule says so."""
+    if any(
+        place.rule is not None and place.rule.action == "drop"
+        for place in outcome.places
+        if place.path[1:] == (member,)
+    ):
+        return Members(drops=(member,))
+    return Members(edits=() if outcome.edit is None else ((member, outcome.edit),))
+
+
+def _is_same(one: Edit | None, other: Edit | None) -> bool:
+    """Tell whether the same is done, wherever the rules for it stand."""
+    if isinstance(one, Apply) and isinstance(other, Apply):
+        return replace(one.rule, path=()) == replace(other.rule, path=())
+    return one == other
