@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, handles
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.interop import ours
 from tests.interop.full_server import server
+from tests.interop.ours import text
 from tests.interop.report import FEATURES, REVISIONS, STATEFUL, STATELESS, Report
 from tests.support.checked_connections import (
     Recording,
@@ -26,6 +28,7 @@ from tests.support.checked_connections import (
     played,
     request,
 )
+from tests.support.commands import ROOT, execute
 
 NEWEST_STATEFUL = STATEFUL[-1]
 
@@ -124,14 +127,15 @@ async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, Reco
 async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) -> None:
     server = Old()
     async with connected(bindings(wire).Client(), server) as connection:
-        await connection.client.call_tool("x", {"a": None, "n": 2**60})
+        client: Any = connection.client
+        await client.call_tool("x", {"a": None, "n": 2**60})
         params, ctx = server.seen
         assert isinstance(params, v2025_11_25.types.CallToolRequestParams)
         assert params.arguments == {"a": None, "n": 2**60}
         assert isinstance(ctx, v2025_11_25.Context)
         assert (ctx.revision, ctx.wire_revision) == (NEWEST_STATEFUL, wire)
         assert isinstance(ctx.peer_info, v2025_11_25.types.Implementation)
-        assert connection.client.server_info.name == "old"
+        assert client.server_info.name == "old"
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
@@ -243,7 +247,7 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
 
     server = doing(Old, pay)
     async with connected(Pays(), server) as connection:
-        assert (await connection.client.call_tool("x")).content[0].text == "paid"
+        assert text(await connection.client.call_tool("x")) == "paid"
     assert (visited, asked) == (["https://example.com/pay"], 2)
 
     async def never(params: Any, ctx: Any) -> Any:
@@ -265,7 +269,7 @@ async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCap
     mcp = v2025_11_25.types
 
     async def choose(params: Any, ctx: v2025_11_25.Context) -> Any:
-        many = mcp.UntitledMultiSelectEnumSchema(items={"type": "string", "enum": ["a", "b"]})
+        many = mcp.UntitledMultiSelectEnumSchema(items=mcp.UntitledMultiSelectEnumSchemaItems(enum=["a", "b"]))
         form = mcp.ElicitRequestFormParamsRequestedSchema(properties={"many": many})
         await ctx.elicit(mcp.ElicitRequestFormParams(message="?", requested_schema=form))
         raise AssertionError
@@ -381,10 +385,6 @@ params = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"n
 peer.receive(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).encode())
 print(json.dumps([before, loaded()]))
 """
-    import json
-
-    from tests.support.commands import ROOT, execute
-
     done = execute(sys.executable, "-c", code, cwd=ROOT / "examples")
     assert done.returncode == 0, done.stderr
     before, after = json.loads(done.stdout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
 import anyio
@@ -246,8 +246,8 @@ class Service:
 
 def _original(server: Any) -> Server:
     """Return the server that a user wrote behind one that may be made of it."""
-    found: Server = server.server if isinstance(server, BridgedServer) else server
-    return found
+    found: Any = server.server if isinstance(server, BridgedServer) else server
+    return cast(Server, found)
 
 
 async def serve(transport: Transport, *servers: Server, revisions: Sequence[str] | None = None) -> None:

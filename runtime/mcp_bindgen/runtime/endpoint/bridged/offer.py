@@ -28,7 +28,7 @@ def served(servers: Sequence[Any], revisions: Sequence[str] | None = None) -> di
     wanted = None if revisions is None else set(revisions)
     steps = {server.revision: _steps(package_name(server.revision)) for server in servers}
     known = set(found)
-    for package in dict.fromkeys(package for reached in steps.values() for package in reached):
+    for package in dict.fromkeys(package for reached in steps.values() for package, far in reached.items() if far):
         revision = _revision(package)
         known.add(revision.name)
         if revision.name in found or (revision.draft if wanted is None else revision.name not in wanted):
@@ -47,8 +47,10 @@ def served(servers: Sequence[Any], revisions: Sequence[str] | None = None) -> di
 
 
 def _steps(package: str) -> dict[str, int]:
-    """Return package -> how many steps lead there from one, and as many back."""
+    """Return package -> how many steps lead there from one, and as many back; itself included."""
     around = neighbours()
+    if package not in around:
+        around = neighbours(users=True)
     found = {package: 0}
     reached = [package]
     for one in reached:

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from ...core.access import Gate
 from ...endpoint.server import Server
+from ._asgi_app import AsgiApp
 from ._origin_policy import LOOPBACK
 from .app import HttpApp
 from .event_store.base import EventStore
@@ -157,7 +158,7 @@ async def serve_http(
     app = HttpApp(
         *servers, revisions=revisions, allowed_hosts=hosts, store=store, sessions=sessions, limits=limits, auth=auth
     )
-    legacy = app
+    legacy: AsgiApp = app
     if sessions:
         legacy = sse_app(*servers, revisions=revisions, allowed_hosts=hosts, limits=limits, auth=auth)
 
