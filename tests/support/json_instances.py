@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -27,10 +27,17 @@ class Instances:
 
     Args:
         definitions: Definition name -> JSON Schema 2020-12.
+        tempting: Names of members that no schema states, but an implementation might look for.
     """
 
-    def __init__(self, definitions: dict[str, Schema]) -> None:
+    def __init__(
+        self,
+        definitions: dict[str, Schema],
+        # Python names of fields are tempting for an implementation that accepts them by mistake.
+        tempting: Sequence[str] = ("meta", "next_cursor", "is_error", "x"),
+    ) -> None:
         self.definitions = definitions
+        self.tempting = tempting
         self.known: dict[str, st.SearchStrategy[Any]] = {}
 
     def of(self, name: str) -> st.SearchStrategy[Any]:
@@ -80,10 +87,7 @@ class Instances:
         extra = schema.get("additionalProperties", True)
         if extra is False:
             return named
-        # Python names of fields are tempting for an implementation that accepts them by mistake.
-        names = (TEXT | st.sampled_from(["meta", "next_cursor", "is_error", "x"])).filter(
-            lambda name: name not in properties
-        )
+        names = (TEXT | st.sampled_from(self.tempting)).filter(lambda name: name not in properties)
         others = st.dictionaries(names, self.schema(extra), max_size=2)
         return st.builds(lambda one, other: {**other, **one}, named, others)
 

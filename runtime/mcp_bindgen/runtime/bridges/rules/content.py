@@ -9,6 +9,9 @@ from pydantic_core import to_json
 from ...core.json_types import is_array, is_object
 from ..edits import Say
 
+_LINK = frozenset({"description", "icons", "mimeType", "name", "size", "title", "uri"})
+"""The members that make a link."""
+
 
 def audio_as_resource(block: Any, say: Say) -> Any:
     """Return an audio block as an embedded resource with its bytes and media type."""
@@ -21,7 +24,7 @@ def link_as_text(block: Any, say: Say) -> Any:
     """Return a link to a resource as text: its title or name, its URI, its description."""
     say.lost()
     lines = (block.get("title") or block.get("name"), block.get("uri"), block.get("description"))
-    kept = {name: value for name, value in block.items() if name in ("annotations", "_meta")}
+    kept = {name: value for name, value in block.items() if name not in _LINK}
     return {**kept, "type": "text", "text": "\n".join(line for line in lines if isinstance(line, str) and line)}
 
 

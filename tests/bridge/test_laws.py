@@ -1,0 +1,128 @@
+"""The laws of bridges, with random payloads: jsonschema-rs, which shares no code with us, judges what comes out.
+
+Members that only other revisions name are among what is drawn. `make test` draws few payloads, `make test-all` more;
+each goes to every other revision.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.bridge.edits import Members, reach
+from mcp_bindgen.runtime.bridges.chain import Chain, chain
+from mcp_bindgen.runtime.bridges.step import NotConvertible, Notes
+from tests.support.bridging import REVISIONS, Json, Payload, converted, payloads, plan, settled, text, values
+from tests.support.effort import examples
+
+OWN = "acme.example/own"
+"""A member that no schema names."""
+
+
+def between(source: str, target: str) -> Chain:
+    found = chain(source, target)
+    assert found is not None
+    return found
+
+
+def refusals(source: str, target: str) -> set[str]:
+    """The places between two revisions at which the rules let payloads be refused."""
+    places = (place for step in between(source, target).steps for place in plan(step.source, step.target).places)
+    return {place.name for place in places if place.rule is not None and place.rule.action in ("refuse", "by")}
+
+
+def dropped(source: str, target: str) -> set[str]:
+    """The members that are filled in or left out between two revisions, wherever."""
+    plans = [plan(step.source, step.target) for step in between(source, target).steps]
+    edits = [one for each in plans for payload in each.payloads for one in reach(payload.edit, each.named)]
+    members = [one for one in edits if isinstance(one, Members)]
+    return {name for one in members for name in (*one.drops, *(fill.member for fill in one.fills))}
+
+
+def without(value: Json, names: set[str]) -> Json:
+    return {name: item for name, item in value.items() if name not in names} if isinstance(value, dict) else value
+
+
+@st.composite
+def said(draw: st.DrawFn, revision: str) -> tuple[Payload, Json]:
+    """A payload of a revision, with members that nobody names wherever they may be."""
+    payload = draw(st.sampled_from(payloads(revision)))
+    value = draw(values(payload))
+    for holder in objects(value):
+        holder[OWN] = 1
+        if not payload.validator.is_valid(value):
+            del holder[OWN]
+    return payload, value
+
+
+def objects(value: Json) -> list[dict[str, Any]]:
+    """All objects in a value."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [*([value] if isinstance(value, dict) else []), *(one for item in inner for one in objects(item))]
+
+
+def own(value: Json) -> int:
+    return sum(OWN in one for one in objects(value))
+
+
+def check(payload: Payload, value: Json, target: str) -> None:
+    """Hold all laws for one value on its way to one revision."""
+    other = payload.counterpart(target)
+    if other is None:
+        return
+    there, notes = between(payload.revision, target), Notes()
+    conversion = payload.of(there)
+    try:
+        made = converted(conversion, value, notes)
+        final = settled(copy.deepcopy(made), other, conversion, there.claims(payload.part, payload.method))
+    except NotConvertible as error:
+        assert error.place in refusals(payload.revision, target)  # 1: refused where the rules say so
+        return
+    # 1, 4: what comes out is valid, whatever the path
+    assert [f"{problem.instance_path}: {problem.message}" for problem in other.validator.iter_errors(final)] == []
+    # 2: whoever goes to a newer revision and comes back has said the same
+    aside = dropped(payload.revision, target) | dropped(target, payload.revision)
+    if REVISIONS.index(target) > REVISIONS.index(payload.revision) and not notes.told:
+        back = converted(other.of(between(target, payload.revision)), made)
+        assert without(back, aside) == without(value, aside)
+    # 3: what is converted stays as it is
+    assert converted(conversion, made) == made
+    # 5: where no guard fires, nothing changes
+    if conversion is None or not conversion.fires(text(value)):
+        assert text(made) == text(value)
+    # 7: what neither names is still there
+    if not notes.told:
+        assert own(made) >= own(without(value, aside))
+
+
+def others(revision: str) -> Iterator[str]:
+    return (other for other in REVISIONS if other != revision)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_whatever_is_said_in_a_revision(revision: str) -> None:
+    hold(revision, examples(60, 200))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_whatever_is_said_at_length(revision: str) -> None:
+    hold(revision, 1500)
+
+
+def hold(revision: str, count: int) -> None:
+    """Hold the laws for random payloads of a revision on their way to all others."""
+
+    @settings(max_examples=count, suppress_health_check=list(HealthCheck))
+    @given(said(revision))
+    def holds(drawn: tuple[Payload, Json]) -> None:
+        payload, value = drawn
+        for other in others(revision):
+            check(payload, copy.deepcopy(value), other)
+
+    holds()
