@@ -28,15 +28,15 @@ _ELICITATION_CREATE_PARAMS_ELICIT_REQUEST_URL_PARAMS = Ruling(
 )
 _ELICITATION_CREATE_RESULT_CREATE_TASK_RESULT = Ruling(
     "elicitation/create.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks",
+    "only MCP 2025-11-25 has tasks, so nobody asked for one",
 )
 _SAMPLING_CREATE_MESSAGE_RESULT_CREATE_TASK_RESULT = Ruling(
     "sampling/createMessage.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks",
+    "only MCP 2025-11-25 has tasks, so nobody asked for one",
 )
 _TOOLS_CALL_RESULT_CREATE_TASK_RESULT = Ruling(
     "tools/call.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks",
+    "only MCP 2025-11-25 has tasks, so nobody asked for one",
 )
 _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_TITLED_SINGLE_SELECT_ENUM_SCHEMA = Ruling(
     "ElicitRequestFormParamsRequestedSchema.properties.TitledSingleSelectEnumSchema",
@@ -201,7 +201,6 @@ STEP: Final = Step(
             _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_UNTITLED_MULTI_SELECT_ENUM_SCHEMA.refused(
                 "params"
             ),
-            _ELICITATION_CREATE_RESULT_CREATE_TASK_RESULT.refused("results"),
             _ELICIT_RESULT_CONTENT_ITEMS.refused("results"),
         ),
         "notifications/cancelled": (_CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID.refused("params"),),
@@ -209,12 +208,10 @@ STEP: Final = Step(
             _SAMPLING_MESSAGE_CONTENT_TOOL_USE_CONTENT.refused("params"),
             _SAMPLING_MESSAGE_CONTENT_TOOL_RESULT_CONTENT.refused("params"),
             _CREATE_MESSAGE_REQUEST_PARAMS_TOOLS.refused("params"),
-            _SAMPLING_CREATE_MESSAGE_RESULT_CREATE_TASK_RESULT.refused("results"),
             _CREATE_MESSAGE_RESULT_CONTENT_ITEMS.lost("results"),
             _CREATE_MESSAGE_RESULT_CONTENT_TOOL_USE_CONTENT.refused("results"),
             _CREATE_MESSAGE_RESULT_CONTENT_TOOL_RESULT_CONTENT.refused("results"),
         ),
-        "tools/call": (_TOOLS_CALL_RESULT_CREATE_TASK_RESULT.refused("results"),),
         "tools/list": (_TOOL_EXECUTION.lost("results"),),
     },
 )

@@ -11,15 +11,15 @@ from mcp_bindgen.runtime.bridges.step import Conversion, Step
 
 _ELICITATION_CREATE_RESULT_CREATE_TASK_RESULT = Ruling(
     "elicitation/create.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks",
+    "only MCP 2025-11-25 has tasks, so nobody asked for one",
 )
 _SAMPLING_CREATE_MESSAGE_RESULT_CREATE_TASK_RESULT = Ruling(
     "sampling/createMessage.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks",
+    "only MCP 2025-11-25 has tasks, so nobody asked for one",
 )
 _TOOLS_CALL_RESULT_CREATE_TASK_RESULT = Ruling(
     "tools/call.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks",
+    "only MCP 2025-11-25 has tasks, so nobody asked for one",
 )
 _COMPLETE_RESULT_COMPLETION_VALUES = Ruling(
     "CompleteResultCompletion.values",
@@ -186,10 +186,7 @@ STEP: Final = Step(
     },
     remarks={
         "completion/complete": (_COMPLETE_RESULT_COMPLETION_VALUES.lost("results"),),
-        "elicitation/create": (_ELICITATION_CREATE_RESULT_CREATE_TASK_RESULT.refused("results"),),
         "notifications/cancelled": (_CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID.refused("params"),),
-        "sampling/createMessage": (_SAMPLING_CREATE_MESSAGE_RESULT_CREATE_TASK_RESULT.refused("results"),),
-        "tools/call": (_TOOLS_CALL_RESULT_CREATE_TASK_RESULT.refused("results"),),
         "tools/list": (_TOOL_EXECUTION.lost("results"),),
     },
 )

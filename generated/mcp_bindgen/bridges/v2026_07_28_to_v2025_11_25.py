@@ -166,10 +166,5 @@ STEP: Final = Step(
             "tools/list": frozenset({"execution", "properties", "required"}),
         },
     },
-    remarks={
-        "prompts/get": (_PROMPTS_GET_RESULT_INPUT_REQUIRED_RESULT.refused("results"),),
-        "resources/read": (_RESOURCES_READ_RESULT_INPUT_REQUIRED_RESULT.refused("results"),),
-        "tools/call": (_TOOLS_CALL_RESULT_INPUT_REQUIRED_RESULT.refused("results"),),
-    },
 )
 """The step."""

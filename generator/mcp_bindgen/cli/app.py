@@ -16,6 +16,7 @@ from .output import MARKUP
 _COMMANDS: dict[str, dict[str, Any]] = {
     "generate": {},
     "check": {},
+    "bridges": {},
     "diff": {},
     "history": {"context_settings": {"ignore_unknown_options": True}},  # error codes look like options
     "watch": {},

@@ -102,6 +102,11 @@ class Bridges:
         """All that the modules follow from, beside the generator."""
         return tuple(map(repr, self.plans))
 
+    @property
+    def page(self) -> Path | None:
+        """The page about all steps, in a checkout."""
+        return None if self.users else self.folder.parents[1] / "docs" / "bridges.md"
+
     def render(self) -> dict[str, str]:
         """Return the modules; raises `BadInput` as `plans`."""
         from .bridges import emit  # what it is made with takes time to load

@@ -16,8 +16,9 @@ def drop_claimed(value: Any, location: Sequence[str | int], claims: Collection[s
 
     Args:
         value: The payload, converted and found to be invalid in the target.
-        location: Where, by a validator: members and indexes, and perhaps names of alternatives, which are skipped. Where
-            no claim is on the way, all claims below count: a validator that tried several alternatives knows no better.
+        location: Where, by a validator: members and indexes, and perhaps names of alternatives, which are skipped.
+            Where no claim is on the way, all claims below count: a validator that tried several alternatives knows no
+            better.
         claims: `Chain.claims` of the payload.
 
     Returns:
@@ -38,9 +39,10 @@ def _path(node: Any, location: Sequence[str | int]) -> list[str | int]:
         return []
     part, *rest = location
     skipped = _path(node, rest)
-    if not ((is_object(node) and part in node) or (is_array(node) and isinstance(part, int) and part < len(node))):
+    inside: dict[Any, Any] = node if is_object(node) else dict(enumerate(node)) if is_array(node) else {}
+    if part not in inside:
         return skipped
-    taken = [part, *_path(node[part], rest)]
+    taken = [part, *_path(inside[part], rest)]
     return taken if len(taken) >= len(skipped) else skipped
 
 

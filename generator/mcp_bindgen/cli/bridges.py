@@ -1,0 +1,82 @@
+"""`mcp-bindgen bridges`: say what is converted between revisions, and what is lost."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from mcp_bindgen.bridge.places import Plan
+from mcp_bindgen.bridge.steps import plans, rule_file
+from mcp_bindgen.bridge.words import missing_rules, step_words
+from mcp_bindgen.runtime.bridges.chain import packages
+from mcp_bindgen.runtime.bridges.words import missed
+from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.errors import printable
+
+Subject = Annotated[
+    str | None,
+    typer.Argument(metavar="[MODULE:CLASS]", help="A server or client class of yours; by default all steps."),
+]
+
+
+def bridges(
+    subject: Subject = None,
+    missing: Annotated[bool, typer.Option("--missing", help="Show the rules that are missing, to be written.")] = False,
+) -> None:
+    """Say what becomes of what one revision says in another one: converted, lost, refused.
+
+    Examples:
+
+    `mcp-bindgen bridges` shows every step between adjacent revisions.
+
+    `mcp-bindgen bridges weather:Weather` says what clients of each revision will miss of what this server offers.
+
+    `mcp-bindgen bridges --missing` prints the rules that somebody has to write, as TOML.
+    """
+    if subject is not None:
+        _print_missed(subject)
+        return
+    store = Store()
+    both = [(users, plan) for users in (False, True) for plan in plans(store, users=users)]
+    if missing:
+        _print_missing(store, both)
+        return
+    print("\n\n".join("\n".join([plan.name, *(f"  {line}" for line in step_words(plan))]) for _, plan in both))
+
+
+def _print_missing(store: Store, both: list[tuple[bool, Plan]]) -> None:
+    lacking = [(users, plan) for users, plan in both if plan.missing]
+    for users in {users: None for users, _ in lacking}:
+        print(f"# for {printable(str(rule_file(store, users=users)))}")
+        print("\n".join(missing_rules(plan) for own, plan in lacking if own is users), end="")
+    if not lacking:
+        typer.echo("no rule is missing", err=True)
+
+
+def _print_missed(subject: str) -> None:
+    kind = _imported(subject)
+    handled = kind.dispatcher.offered(object.__new__(kind))
+    for package in packages():
+        name = import_module(f"mcp_bindgen.{package}").REVISION.name
+        lines = missed(kind.revision, name, handled)
+        print(f"MCP {name}{'' if lines else ': nothing is missed'}")
+        print("".join(f"  {line}\n" for line in lines), end="")
+
+
+def _imported(subject: str) -> Any:
+    """Return the class that `MODULE:CLASS` names, as a program in the current folder would import it."""
+    module, _, name = subject.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found = getattr(import_module(module), name)
+    except Exception as error:  # whatever an import may raise
+        reason = printable(" ".join(f"{type(error).__name__}: {error}".split()))
+        raise BadInput(
+            f"{subject!r} cannot be imported: {reason}", fix="give it as MODULE:CLASS, as in weather:Weather"
+        ) from None
+    if not isinstance(found, type) or not hasattr(found, "dispatcher"):
+        raise BadInput(f"{subject!r} is no server or client", fix="name a subclass of Server or Client")
+    return found
