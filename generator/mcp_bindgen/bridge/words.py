@@ -108,13 +108,13 @@ Places are named as in the schemas: a definition and a member, and where the mem
   So do `_meta` and whatever else neither revision names.
 - *Dropped* are members whose names mean nothing to the sender, and only if they do not fit.
 
-`mcp-bindgen bridges` shows the same, and `mcp-bindgen bridges MODULE:CLASS` says what peers of each revision will miss of
-what a class of yours offers.
+`mcp-bindgen bridges` shows the same, and `mcp-bindgen bridges MODULE:CLASS` says what peers of each revision will miss
+of what a class of yours offers.
 
-How a rule is written stands at the top of `schema/bridges.toml`; for revisions that you imported yourself, rules go into
-`schema/bridges.toml` of your own folder (`mcp-bindgen bridges --missing` prints those that are needed). Without a rule,
-what only a rule could convert is refused. A rule may name a function of `runtime/bridges/rules`: it gets the JSON value,
-returns it converted, and changes nothing when it gets that again.
+How a rule is written stands at the top of `schema/bridges.toml`; for revisions that you imported yourself, rules go
+into `schema/bridges.toml` of your own folder (`mcp-bindgen bridges --missing` prints those that are needed). Without a
+rule, what only a rule could convert is refused. A rule may name a function of `runtime/bridges/rules`: it gets the JSON
+value, returns it converted, and changes nothing when it gets that again.
 """
 
 

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from mcp_bindgen.bridge.words import page
 from mcp_bindgen.emit import Bridges, Target, Update, bridges_of, targets, update
 
 from .options import Folder, Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, Strict, names
@@ -64,8 +63,7 @@ def generate(
             start = time.perf_counter()
             with progress.status("generating bridges"):
                 made = update(steps)
-                if steps.page is not None:
-                    steps.page.write_text(page(steps.plans), "utf-8")
+                steps.tell()
             say_missing(steps)
             print(_bridges_line(steps, made, time.perf_counter() - start), flush=True)
 

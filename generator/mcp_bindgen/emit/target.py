@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.steps import plans, rule_file
+from mcp_bindgen.bridge.words import page
 from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
 from mcp_bindgen.runtime.core.home import bindings_folder
 from mcp_bindgen.spec import BadInput, EffectiveSchema, Store, external, sources
@@ -103,9 +104,20 @@ class Bridges:
         return tuple(map(repr, self.plans))
 
     @property
-    def page(self) -> Path | None:
+    def _page(self) -> Path | None:
         """The page about all steps, in a checkout."""
-        return None if self.users else self.folder.parents[1] / "docs" / "bridges.md"
+        return None if self.users else self.folder.parents[2] / "docs" / "bridges.md"
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the page about all steps, if there is to be one, says what they are."""
+        return self._page is None or (self._page.exists() and self._page.read_text("utf-8") == page(self.plans))
+
+    def tell(self) -> None:
+        """Write the page about all steps, if there is to be one."""
+        if self._page is not None and not self.is_told:
+            self._page.parent.mkdir(exist_ok=True)
+            self._page.write_text(page(self.plans), "utf-8")
 
     def render(self) -> dict[str, str]:
         """Return the modules; raises `BadInput` as `plans`."""
