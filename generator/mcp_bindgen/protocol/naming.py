@@ -36,7 +36,18 @@ _CLIENTS = frozenset(
         "with_options",
     }
 )
-_SERVERS = frozenset({"announces", "broadcast", "connections", "context", "lifespan", "required_scopes", "state_seal"})
+_SERVERS = frozenset(
+    {
+        "announces",
+        "broadcast",
+        "connections",
+        "context",
+        "has_sessions",
+        "lifespan",
+        "required_scopes",
+        "state_seal",
+    }
+)
 _CONTEXTS = frozenset(
     {
         "ask",

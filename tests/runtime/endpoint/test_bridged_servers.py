@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, handles, serve
-from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, handles
+from mcp_bindgen.runtime.endpoint.server import Service
 from tests.interop import ours
 from tests.interop.full_server import server
 from tests.interop.ours import text
@@ -147,7 +147,9 @@ async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) 
         params, ctx = server.seen
         meta = params.meta
         assert isinstance(meta, v2026_07_28.types.RequestMetaObject)
-        assert (meta.protocol_version, meta.client_info.name, meta.progress_token) == (STATELESS, "test", 7)
+        assert (meta.protocol_version, meta.progress_token) == (STATELESS, 7)
+        assert meta.client_info is not None
+        assert meta.client_info.name == "test"
         assert meta.client_capabilities.model_dump() == {}
         assert ctx.meta["a/b"] == 1
         if "logging/setLevel" in bindings(wire).methods.METHODS:
@@ -355,11 +357,9 @@ async def test_the_nearest_server_serves_a_revision_and_explicit_ones_win() -> N
 @pytest.mark.parametrize(
     ("wanted", "words"), [(["2024-11-05", "1999-01-01"], "1999-01-01 cannot be served"), ([], "none cannot be served")]
 )
-@bounded()
-async def test_revisions_that_cannot_be_served_are_refused_by_name(wanted: list[str], words: str) -> None:
-    left, _ = pair()
+def test_revisions_that_cannot_be_served_are_refused_by_name(wanted: list[str], words: str) -> None:
     with pytest.raises(ValueError, match=words) as caught:
-        await serve(left, Old(), revisions=wanted)
+        Service([Old()], revisions=wanted)
     assert str(caught.value).endswith(", ".join(REVISIONS))
 
 
@@ -368,6 +368,16 @@ async def test_only_wanted_revisions_are_served() -> None:
     async with played(Old(), revisions=["2025-03-26"]) as (raw, _):
         answer = await raw.ask(initialize("2025-11-25"))
         assert answer["result"]["protocolVersion"] == "2025-03-26"
+
+
+def test_what_clients_of_a_revision_miss_is_told_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="mcp_bindgen"):
+        Service([Old()])
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(" miss of Old: ")[0] for line in lines] == [
+        f"clients of {one}" for one in REVISIONS if one != NEWEST_STATEFUL
+    ]
+    assert "tools/call: MCP 2024-11-05 has no audio" in lines[0]
 
 
 def test_a_revision_is_imported_when_a_client_speaks_it(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class Peer:
         eras: dict[Era, dict[str, Dispatcher]] = {}
         for name, dispatcher in dispatchers.items():
             eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
-        self._by_era = list(eras.items())
+        self._by_era = sorted(eras.items(), key=lambda one: one[0].stands_alone)
         self.dispatchers = dispatchers
         oldest, ours = self._by_era[0]
         self.dispatcher = list(ours.values())[-1]

@@ -146,8 +146,8 @@ class Revision:
         stream_polling: Whether clients take an event without data and come back to a stream that the server closed.
         unnamed_over_http: Whether a message over HTTP is in this revision that belongs to no session and names none.
         trace_context: The members of `_meta` that carry the context of a trace, in the forms of the W3C.
-        argument_errors_in_results: Whether a tool whose arguments do not fit answers with a result that says so, and not
-            with an error of the protocol.
+        argument_errors_in_results: Whether a tool whose arguments do not fit answers with a result that says so, and
+            not with an error of the protocol.
         draft: Whether it is not released yet: with those who speak a released revision of the same era, that is spoken.
     """
 

@@ -21,7 +21,7 @@ from ..eras.operations import operations
 from ..eras.stateless.request_meta import ParamsWithMeta
 from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
-from .bridged.offer import served
+from .bridged.offer import served, tell_what_is_missed
 from .bridged.server import BridgedDispatcher, BridgedServer
 from .context import Context
 from .session import Session
@@ -142,6 +142,7 @@ class Service:
         if not servers or len({server.revision for server in servers}) < len(servers):
             raise ValueError("serving needs servers, at most one for each revision")
         self._by_revision = served(self.servers, revisions)
+        tell_what_is_missed(self._by_revision)
         self.dispatchers: dict[str, Dispatcher] = {
             name: server.dispatcher.extended(type(server)) for name, server in self._by_revision.items()
         }
@@ -209,7 +210,8 @@ class Service:
 
     def server(self, dispatcher: Dispatcher) -> Server:
         """Return the server of a revision."""
-        return self._by_revision[dispatcher.revision.name]
+        found: Server = self._by_revision[dispatcher.revision.name]
+        return found
 
     def is_handled(self, dispatcher: Dispatcher, route: Route) -> bool:
         """Tell whether a server has a handler of its own for a route."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -9,7 +10,7 @@ from weakref import WeakKeyDictionary
 from pydantic_core import from_json, to_json
 
 from ...bridges.chain import Chain, chain
-from ...bridges.step import Conversion, Notes
+from ...bridges.step import Notes
 from ...core import jsonrpc
 from ...core.errors import ProtocolError
 from ...core.logs import log
@@ -95,18 +96,42 @@ class ServerBridge:
         code = steps.error(method, error.code)
         return error if code == error.code else ProtocolError(code, error.message, error.data)
 
-    def written(self, results: Conversion | None, result: Any, link: Any) -> Any:
-        """Return a result of the server in the revision of the wire, as JSON text unless it is the same there.
+    def writer(self, method: Request[Any, Any, Any], ours: Request[Any, Any, Any]) -> Callable[[Any, Any], Any]:
+        """Return what brings results of the server into the revision of the wire.
 
-        Raises:
-            NotConvertible: There are no words for it.
+        It takes a result and the link that it goes to, and returns the same result if nothing is to be converted, else
+        its JSON text, or its wire form for the era that adds to it; it raises `NotConvertible`. What only the era of
+        the server wants, and its constructors fill in, is not even written.
+
+        Args:
+            method: The method in the revision of the wire.
+            ours: The same in that of the server.
         """
-        if results is None or result is None:
-            return result
-        data = jsonrpc.write_result(result)
-        if not results.fires(data):
-            return jsonrpc.Written(data)
-        return jsonrpc.Written(to_json(results.convert(from_json(data), self.notes(link))))
+        conversion = self.down.results(method.name)
+        if conversion is None:
+            return lambda result, link: result
+        convert, guard, notes = conversion.convert, conversion.guard, self.notes
+        kind: Any = ours.result
+        stands_alone, known = self.wire.era.stands_alone, getattr(method.result, "model_fields", {})
+        of_the_era = {name for name in jsonrpc.fields_filled_in(kind) if name not in known} if guard else set[str]()
+
+        def written(result: Any, link: Any) -> Any:
+            if result is None:
+                return None
+            if of_the_era and type(result) is kind:
+                data = kind.__pydantic_serializer__.to_json(result, exclude=of_the_era)
+            else:
+                data = jsonrpc.write_result(result)
+            for needle in guard:
+                if needle in data:
+                    break
+            else:
+                if guard:
+                    return jsonrpc.Written(data)
+            wire = convert(from_json(data), notes(link))
+            return wire if stands_alone else jsonrpc.Written(to_json(wire))
+
+        return written
 
     def params_up(self, ours: Route, wire: Any, link: Any = None) -> Any:
         """Return params of the wire, typed as the server's revision has them.

@@ -50,7 +50,7 @@ class BridgedContext(Context):
         if agreed is not None:
             capability = missing(method, self._words, agreed.dispatcher.role, agreed.declared, params)
             if capability is not None:
-                raise CapabilityMissing(method.name, capability)
+                raise agreed.lacking(method.name, capability)
 
     # --- questions --------------------------------------------------------------------------------------------
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from ...bridges.chain import PACKAGE, neighbours, package_name
+from ...bridges.words import missed
+from ...core.logs import log
 from ...core.revision import Revision
 from .server import BridgedServer
 
@@ -44,6 +47,17 @@ def served(servers: Sequence[Any], revisions: Sequence[str] | None = None) -> di
             raise ValueError(f"revisions: {_listed(unknown) or 'none'} cannot be served; there are {_listed(known)}")
         found = {name: one for name, one in found.items() if name in wanted}
     return dict(sorted(found.items(), key=lambda item: item[1].dispatcher.revision.rank))
+
+
+def tell_what_is_missed(served: Mapping[str, Any]) -> None:
+    """Log a line for each revision, if anybody listens: what its clients miss of what the server behind it offers."""
+    if not log.isEnabledFor(logging.INFO):
+        return  # it would import all steps
+    for name, one in served.items():
+        if isinstance(one, BridgedServer):
+            own = one.bridge.ours
+            lines = missed(own.revision.name, name, own.offered(one.server))
+            log.info("clients of %s miss of %s: %s", name, type(one.server).__name__, "; ".join(lines) or "nothing")
 
 
 def _steps(package: str) -> dict[str, int]:

@@ -47,8 +47,15 @@ class BridgedRoute(Route):
             return read
         if not up.guard:
             return lambda data: None
-        fires = up.fires
-        return lambda data: None if b"\\" in data or fires(data) else read(data)
+        needles = (b"\\", *up.guard)  # who escapes something may escape anything
+
+        def guarded(data: bytes) -> dict[str, Any] | None:
+            for needle in needles:
+                if needle in data:
+                    return None
+            return read(data)
+
+        return guarded
 
     @cached_property
     def _reader(self) -> TypeAdapter[Any]:

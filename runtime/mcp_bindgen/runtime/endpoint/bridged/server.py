@@ -88,7 +88,7 @@ class BridgedServer:
         more = self.server.extra_capabilities()
         told = {name: value for name, value in more.items() if name not in known[0] - known[1]}
         offers = declared(self.server, self.bridge.ours)
-        found = declare("server", wire, self.dispatcher.offered(self))
+        found = declare("server", wire, self.dispatcher.offered(self), self.server.announces)
         for flag in sorted(wire.flags & ours.flags):
             feature, _, name = flag.partition(".")[2].partition(".")
             if is_declared(found, f"{feature}.{name}") and not is_declared(offers, f"{feature}.{name}"):
@@ -220,7 +220,8 @@ class BridgedDispatcher(Dispatcher):
             elif meta is None or level != agreed.log_level:
                 meta = kind.model_validate(self._meta(agreed, {}))
                 known[agreed] = agreed.log_level, meta
-            params.meta = meta
+            vars(params)["meta"] = meta  # without pydantic's detour
+            params.model_fields_set.add("meta")
             return await work(params, ctx)
 
         return stated
@@ -251,7 +252,7 @@ class BridgedDispatcher(Dispatcher):
     def _answered(self, work: Handle, method: Request[Any, Any, Any], ours: Any) -> Handle:
         """Return a handler whose results and errors are those of the wire's revision."""
         bridge = self._bridge
-        results = bridge.down.results(method.name)
+        written = bridge.writer(method, ours)
         in_rounds = _asks(method)
         is_tool = "is_error" in getattr(ours.result, "model_fields", {})
 
@@ -261,13 +262,13 @@ class BridgedDispatcher(Dispatcher):
             try:
                 result = await work(params, ctx)
                 if in_rounds and asks_for_input(type(result)):
-                    return jsonrpc.typed_result(method, jsonrpc.plain(bridge.written(results, result, ctx.link)))
-                return bridge.written(results, result, ctx.link)
+                    return jsonrpc.typed_result(method, jsonrpc.plain(written(result, ctx.link)))
+                return written(result, ctx.link)
             except NotConvertible as error:
                 if not is_tool:
                     raise
                 failed = jsonrpc.typed_result(ours, _failed_tool(error))
-                return bridge.written(results, failed, ctx.link)
+                return written(failed, ctx.link)
             except ProtocolError as error:
                 if in_rounds and error.code == url_required:
                     await self._visit(ctx, error)
