@@ -21,6 +21,7 @@ test-all: $(READY) ## the whole suite, with more examples
 
 conformance: $(READY) $(SUITE) ## the official conformance suite, on the server and the client in examples/
 	$(BIN)/python -m tests.conformance.run
+	$(BIN)/python -m tests.conformance.run --workers 2025-11-25
 
 peers: $(PEERS) ## the TypeScript SDK and its servers, for tests and benchmarks
 
@@ -42,11 +43,13 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/contracts.py
+	$(BIN)/python benchmarks/notes_servers.py
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/clients.py
 	$(BIN)/python benchmarks/sse_idle.py
 	$(BIN)/python benchmarks/http_calls.py
 	$(BIN)/python benchmarks/http_listeners.py
+	$(BIN)/python benchmarks/capacity.py
 	$(BIN)/python benchmarks/authorization.py
 
 $(READY): pyproject.toml

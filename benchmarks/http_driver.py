@@ -33,9 +33,9 @@ _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 @contextmanager
 def serving(name: str, stack: str) -> Generator[tuple[int, int]]:
-    """Run a server on one of `STACKS`; give its process id and its port."""
+    """Run one of `SERVERS`, or a script, on one of `STACKS`; give its process id and its port."""
     port = free_port()
-    script, *options = SERVERS[name].split()
+    script, *options = SERVERS.get(name, name).split()
     command = [sys.executable, str(HERE / "without.py"), STACKS[stack], str(HERE / script), str(port), *options]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:

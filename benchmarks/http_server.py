@@ -1,4 +1,4 @@
-"""Our server for the benchmarks of HTTP, both eras at `/mcp`: `python benchmarks/http_server.py PORT`.
+"""Our server for the benchmarks of HTTP, both eras at `/mcp`: `python benchmarks/http_server.py PORT [OPTION...]`.
 
 Its tools all say back what they are told; `report` also reports progress once, and `change` tells all who listen that
 the tools have changed.
@@ -41,5 +41,5 @@ def app() -> HttpApp:
 
 
 if __name__ == "__main__":
-    sys.argv[1:] = ["--http", f"127.0.0.1:{sys.argv[1]}"]
+    sys.argv[1:] = ["--http", f"127.0.0.1:{sys.argv[1]}", *sys.argv[2:]]
     run(server("2025-11-25"), Bench())

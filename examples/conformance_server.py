@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from mcp_bindgen.runtime import Notification, Request
 from mcp_bindgen.runtime.http.server.serve import serve_http
+from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
 from mcp_bindgen.v2026_07_28 import Context, Server, methods
 from mcp_bindgen.v2026_07_28 import types as mcp
 
@@ -150,7 +151,10 @@ def main() -> None:
     """Serve until the process is stopped."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--port", type=int, default=8000)
-    anyio.run(partial(serve_http, Everything(), address=f"127.0.0.1:{parser.parse_args().port}"))
+    parser.add_argument("--redis", metavar="URL", help="be one of several workers that share this Redis")
+    given = parser.parse_args()
+    store = None if given.redis is None else RedisStore(given.redis)
+    anyio.run(partial(serve_http, Everything(), address=f"127.0.0.1:{given.port}", store=store))
 
 
 if __name__ == "__main__":

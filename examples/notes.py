@@ -1,80 +1,60 @@
-"""Keep notes: a server of annotated functions, over stdio or `--http 127.0.0.1:8000`, in every revision."""
-
-from typing import Literal
+"""Keep notes: annotated functions are a server of every revision."""
 
 from pydantic import BaseModel
 
-from mcp_bindgen.runtime import App, Context, run
-from mcp_bindgen.runtime.contract import Completion, ResourceNotFound, ToolError
+from mcp_bindgen.runtime import App, Context, ResourceNotFound, run
 
-app = App("notes", version="1.0.0", instructions="Keep short notes.", dynamic=["contents"])
+app = App("notes", version="1.0.0", instructions="Keep short notes.")
 notes: dict[str, "Note"] = {}
 
 
 class Note(BaseModel):
-    """A note."""
-
     id: str
     text: str
     tags: list[str] = []
 
 
 @app.tool
-async def add(id: str, text: str, tags: list[str] | None = None) -> Note:
+async def add(note: Note) -> str:
     """Write a note, or write it anew."""
-    notes[id] = Note(id=id, text=text, tags=tags or [])
-    app.updated(f"note://{id}")
-    return notes[id]
+    notes[note.id] = note
+    return f"There are {len(notes)} notes."
 
 
 @app.tool(annotations={"readOnlyHint": True})
-async def find(words: str, order: Literal["id", "text"] = "id") -> list[Note]:
-    """Find the notes that contain some words."""
-    return sorted((note for note in notes.values() if words in note.text), key=lambda note: getattr(note, order))
-
-
-@app.tool(annotations={"readOnlyHint": True})
-async def get(id: str) -> Note:
-    """Return a note."""
-    if id not in notes:
-        raise ToolError(f"there is no note {id!r}")
-    return notes[id]
-
-
-@app.tool
-async def delete(id: str, ctx: Context) -> str:
-    """Delete a note, if the user agrees."""
-    if not await ctx.ask(f"Delete the note {id!r}?", bool):
-        return "It is kept."
-    await ctx.info(f"deleted {id}")
-    return "It is gone." if notes.pop(id, None) else "There was none."
-
-
-@app.tool
-async def count() -> int:
-    """Count the notes."""
-    return len(notes)
-
-
-@app.resource("note://{id}", mime_type="text/plain")
-async def note(id: str) -> str:
+@app.resource("note://{id}")
+async def read(id: str) -> Note:
     """Read a note."""
     if id not in notes:
-        raise ResourceNotFound
-    return notes[id].text
+        raise ResourceNotFound(f"there is no note {id!r}")
+    return notes[id]
+
+
+@app.tool
+async def find(words: str) -> list[Note]:
+    """Find the notes that contain some words."""
+    return [note for note in notes.values() if words in note.text]
+
+
+@app.tool
+async def delete(id: str, ctx: Context) -> bool:
+    """Delete a note, if the user agrees."""
+    return await ctx.ask(f"Delete {id}?", bool) and notes.pop(id, None) is not None
+
+
+@app.tool
+async def tags() -> list[str]:
+    """List all tags."""
+    return sorted({tag for note in notes.values() for tag in note.tags})
 
 
 @app.prompt
-async def summarize(id: str, style: Literal["short", "long"] = "short") -> str:
+async def summarize(id: str) -> str:
     """Ask for a summary of a note."""
-    return f"Give a {style} summary of: {notes[id].text}"
+    return f"Summarize this note: {notes[id].text}"
 
 
-@app.completion("note://{id}", "id")
-@app.completion("summarize", "id")
-async def ids(asked: Completion) -> list[str]:
-    return [id for id in notes if id.startswith(asked.value)]
-
-
+for of in ("summarize", "note://{id}"):
+    app.completion(of, "id")(lambda asked: [id for id in notes if id.startswith(asked.value)])
 if __name__ == "__main__":
     run(app)

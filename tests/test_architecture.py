@@ -28,8 +28,9 @@ HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydant
 LONGEST = 430
 
 MAY_IMPORT = {
-    "cli": {"scaffold", "bridge", "contract", "diff", "emit", "protocol", "spec", "runtime"},
+    "cli": {"install", "scaffold", "bridge", "contract", "diff", "emit", "protocol", "spec", "runtime"},
     "scaffold": {"contract", "diff", "emit", "protocol", "spec", "runtime.contract", "runtime.eras.lifecycle"},
+    "install": {"spec"},
     "testing": {"protocol", "spec", "runtime"},
     "contract": {"diff", "emit", "protocol", "spec", "runtime.contract", "runtime.core.model"},
     "diff": {"protocol", "spec"},
@@ -58,6 +59,7 @@ LAYERS = {
     "http": {"http", "endpoint", "bridges", "eras", "core", "tasks"},
     "entrypoints": {"entrypoints", "auth", "http", "transports", "endpoint", "bridges", "eras", "core", "tasks"},
     "contract": {"contract", "entrypoints", "endpoint", "bridges", "eras", "core", "tasks"},
+    "telemetry": {"telemetry", "eras", "core"},
 }
 """Folder of the runtime -> what it may import of it. `tasks` imports nothing, `abi` is for generated code."""
 
@@ -74,6 +76,7 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """What a module imports of ours, anywhere in it: dotted names without the namespace."""
     inside = name_of(path).split(".")
@@ -242,11 +245,13 @@ def test_layers_import_downwards(path: Path) -> None:
         assert imports(path) == set()
 
 
+PRIVATE = {name_of(one) for one in HANDWRITTEN if one.stem.startswith("_") and one.stem != "__init__"}
+
+
 @pytest.mark.parametrize("path", HANDWRITTEN, ids=name_of)
 def test_private_modules_are_for_their_folder(path: Path) -> None:
     own = name_of(path).split(".")[: -1 if path.name != "__init__.py" else None]
-    private = {name_of(one) for one in HANDWRITTEN if one.stem.startswith("_") and one.stem != "__init__"}
-    foreign = {name for name in private if name.split(".")[:-1] != own}
+    foreign = {name for name in PRIVATE if name.split(".")[:-1] != own}
     assert not imports(path) & foreign
 
 
@@ -264,9 +269,15 @@ def test_the_runtime_names_no_revision_and_no_method(path: Path) -> None:
     found = set(texts(path))
     assert not [text for text in found if re.search(r"\b20\d\d-\d\d-\d\d\b", text)]
     if name_of(path).split(".")[1:2] not in [[name] for name in NAMES_METHODS]:
-        methods = [method for revision in REVISIONS for method in protocol_methods(revision)]
-        named = {name for method in methods for name in (method.name, method.stub, f"on_{method.stub}")}
-        assert not found & {name for name in named if "/" in name or "_" in name or name in ("initialize", "ping")}
+        assert not found & names_of_methods()
+
+
+@cache
+def names_of_methods() -> set[str]:
+    """The names of methods and of their stubs, as far as they are no plain words."""
+    methods = [method for revision in REVISIONS for method in protocol_methods(revision)]
+    named = {name for method in methods for name in (method.name, method.stub, f"on_{method.stub}")}
+    return {name for name in named if "/" in name or "_" in name or name in ("initialize", "ping")}
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.support.checked_connections import bounded
 from tests.support.commands import ROOT, execute
 from tests.support.issuer import Issuer
@@ -45,6 +49,42 @@ def test_a_client(tmp_path: Path) -> None:
         "  3/3 day 3: sun",
         "Bergen: rain, more rain, sun",
     ]
+
+
+@pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
+@bounded()
+async def test_functions_are_a_server_in_sixty_lines(package: Any) -> None:
+    assert len((EXAMPLES / "notes.py").read_text("utf-8").splitlines()) <= 60
+    asked: list[str] = []
+
+    class Asked(package.Client):  # type: ignore[misc]
+        def on_elicit(self, params: Any, ctx: Any) -> Any:
+            asked.append(params.message)
+            return package.types.ElicitResult(action="accept", content={"answer": len(asked) > 1})
+
+    async with stdio(sys.executable, str(EXAMPLES / "notes.py"), env={**os.environ}) as transport:
+        async with Asked.connect(transport) as client:
+            await client.call_tool("add", {"note": {"id": "milk", "text": "Buy milk", "tags": ["shop"]}})
+            read = (await client.call_tool("read", {"id": "milk"})).structured_content
+            assert read == {"id": "milk", "text": "Buy milk", "tags": ["shop"]}
+            content = (await client.read_resource("note://milk")).contents[0]
+            assert json.loads(content.text) == read
+            missing = await client.call_tool("read", {"id": "beer"})
+            assert (missing.is_error, missing.content[0].text) == (True, "there is no note 'beer'")
+            deleted = [(await client.call_tool("delete", {"id": "milk"})).structured_content for _ in range(2)]
+            assert deleted == [{"result": False}, {"result": True}]
+    assert asked == ["Delete milk?"] * 2
+
+
+def test_the_table_beside_others_is_that_of_the_files() -> None:
+    page = (ROOT / "docs" / "python-first.md").read_text("utf-8")
+    lines = next(line for line in page.splitlines() if line.startswith("| lines of its one file |"))
+    files = [EXAMPLES / "notes.py", *(ROOT / "benchmarks/peers" / f"notes_{name}.py" for name in ("mcp", "fastmcp"))]
+    counts = [
+        sum(not line.startswith(("# mypy:", "# pyright:")) for line in file.read_text("utf-8").splitlines())
+        for file in files
+    ]
+    assert [int(cell) for cell in lines.split("|")[2:5]] == counts
 
 
 def test_a_server_without_a_client_ends(tmp_path: Path) -> None:

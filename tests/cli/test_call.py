@@ -143,7 +143,7 @@ def in_terminal(*arguments: object) -> str:
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}
     command = [str(COMMAND), "call", *map(str, arguments)]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as process:
         os.close(theirs)
         parts: list[bytes] = []
         while True:

@@ -154,7 +154,7 @@ def test_options_that_do_not_fit_together(
 
 def test_this_checkout_is_in_sync(tmp_path: Path) -> None:
     done = bindgen("check", cwd=tmp_path)
-    assert done.stdout.splitlines() == [f"{revision}  in sync" for revision in REVISIONS]
+    assert done.stdout.splitlines() == [f"{name}  in sync" for name in (*REVISIONS, "bridges")]
     assert (done.returncode, done.stderr) == (0, "")
 
 

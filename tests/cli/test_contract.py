@@ -364,6 +364,17 @@ def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(tmp_path: Path
     assert answered("generate", project) == "All is up to date.\n"
 
 
+def test_a_name_that_hosts_may_refuse_is_said_and_kept(tmp_path: Path) -> None:
+    contract = save(tmp_path / "contract.json", {"tools": [tool("fine-1.x"), tool("sp ace/é"), tool("x" * 129)]})
+    said = ["the tool 'sp ace/é' has a name that hosts may refuse", f"the tool '{'x' * 129}' has a name"]
+    scaffolded = inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path)
+    for done in (scaffolded, inside("contract", "check", tmp_path / "finder")):
+        assert done.returncode == 0
+        lines = done.stderr.splitlines()
+        assert len(lines) == 2
+        assert all(line.startswith(f"warning: {one}") for line, one in zip(lines, said, strict=True))
+
+
 def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
     assert str(tmp_path) in refused("check", tmp_path)
     assert str(tmp_path) in refused("generate", tmp_path)

@@ -78,7 +78,7 @@ def one_line(done: Done, code: int = 2) -> str:
 
 
 def kept() -> list[dict[str, Any]]:
-    """What `auth list --json` shows."""
+    """Return what `auth list --json` shows."""
     done = inside("auth", "list", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found: list[dict[str, Any]] = json.loads(done.stdout)
@@ -291,7 +291,48 @@ def test_files_with_tokens_that_others_can_read_are_not_used(
     for file in home.glob("*.json"):
         file.chmod(0o644)
     assert "others can read it: chmod 600 it" in one_line(whoami(servers))
-    assert "others can read it" in one_line(inside("auth", "list"))
+    listed = inside("auth", "list")
+    assert listed.returncode == 0
+    warnings = [line for line in listed.stderr.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == len(list(home.glob("*.json")))
+    assert all("others can read it: chmod 600 it" in line for line in warnings)
+
+
+def test_one_damaged_file_does_not_hide_the_other_logins(
+    login: Callable[..., Done], servers: Guarded, home: Path
+) -> None:
+    login()
+    before = inside("auth", "list")
+    damaged = home / f"{'0' * 32}.json"
+    damaged.write_text("{")
+    damaged.chmod(0o600)
+    warning = f"warning: {damaged} is not what was kept there: delete it and log in again\n"
+    listed = inside("auth", "list")
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, before.stdout, warning)
+    listed = inside("auth", "list", "--json")
+    assert len(json.loads(listed.stdout)) == 2
+    assert whoami(servers).returncode == 0
+    done = inside("logout", "--all")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "Logged out of all servers.\n", warning)
+    assert list(home.glob("*.json")) == [damaged]
+    damaged.unlink()
+    assert inside("logout", "--all").returncode == 0
+
+
+@pytest.mark.parametrize("settings", [{"type": 7}, {"clientId": ["x"]}, {"nonsense": True}])
+def test_damaged_settings_of_a_login_do_not_keep_it_from_being_forgotten(
+    login: Callable[..., Done], servers: Guarded, home: Path, settings: dict[str, Any]
+) -> None:
+    login()
+    (key,) = [key for key in anyio.run(FileStore(home).keys) if key.issuer == "login"]
+    store = FileStore(home)
+    anyio.run(store.replace, key, anyio.run(store.load, key), settings)
+    odd = Key("https://a.example", "https://b.example:x", "c")
+    anyio.run(store.replace, odd, None, {"access_token": "x"})
+    done = inside("logout", "--all")
+    assert done.returncode == 1
+    assert "is damaged" in done.stderr
+    assert not list(home.glob("*.json"))
 
 
 def test_what_is_kept_is_shown_without_what_a_terminal_would_act_on(home: Path) -> None:

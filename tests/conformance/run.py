@@ -14,12 +14,16 @@ import sys
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from tests.conformance.suite import HERE, Outcome, Scenario, Side, Suite, installed, pinned
 from tests.interop.processes import START, free_port
+from tests.support.cluster import nginx
+from tests.support.redis_server import redis_server
 
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "conformance.md"
@@ -60,10 +64,10 @@ def _is_offered(scenario: Scenario) -> bool:
 
 
 @contextmanager
-def serving() -> Generator[str]:
+def serving(*options: str, port: int | None = None) -> Generator[str]:
     """The URL of the server, as long as the block lasts."""
-    port = free_port()
-    process = subprocess.Popen([*SERVER, "--port", str(port)], stdin=subprocess.DEVNULL)
+    port = port or free_port()
+    process = subprocess.Popen([*SERVER, "--port", str(port), *options], stdin=subprocess.DEVNULL)
     try:
         end = time.monotonic() + START
         while not _answers(port):
@@ -77,6 +81,16 @@ def serving() -> Generator[str]:
             process.wait(START)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+@contextmanager
+def sharing() -> Generator[str]:
+    """The URL of two workers that share Redis, behind nginx without affinity, as long as the block lasts."""
+    ports = [free_port(), free_port()]
+    with TemporaryDirectory() as folder, redis_server(Path(folder)) as redis, ExitStack() as stack:
+        for port in ports:
+            stack.enter_context(serving("--redis", redis.url, port=port))
+        yield stack.enter_context(nginx(Path(folder), ports))
 
 
 def _answers(port: int) -> bool:
@@ -163,10 +177,19 @@ def main() -> int:
     """Runs it all; says whether something is wrong."""
     parser = argparse.ArgumentParser(description="Runs the official conformance suite on our examples.")
     parser.add_argument("--write", action="store_true", help="write docs/conformance.md instead of checking it")
-    write = parser.parse_args().write
+    parser.add_argument(
+        "--workers",
+        metavar="REVISION",
+        nargs="*",
+        help="play the scenarios of servers on two workers behind nginx that share Redis, in these revisions or in all",
+    )
+    given = parser.parse_args()
+    write = given.write
     if installed() != pinned():
         sys.exit(f"the suite is not installed in version {pinned()}: npm ci --prefix tests/conformance")
     suite = Suite()
+    if given.workers is not None:
+        return _play_on_workers(suite, given.workers)
     every = [*suite.scenarios("server"), *suite.scenarios("client")]
     with serving() as url:
         results = play(suite, wanted(every), {"server": url, "client": shlex.join(CLIENT)})
@@ -178,6 +201,18 @@ def main() -> int:
         print("docs/conformance.md is out of date: python -m tests.conformance.run --write", file=sys.stderr)
         return 1
     return int(not all(outcome.good for outcome in results.values()))
+
+
+def _play_on_workers(suite: Suite, revisions: Sequence[str]) -> int:
+    """Plays what servers do, in some revisions or all, on workers of which any takes any request."""
+    chosen = [
+        replace(each, revisions=tuple(one for one in each.revisions if not revisions or one in revisions))
+        for each in wanted(suite.scenarios("server"))
+    ]
+    with sharing() as url:
+        results = play(suite, wanted(chosen), {"server": url})
+    print(summary(results))
+    return int(not results or not all(outcome.good for outcome in results.values()))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from tests.support.schema_mutations import Expected, Mutation, bundles, mutation
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
-WANTED = int(os.environ.get("DIFF_MUTATIONS", examples(60, 420)))
+WANTED = int(os.environ.get("DIFF_MUTATIONS", examples(60, 200)))
 """How many mutations of each revision: there are five."""
 
 SAMPLES = 6

@@ -13,10 +13,14 @@ from typing import Any
 import jinja2
 import pytest
 
+from mcp_bindgen.bridge.plan import plan
+from mcp_bindgen.bridge.rules import Rule
 from mcp_bindgen.emit import environment as emitted
+from mcp_bindgen.emit.bridges import emit
 from mcp_bindgen.scaffold import rendering
 from mcp_bindgen.spec import Store
 from tests.scaffold.generated.test_contract_package import NEWEST
+from tests.support.bridging import REVISIONS, protocol
 from tests.support.commands import inside, save
 from tests.support.effort import examples
 
@@ -75,6 +79,10 @@ def write_everything(folder: Path, text: str) -> None:
     ):
         done = inside(*command)
         assert done.returncode == 0, (command, done.stderr)
+    because = {("CallToolResult", "structuredContent"): Rule("refuse", text, path=("CallToolResult", text))}
+    (folder / "bridges").mkdir()
+    for file, code in emit([plan(protocol(REVISIONS[-1]), protocol(REVISIONS[-2]), because)], "generate").items():
+        (folder / "bridges" / file).write_text(code, "utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -98,7 +98,7 @@ def check_life(user: User | Installation, folder: Path) -> None:
 
     assert "books/find" in user.bindgen("methods", "draft").stdout
     assert "2026-07-28 -> draft" in user.bindgen("diff", "2026-07-28", "draft").stdout
-    assert user.bindgen("check", "draft").stdout == "draft  in sync\n"
+    assert user.bindgen("check", "draft").stdout == "draft  in sync\nbridges  in sync\n"
     status = user.bindgen("schema", "status", "--revision", "draft")
     assert status.returncode == 0, status.stderr
     assert "by its file" in status.stdout

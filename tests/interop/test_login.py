@@ -79,7 +79,7 @@ def login(person: Person, store: Store | None = None, **options: Any) -> OAuth:
 
 
 async def called(url: str, auth: Any, *tools: str) -> list[str]:
-    """What tools say."""
+    """Return what tools say."""
     async with connect(url, auth=auth) as client:
         return [(await client.call_tool(tool)).content[0].text for tool in tools]
 
@@ -106,7 +106,7 @@ async def test_a_person_logs_in_steps_up_and_logs_out(issuer: str, example: str)
 
 
 async def is_active(issuer: str, token: str | None) -> bool:
-    """Whether a token is valid, says its issuer."""
+    """Tell whether a token is valid, as its issuer says."""
     assert token is not None
     async with httpx2.AsyncClient(auth=("resource", quote_plus(SECRET)), trust_env=False) as http:
         answer = await http.post(f"{issuer}/token/introspection", data={"token": token})
@@ -182,7 +182,7 @@ async def test_two_processes_refresh_a_rotating_token_at_once(issuer: str, examp
 
 
 async def grants(store: Store) -> list[Grant]:
-    """What is kept."""
+    """Return what is kept."""
     return [found for key in await store.keys() if (found := Grant.load(await store.load(key))) is not None]
 
 

@@ -61,12 +61,12 @@ class User:
 
     @property
     def opened(self) -> Path:
-        """What was to be shown in the browser."""
+        """Return what was to be shown in the browser."""
         return self.home / "opened"
 
     @property
     def store(self) -> Path:
-        """Where tokens are."""
+        """Return the store of the tokens."""
         return self.home / "mcp-bindgen" / "auth"
 
     def variables(self, **more: str) -> dict[str, str]:

@@ -385,12 +385,12 @@ def test_number_and_case_of_a_capability_do_not_matter() -> None:
 # --- asking -------------------------------------------------------------------------------------------------------
 
 
-def test_a_terminal_is_asked(tmp_path: Path) -> None:
+def interviewed(folder: Path, answers: dict[bytes, bytes], *options: object) -> bytes:
+    """Answer the questions of `scaffold server` at a terminal, each once; what that shows."""
     process, terminal = pty.fork()
     if process == 0:
-        os.chdir(tmp_path)
-        os.execv(COMMAND, [str(COMMAND), "scaffold", "server"])
-    answers = {b"Name": b"class\nsky\n", b"Revisions": b"\n", b"Offers": b"tools,prompt\n", b"Transports": b"\n"}
+        os.chdir(folder)
+        os.execv(COMMAND, [str(COMMAND), "scaffold", "server", *map(str, options)])
     seen = b""
     while select.select([terminal], [], [], 30)[0]:
         try:
@@ -400,8 +400,41 @@ def test_a_terminal_is_asked(tmp_path: Path) -> None:
         for question in [question for question in answers if question in seen]:
             os.write(terminal, answers.pop(question))
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, seen.decode()
+    assert not answers, seen.decode()
+    return seen
+
+
+def test_a_terminal_is_asked(tmp_path: Path) -> None:
+    answers = {b"Name": b"class\nsky\n", b"Revisions": b"\n", b"Offers": b"tools,prompt\n", b"Transports": b"\n"}
+    seen = interviewed(tmp_path, answers)
     assert b"a word of Python's" in seen
+    assert b"Tokens" not in seen  # there are none over stdio
     assert "async def get_prompt" in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "is_protected"),
+    [
+        ((), b"\n", False),
+        ((), b"perhaps\nYes\n", True),
+        (("--contract", "scoped.yaml"), b"no\n\n", True),  # it states scopes, so there is nothing to choose
+        (("--auth",), None, True),
+    ],
+)
+def test_a_terminal_is_asked_about_authorization_over_http(
+    tmp_path: Path, options: tuple[str, ...], said: bytes | None, is_protected: bool
+) -> None:
+    scoped = "tools:\n  - {name: wipe, inputSchema: {type: object}, x-mcp-scopes: [disk:write]}\n"
+    (tmp_path / "scoped.yaml").write_text("serverInfo: {name: disk, version: 1.0.0}\n" + scoped, "utf-8")
+    answers = {b"Name": b"sky\n", b"Revisions": b"\n"}
+    if "--contract" not in options:
+        answers[b"Offers"] = b"tools\n"
+    if said is not None:
+        answers |= {b"Transports": b"stdio,http\n", b"Tokens of an authorization server": said}
+    seen = interviewed(tmp_path, answers, *options)
+    assert (b"'perhaps' is neither yes nor no" in seen) == (said is not None and b"perhaps" in said)
+    assert (b"the contract states scopes" in seen) == ("--contract" in options)
+    assert (tmp_path / "sky" / "src" / "sky" / "protection.py").exists() == is_protected
 
 
 # --- what a project says of itself --------------------------------------------------------------------------------

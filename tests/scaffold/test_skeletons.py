@@ -26,7 +26,7 @@ from mcp_bindgen.scaffold import features as scaffold_features
 from tests.interop.processes import MODULES, SDK_SERVER, free_port, listening
 from tests.support.checked_connections import bounded
 from tests.support.commands import Done, execute, save
-from tests.support.effort import cases
+from tests.support.effort import examples
 from tests.support.skeleton_clients import (
     LATEST,
     STATELESS,
@@ -59,10 +59,8 @@ pytestmark = [
     pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
-by_group = pytest.mark.parametrize("name", cases(GROUPS, quick=["handful"]))
-every_variant = pytest.mark.parametrize(
-    "variants", [pytest.param(HANDFUL, id="handful"), pytest.param(VARIANTS, id="all", marks=pytest.mark.full)]
-)
+by_group = pytest.mark.parametrize("name", examples(("handful",), GROUPS))
+every_variant = pytest.mark.parametrize("variants", examples([HANDFUL], [VARIANTS]), ids=examples(["handful"], ["all"]))
 
 
 @pytest.fixture(scope="session")
@@ -171,7 +169,7 @@ def inspector(tmp_path: Path) -> Inspector:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", GROUPS[1:])
+@pytest.mark.parametrize("name", GROUPS)
 @bounded(180)
 async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop, inspector: Inspector) -> None:
     await together(
@@ -184,7 +182,7 @@ async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", GROUPS[1:])
+@pytest.mark.parametrize("name", GROUPS)
 @bounded(180)
 async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop, inspector: Inspector) -> None:
     variants = [(each, workshop.project(each)) for each in group(name, over="http")]

@@ -76,7 +76,7 @@ def declared() -> set[str]:
 
 
 def test_tables_are_those_that_the_passes_and_the_skeletons_read() -> None:
-    assert set(STORE.semantics) == {*TABLES, "deprecations", "transports"}
+    assert set(STORE.semantics) == {*TABLES, "customs", "deprecations", "transports"}
 
 
 def test_transports_came_with_a_revision_after_the_first() -> None:
@@ -90,6 +90,12 @@ def test_a_message_that_names_no_revision_is_in_the_one_before_the_header_came()
 
 def test_traces_have_the_three_members_of_meta_that_the_specification_names() -> None:
     assert {whole.facts.trace_context for whole in protocols()} == {("traceparent", "tracestate", "baggage")}
+
+
+def test_customs_came_with_a_revision() -> None:
+    assert set(STORE.semantics["customs"].values()) <= set(REVISIONS)
+    flags = [whole.facts.argument_errors_in_results for whole in protocols()]
+    assert flags == [False, False, False, True, True]
 
 
 @pytest.mark.full

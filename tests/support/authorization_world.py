@@ -10,9 +10,9 @@ import base64
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from http.client import HTTPConnection
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from anyio import to_thread
@@ -85,11 +85,11 @@ class World:
 
     @property
     def metadata_url(self) -> str:
-        """Where the metadata of the resource is."""
+        """Return where the metadata of the resource is."""
         return self.url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")
 
     def counts(self, line: str) -> int:
-        """How often something was asked."""
+        """Count how often something was asked."""
         return sum(one.startswith(line) for one in self.log)
 
     # --- the authorization server ---------------------------------------------------------------------------------
@@ -262,13 +262,20 @@ class World:
             await heard.json(document)
 
 
+W = TypeVar("W", bound="World")
+
+
 @asynccontextmanager
-async def world() -> AsyncGenerator[World]:
+async def playing(made: W) -> AsyncGenerator[W]:
     """Run both servers."""
-    made = World()
     async with serving(made.play_issuing) as issuing, serving(made.play_mcp) as mcp:
         made.issuing, made.mcp = issuing, mcp
         yield made
+
+
+def world() -> AbstractAsyncContextManager[World]:
+    """Run two honest servers."""
+    return playing(World())
 
 
 async def agree(url: str) -> str:

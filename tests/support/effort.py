@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
 
+Amount = TypeVar("Amount")
 
-def examples(quick: int, full: int) -> int:
-    """Choose a number of examples.
+
+def examples(quick: Amount, full: Amount) -> Amount:
+    """Choose a number of examples, or the examples themselves where a quick selection lies in the full one.
 
     Args:
-        quick: How many `make test` tries.
-        full: How many `make test-all` tries: its Hypothesis profile is `full` (`tests/conftest.py`).
+        quick: What `make test` tries.
+        full: What `make test-all` tries: its Hypothesis profile is `full` (`tests/conftest.py`).
     """
     return full if settings.get_current_profile_name() == "full" else quick
 

@@ -64,6 +64,7 @@ NAMES = [
         "info",
         "instructions",
         "argument_errors",
+        "hide_errors",
         "validation_steps",
         "Context",
         "types",

@@ -69,7 +69,7 @@ class Wire:
             self.received += await self.stream.receive()
 
     async def status(self) -> int:
-        """Reads a whole response that has a length; gives its status."""
+        """Reads a whole response; gives its status."""
         await self.until(_is_whole)
         return int(self.received.split(None, 2)[1])
 
@@ -88,7 +88,7 @@ class Wire:
 def _is_whole(received: bytes) -> bool:
     head, end, body = received.partition(b"\r\n\r\n")
     lengths = [int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
-    return bool(end) and len(body) >= lengths[0]
+    return bool(end) and (len(body) >= lengths[0] if lengths else body.endswith(b"\r\n0\r\n\r\n"))
 
 
 class Wires:

@@ -60,7 +60,7 @@ class Tools:
 
     async def _odd(self, ctx: Any) -> str:
         """Needs scopes that no token has, as somebody else may have named them."""
-        ctx.identity.require("größe", 'a"b', "x y\r\nset-cookie: a=b", "mcp:admin")
+        ctx.identity.require("größe", 'a"b', "x y\r\nset-cookie: a=b", "offline_access", "mcp:admin")
         return "never"
 
     async def _late(self, ctx: Any) -> str:

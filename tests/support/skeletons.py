@@ -306,7 +306,7 @@ HANDFUL = tuple(
 )
 """What `make test` makes: both kinds, eras and transports, with and without a contract."""
 
-GROUPS = ("handful", *REVISIONS, "several")
+GROUPS = (*REVISIONS, "several")
 
 
 def group(name: str, kind: Sender = "server", over: str | None = None) -> list[Variant]:

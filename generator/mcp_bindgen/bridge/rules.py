@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as File
@@ -26,9 +27,10 @@ ANY = "*"
 
 _ANYTHING = Kind(lambda value: True, "a JSON value")
 _YES = Kind(lambda value: value is True, "true, or leave it out")
+_FUNCTION = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _ACTIONS = {
     "do": one_of("refuse", "drop", "keep", "adapter"),
-    "by": TEXT,
+    "by": Kind(lambda value: isinstance(value, str) and _FUNCTION.fullmatch(value) is not None, "module.function"),
     "give": _ANYTHING,
     "rename": TEXT,
     "same_as": TEXT,

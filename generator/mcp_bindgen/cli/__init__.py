@@ -24,7 +24,7 @@ def main() -> None:
     try:
         _prepare_streams()
         if find_spec("typer") is None:
-            sys.exit("error: the command line is not installed; run: pip install 'mcp-bindgen[generate]'")
+            sys.exit("error: the command line is not installed; run: pip install 'mcp-bindgen[cli]'")
         from .app import run
 
         try:

@@ -25,6 +25,7 @@ _COMMANDS: dict[str, dict[str, Any]] = {
     "methods": {},
     "show": {},
     "call": {},
+    "install": {},
     "client": {},
     "login": {},
     "logout": {},
@@ -93,4 +94,11 @@ def run() -> None:
         app()
     except BadInput as error:
         typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        if missing == __name__.partition(".")[0]:
+            raise
+        fix = "run: pip install 'mcp-bindgen[generate]'"
+        typer.echo(f"error: this command needs {missing}, which is not installed; {fix}", err=True)
         sys.exit(2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -40,12 +40,13 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
     `mcp-bindgen auth list --json`
     """
 
-    async def work(store: Store) -> list[Kept]:
-        from mcp_bindgen.runtime.entrypoints.logins import kept
+    async def work(store: Store) -> tuple[list[Kept], Sequence[AuthorizationError]]:
+        from mcp_bindgen.runtime.entrypoints.logins import damaged, kept
 
-        return await kept(store)
+        return await kept(store), await damaged(store)
 
-    found = with_logins(work)
+    found, problems = with_logins(work)
+    warn(problems)
     if as_json:
         print_json([_json(one) for one in found])
     elif found:
@@ -81,6 +82,12 @@ def _expiry(one: Kept) -> str:
 def shown_time(seconds: float) -> str:
     """Return a time, in seconds since 1970, as people here write it."""
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M %Z}"
+
+
+def warn(problems: Sequence[AuthorizationError]) -> None:
+    """Tell what is kept and cannot be read, in a line for each; the message says what to do."""
+    for problem in problems:
+        typer.echo(harmless(f"warning: {problem}"), err=True)
 
 
 # --- for other commands ---------------------------------------------------------------------------------------

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from mcp_bindgen.runtime import Quarantined
-from mcp_bindgen.runtime.core.errors import InvalidParams
+from mcp_bindgen.runtime.core.errors import InvalidParams, UnexpectedAnswer
 from mcp_bindgen.runtime.core.revision import Revision as Facts
 from mcp_bindgen.runtime.core.routing import Route
 from mcp_bindgen.runtime.eras.lifecycle import INITIALIZE
@@ -17,6 +19,7 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_object
 
+from .dialogue import Dialogue
 from .live import Document, Env, Failed, Live, Revision, Timeout, Verbose, Work, bindings, lists
 from .output import print_json
 from .results import KINDS, print_offers, readable, show
@@ -33,12 +36,22 @@ def call(
     list_: Annotated[bool, typer.Option("--list", help="Print what the server offers.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as the server said it.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail if a part of an answer is not valid.")] = False,
+    answer_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--answer",
+            metavar="NAME=VALUE",
+            help="What to answer where the server asks for NAME, or decline, or cancel; repeatable.",
+        ),
+    ] = None,
     revision: Revision = None,
     timeout: Timeout = 30,
     env: Env = None,
     verbose: Verbose = False,
 ) -> None:
     """Call a server: start it or connect to it, send one request and print the answer.
+
+    On a terminal you see its progress and log messages, and answer what it asks; `--answer` answers for scripts.
 
     Examples:
 
@@ -52,16 +65,25 @@ def call(
 
     `mcp-bindgen call mcp.json#weather tools/list` calls a server of the `mcpServers` in a file.
 
+    `mcp-bindgen call 'python server.py' tools/call book --answer seats=2 --answer window=yes`
+
     `mcp-bindgen call 'python server.py' completion/complete '{"ref": ..., "argument": ...}'` takes all params as JSON.
     """
     if list_ and method is not None:
         raise BadInput(f"--list and {method} are two things", fix="leave one of them out")
-    live = Live.named(server, env or [], timeout=timeout, verbose=verbose)
+    dialogue = Dialogue(answer_ or [])
+    live = replace(Live.named(server, env or [], timeout=timeout, verbose=verbose), dialogue=dialogue)
     try:
-        answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or []), revision)
+        with dialogue.waiting(f"Asking {server} ..."):
+            answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or []), revision)
     except Failed as error:
-        show(f"error: {error}", stderr=True)
+        asks = "elicitation" in str(error) and not dialogue.answers
+        hint = "\nIt asks its user something: --answer NAME=VALUE answers, --answer cancel does not." if asks else ""
+        show(f"error: {dialogue.unanswered or error}{hint}", stderr=True)
         raise typer.Exit(1) from None
+    if dialogue.unanswered is not None:
+        show(f"error: {dialogue.unanswered}", stderr=True)
+        raise typer.Exit(1)
     for one in left_out:
         show(f"{'error' if strict else 'warning'}: left out, because it is not valid: {one}", stderr=True)
     failed = answer.get("isError") is True
@@ -130,10 +152,21 @@ def _request(revision: str, name: str, arguments: list[str]) -> Work[Document]:
         raise BadInput(error.message, fix=f"see: mcp-bindgen show {revision} {name}") from None
 
     async def send(client: Any) -> Document:
-        answer: Document = (await client.request(route.method, read(client.link.metadata()))).model_dump()
+        try:
+            result: Any = await client.call(route.method, read(_metadata(client)))
+        except UnexpectedAnswer as other:
+            result = other.answer
+        answer: Document = result.model_dump()
         return answer
 
     return send
+
+
+def _metadata(client: Any) -> dict[str, Any]:
+    """Return the metadata of a request; where a request asks for log messages, it does."""
+    meta: dict[str, Any] = client.link.metadata()
+    key = client.dispatcher.revision.meta_keys.get("log_level")
+    return {**meta, key: "info"} if meta and key is not None and sys.stderr.isatty() else meta
 
 
 def _no_client(revision: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -127,10 +128,20 @@ def _portable(word: str) -> str:
         parts = urlsplit(word)
         query = "..." if parts.query else ""
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
-    path = Path(word)
-    if path.is_absolute() and path.is_relative_to(Path.cwd()):
-        return path.relative_to(Path.cwd()).as_posix()
-    return word
+    try:
+        words = shlex.split(word)
+    except ValueError:
+        return word
+    if len(words) < 2 or Path(word).exists():
+        return _near(word)
+    program, *arguments = words
+    name = Path(program).name if Path(program).is_absolute() else program
+    return shlex.join([name, *map(_near, arguments)])
+
+
+def _near(path: str) -> str:
+    """Return a path from here, and any other word as it is."""
+    return Path(os.path.relpath(path)).as_posix() if Path(path).is_absolute() else path
 
 
 def _summary(contract: Contract) -> str:

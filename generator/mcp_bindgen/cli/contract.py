@@ -12,8 +12,11 @@ import typer
 
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of, read_contract, write
+from mcp_bindgen.contract.functions import document_of_app, is_app
 from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.contract.names import odd_tools
 from mcp_bindgen.scaffold.project import Project
+from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.transaction import save
 
@@ -77,6 +80,13 @@ def is_document(source: str) -> bool:
     return path.suffix in _DOCUMENTS and (path.exists() or " " not in source) and "://" not in source
 
 
+def warn_of_names(contract: Contract) -> None:
+    """Say on stderr which tools have names that hosts may refuse."""
+    for name in odd_tools(tool.name for tool in contract.tools):
+        said = f"the tool {name!r} has a name that hosts may refuse; use up to 128 of A-Z a-z 0-9 _ - and ."
+        print(f"warning: {printable(said)}", file=sys.stderr)
+
+
 def _write(document: Mapping[str, Any], out: Path | None) -> None:
     text = write(document, out)
     if out is None:
@@ -85,15 +95,25 @@ def _write(document: Mapping[str, Any], out: Path | None) -> None:
 
 @contract.command("export")
 def export(
-    server: Annotated[str, typer.Argument(help="A command in quotes that starts a server, a URL, or FILE.json#name.")],
+    server: Annotated[
+        str,
+        typer.Argument(
+            help="A command in quotes that starts a server, a URL, FILE.json#name, or an App: FILE.py, PKG.MODULE:NAME."
+        ),
+    ],
     out: Out = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing: exit with 1 if the file of --out says something else.")
+    ] = False,
     revision: Revision = None,
     timeout: Timeout = 30,
     env: Env = None,
     verbose: Verbose = False,
     strict: Strict = False,
 ) -> None:
-    """Write down what a live server offers; every entry stands there as the server says it.
+    """Write down what a server offers; every entry stands there as the server says it.
+
+    An `App` is imported, not started.
 
     Entries that are not valid are left out, and stderr says which; `--strict` ends with exit code 1 instead.
 
@@ -104,9 +124,26 @@ def export(
     `mcp-bindgen contract export http://127.0.0.1:8000/mcp --out weather.yaml`
 
     `mcp-bindgen contract export mcp.json#weather --revision 2025-06-18`
+
+    `mcp-bindgen contract export notes.py --out notes.yaml --check`
     """
-    contract = offers(server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict)
-    _write(contract.document, out)
+    if check and out is None:
+        raise BadInput("--check compares with a file", fix="name it with --out")
+    if is_app(server):
+        document: Mapping[str, Any] = document_of_app(server)
+        contract_of(document, Path(server))
+    else:
+        document = offers(server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict).document
+    if not check or out is None:
+        _write(document, out)
+    elif read_contract(out).document == document:
+        print(f"{out} is up to date.")
+    else:
+        from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
+
+        _print(compare_contracts(read_contract(out), contract_of(document)), Form.TEXT, None, witness=False)
+        print(f"{out} is not up to date: run the same without --check")
+        raise typer.Exit(1)
 
 
 @contract.command("diff")
@@ -185,7 +222,7 @@ def from_module(
     from mcp_bindgen.contract.functions import document_of_module
 
     document = document_of_module(module, path)
-    contract_of(document, Path(module))
+    warn_of_names(contract_of(document, Path(module)))
     _write(document, out)
 
 
@@ -202,6 +239,8 @@ def check(project: Folder = Path()) -> None:
     from mcp_bindgen.scaffold.check.contract_check import check_contract
 
     problems = check_contract(project)
+    if (file := Project.read(project).contract) is not None:
+        warn_of_names(read_contract(file))
     for problem in problems:
         print(problem)
     if problems:
@@ -230,8 +269,11 @@ def generate(
     report = generate_contract(project, force=force)
     for line in report.lines():
         print(line)
-    found = Project.read(project)
-    stubs = unwritten(found, read_contract(found.contract)) if found.kind == "server" and found.contract else ""
+    found, stubs = Project.read(project), ""
+    if found.kind == "server" and found.contract is not None:
+        contract = read_contract(found.contract)
+        warn_of_names(contract)
+        stubs = unwritten(found, contract)
     if stubs:
         print(f"\nNot written yet; paste it into your class below {printable(str(found.source))}:\n\n{stubs}")
     if not report.complete:

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 from mcp_bindgen.protocol import build
 from mcp_bindgen.scaffold.features import choose, features
 from mcp_bindgen.scaffold.names import names_of
-from mcp_bindgen.scaffold.plan import DEFAULTS, default_revision, transports_of
+from mcp_bindgen.scaffold.plan import DEFAULTS, default_revision, scopes_of, transports_of
 from mcp_bindgen.scaffold.project import TRANSPORTS, Kind
 from mcp_bindgen.spec import BadInput, Store
 
 from .options import names
 
+if TYPE_CHECKING:
+    from mcp_bindgen.contract.model import Contract
+
 T = TypeVar("T")
 
 
 def interview(
-    kind: Kind, revision: list[str] | None, with_: str | None, transport: str | None, contract: object
-) -> tuple[str, list[str], str | None, str]:
-    """Ask for what was not said: name, revisions, capabilities, transports.
+    kind: Kind,
+    revision: list[str] | None,
+    with_: str | None,
+    transport: str | None,
+    contract: Contract | None,
+    *,
+    auth: bool = False,
+) -> tuple[str, list[str], str | None, str, bool]:
+    """Ask for what was not said: name, revisions, capabilities, transports, and whether HTTP wants tokens.
 
     Raises:
         BadInput: There is nobody to ask.
@@ -50,7 +59,18 @@ def interview(
     way = transport or _ask(
         f"Transports ({', '.join(TRANSPORTS)})", "stdio", lambda said: ",".join(transports_of(names(said, "an answer")))
     )
-    return name, revisions, with_, way
+    if kind == "server" and "http" in transports_of(names(way, "--transport")) and not auth:
+        stated = scopes_of(contract)
+
+        def protected(said: str) -> bool:
+            if said.lower() not in ("yes", "y", "no", "n"):
+                raise BadInput(f"{said!r} is neither yes nor no")
+            if stated and said.lower() in ("no", "n"):
+                raise BadInput(f"the contract states scopes, which only tokens have: {', '.join(stated)}")
+            return said.lower() in ("yes", "y")
+
+        auth = _ask("Tokens of an authorization server over HTTP (yes, no)", "yes" if stated else "no", protected)
+    return name, revisions, with_, way, auth
 
 
 def _ask(question: str, default: str, read: Callable[[str], T]) -> T:

@@ -36,15 +36,16 @@ from mcp_bindgen.runtime.core.errors import (
 )
 from mcp_bindgen.runtime.core.logs import harmless
 from mcp_bindgen.runtime.core.methods import untyped
-from mcp_bindgen.runtime.entrypoints.connect import TIMEOUT
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry, read
 from mcp_bindgen.runtime.entrypoints.stored_login import entry_auth, login_command
 from mcp_bindgen.runtime.entrypoints.target import command_words
+from mcp_bindgen.runtime.tasks import leave
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 
-from .output import console
+from .dialogue import Dialogue
+from .output import INTERRUPTED, console
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
@@ -55,7 +56,9 @@ Work: TypeAlias = Callable[[Any], Awaitable[T]]
 """What to do with a client that is connected."""
 
 Revision = Annotated[str | None, typer.Option(metavar="R", help="The revision to speak; by default the best.")]
-Timeout = Annotated[float, typer.Option(metavar="S", min=0, help="Seconds to wait for each answer.")]
+Timeout = Annotated[
+    float, typer.Option(metavar="S", min=0, help="Seconds to wait for a connection, and then for each answer.")
+]
 Env = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="An environment variable for the server; repeatable.")
 ]
@@ -84,12 +87,14 @@ class Live:
         target: How to reach it.
         timeout: Seconds to wait for each answer.
         verbose: Whether its stderr is shown.
+        dialogue: Tells somebody what the server says meanwhile, and answers what it asks.
     """
 
     server: str
     target: Entry
     timeout: float = 30
     verbose: bool = False
+    dialogue: Dialogue | None = None
 
     @classmethod
     def named(cls, server: str, env: Sequence[str] = (), *, timeout: float = 30, verbose: bool = False) -> Live:
@@ -143,10 +148,14 @@ class _Conversation:
     live: Live
     log: IO[bytes]
     connected: bool = False
+    timed_out: bool = False
 
     def run(self, works: Mapping[str, Work[T]]) -> T:
         try:
             return anyio.run(self._connected, works)
+        except KeyboardInterrupt:
+            leave(INTERRUPTED)  # a question that nobody answers any more blocks its thread
+            raise
         except (ProtocolError, CapabilityMissing) as error:
             data = getattr(error, "data", None)
             more = f"\n{json.dumps(data, ensure_ascii=False)}" if data else ""
@@ -155,22 +164,35 @@ class _Conversation:
             raise BadInput(harmless(str(error))) from None
         except (ConnectionClosed, RequestTimeout) as error:
             slow = isinstance(error, RequestTimeout)
+            if not self.connected and self.timed_out:
+                reason = f"no answer within {self.live.timeout:g} s{self._last_words()}"
+                raise BadInput(
+                    f"cannot connect to {self.live.server!r}: {reason}", fix="--timeout gives it longer"
+                ) from None
             reason = f"no answer within {self.live.timeout:g} s" if slow else f"{error}{self._last_words()}"
             if not self.connected:
                 raise BadInput(f"cannot connect to {self.live.server!r}: {reason}") from None
             raise Failed(reason) from None
 
     async def _connected(self, works: Mapping[str, Work[T]]) -> T:
-        clients: list[Any] = [bindings(revision, "client").Client() for revision in works]
+        dialogue = self.live.dialogue
+        kinds = [bindings(revision, "client").Client for revision in works]
+        clients: list[Any] = [kind() if dialogue is None else dialogue.client(kind) for kind in kinds]
         for client in clients:
-            client.options = Options(timeout=self.live.timeout)
+            progress = None if dialogue is None else dialogue.on_progress
+            client.options = Options(timeout=self.live.timeout, on_progress=progress)
         stderr = None if self.live.verbose else self.log
-        timeout = max(TIMEOUT, self.live.timeout)
         is_url = self.live.server.startswith(("http://", "https://"))
         auth = entry_auth(self.live.target, login_command(self.live.target, None if is_url else self.live.server))
-        async with connect(self.live.target, *clients, auth=auth, timeout=timeout, stderr=stderr) as client:
-            self.connected = True
-            return await works[client.revision](client)
+        limit = anyio.current_time() + self.live.timeout
+        try:
+            async with connect(
+                self.live.target, *clients, auth=auth, timeout=self.live.timeout, stderr=stderr
+            ) as client:
+                self.connected = True
+                return await works[client.revision](client)
+        finally:
+            self.timed_out = anyio.current_time() >= limit
 
     def _last_words(self) -> str:
         """Return the last line that the server wrote to stderr, if it wrote any that we kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ from mcp_bindgen.runtime.core.errors import AuthorizationError
 from mcp_bindgen.runtime.core.logs import harmless
 from mcp_bindgen.spec import BadInput
 
-from .auth import server_entry, shown_url, with_logins
+from .auth import server_entry, shown_url, warn, with_logins
 
 if TYPE_CHECKING:
     from mcp_bindgen.runtime.auth.store import Store
@@ -33,17 +34,19 @@ def logout(
     entry = server_entry(server) if server is not None else None
     known = entry.auth if entry is not None and entry.auth is not None and entry.auth.type == "oauth" else None
 
-    async def work(store: Store) -> tuple[int, list[AuthorizationError]]:
-        from mcp_bindgen.runtime.entrypoints.logins import forget_all, log_out
+    async def work(store: Store) -> tuple[int, list[AuthorizationError], Sequence[AuthorizationError]]:
+        from mcp_bindgen.runtime.entrypoints.logins import damaged, forget_all, log_out
 
-        return await (forget_all(store) if entry is None else log_out(entry.url or "", known, store))
+        done = await (forget_all(store) if entry is None else log_out(entry.url or "", known, store))
+        return *done, await damaged(store)
 
-    count, problems = with_logins(work)
+    count, problems, left = with_logins(work)
     from mcp_bindgen.runtime.auth.client.token_endpoint import NotRevocable
 
     for problem in problems:
         typer.echo(harmless(f"warning: deleted here, but not revoked: {problem}"), err=True)
     what = "all servers" if entry is None else shown_url(entry)
     typer.echo(f"Logged out of {what}." if count else f"There is no login to {what}.")
-    if not all(isinstance(problem, NotRevocable) for problem in problems):
+    warn(left)
+    if (left and (entry is None or not count)) or not all(isinstance(problem, NotRevocable) for problem in problems):
         raise typer.Exit(1)

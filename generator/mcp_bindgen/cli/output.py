@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 PAGE = 80
 """The columns of text that is not for a terminal."""
 
+INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C ended, as shells say it."""
+
 _WIDE = 10_000
 
 MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None

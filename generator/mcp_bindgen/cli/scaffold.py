@@ -72,9 +72,11 @@ def server(
     `mcp-bindgen scaffold server weather --auth` makes one that is protected over HTTP.
     """
     transport = "stdio,http" if auth and transport is None else transport
+    known = _read(contract)
     if name is None:
-        name, revision, with_, transport = interview("server", revision, with_, transport, contract)
-    _start("server", name, revision, with_, transport, _read(contract), contract, out, dry_run, auth=auth)
+        stated = known[0] if known is not None else None
+        name, revision, with_, transport, auth = interview("server", revision, with_, transport, stated, auth=auth)
+    _start("server", name, revision, with_, transport, known, contract, out, dry_run, auth=auth)
 
 
 @scaffold.command()
@@ -102,7 +104,7 @@ def client(
     if contract is not None and from_ is not None:
         raise BadInput("--contract and --from are two contracts", fix="leave one of them out")
     if name is None:
-        name, revision, with_, transport = interview("client", revision, with_, transport, contract or from_)
+        name, revision, with_, transport, _ = interview("client", revision, with_, transport, None)
     known, source = _read(contract), contract
     if from_ is not None:
         known, source = _export(from_, env or []), Path("contract.json")
@@ -141,6 +143,10 @@ def _start(
 ) -> None:
     """Plan the project, writes it, and says what to do next."""
     contract, text = known or (None, None)
+    if contract is not None and kind == "server":
+        from .contract import warn_of_names
+
+        warn_of_names(contract)
     planned = plan(
         names_of(name),
         kind,

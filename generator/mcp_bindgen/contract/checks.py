@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -84,6 +85,24 @@ def check_members(members: Mapping[str, Any], revision: str | None = None) -> No
                     fix="remove one of them or rename it",
                 )
             seen[name] = index
+
+
+def check_spelling(document: Any) -> None:
+    """Check that no member of an entry is nearly one of the protocol's, whatever else may be there.
+
+    Raises:
+        BadInput: There is one, and the other one is missing.
+    """
+    for member, definition in ENTRIES.items():
+        known = Store().effective(Store().newest).definitions[definition]["properties"]
+        entries: Any = document.get(member) if is_object(document) else ()
+        for index, entry in enumerate(entries if is_array(entries) else ()):
+            for name in entry.keys() - known.keys() if is_object(entry) else ():
+                near = get_close_matches(name.replace("_", "").lower(), [one.lower() for one in known], 1, 0.9)
+                meant = [one for one in known if one.lower() in near and one not in entry]
+                if meant:
+                    pointer = join(f"/{member}/{index}", name)
+                    raise BadInput(f"{name!r} says nothing here", pointer=pointer, fix=f"did you mean {meant[0]}?")
 
 
 def check_schema(schema: Any, pointer: str) -> None:

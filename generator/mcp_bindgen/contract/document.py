@@ -32,7 +32,10 @@ def read_contract(path: Path) -> Contract:
     Raises:
         BadInput: The file cannot be read, or what it says is no contract; with the pointer to the place.
     """
-    return contract_of(text.read(path), path)
+    document = text.read(path)
+    with locating(path):
+        checks.check_spelling(document)
+    return contract_of(document, path)
 
 
 def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contract:

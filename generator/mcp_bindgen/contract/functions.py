@@ -6,6 +6,7 @@ The runtime describes each function, as it does for those that are served withou
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -14,8 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mcp_bindgen.runtime.contract import BadFunction, public_functions, tool_entry
+from mcp_bindgen.runtime.contract import App, BadFunction, public_functions, tool_entry
 from mcp_bindgen.spec import BadInput
+
+_APP = re.compile(r"[^:]+\.py(:[A-Za-z_]\w*)?|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_NAMED = re.compile(r":[A-Za-z_]\w*$")
 
 
 def document_of_module(name: str, path: Path | None = None) -> dict[str, Any]:
@@ -36,6 +40,36 @@ def document_of_module(name: str, path: Path | None = None) -> dict[str, Any]:
             f"the module {name!r} has no public function", file=module.__file__, fix="write one, or list it in __all__"
         )
     return {"tools": [tool_of(function, wire) for wire, function in functions]}
+
+
+def is_app(source: str) -> bool:
+    """Return whether words name an `App`: FILE.py, FILE.py:NAME or PKG.MODULE:NAME."""
+    return _APP.fullmatch(source) is not None
+
+
+def document_of_app(source: str) -> dict[str, Any]:
+    """Return the contract document of an `App` that a module makes.
+
+    Args:
+        source: FILE.py or FILE.py:NAME, or PKG.MODULE:NAME, which is imported from the current folder.
+
+    Raises:
+        BadInput: It cannot be imported, or has no such app.
+    """
+    place, _, name = source.rpartition(":") if _NAMED.search(source) else (source, "", "")
+    if place.endswith(".py"):
+        path = Path(place)
+        if not path.is_file():
+            raise BadInput("there is no such file", file=path, fix="give the path of a module")
+        module = _imported(path.stem, path.parent)
+    else:
+        module = _imported(place, Path())
+    found = {key: value for key, value in vars(module).items() if isinstance(value, App) and name in ("", key)}
+    if len({id(app) for app in found.values()}) != 1:
+        known = ", ".join(key for key, value in vars(module).items() if isinstance(value, App))
+        fix = f"say {place}:NAME, with one of {known}" if known else 'write app = App("name")'
+        raise BadInput(f"there is no App {name!r}" if name else "there is not one App", file=module.__file__, fix=fix)
+    return next(iter(found.values())).document
 
 
 def tool_of(function: Callable[..., Any], name: str = "") -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Iterable
 from unicodedata import normalize
 
@@ -11,11 +12,29 @@ from mcp_bindgen.protocol import naming
 _ANNOTATIONS = frozenset({"bool", "bytes", "dict", "float", "int", "list", "object", "str", "tuple"})
 _MODULE = frozenset({"abstractmethod", "contract", "models", "types"})
 _CONTRACT = frozenset(
-    {"argument_errors", "catalog", "complete", "info", "instructions", "lifespan", "revisions", "validation_steps"}
+    {
+        "argument_errors",
+        "catalog",
+        "complete",
+        "hide_errors",
+        "info",
+        "instructions",
+        "lifespan",
+        "revisions",
+        "validation_steps",
+    }
 )
 _CLIENT = frozenset({"client", "connect"})
 STUBS = _ANNOTATIONS | _MODULE | _CONTRACT | _CLIENT | {"servers"}
 """What generated classes inherit, or need for the annotations beside a method."""
+
+
+_USUAL = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+def odd_tools(contract_tools: Iterable[str]) -> list[str]:
+    """Return the names of tools that hosts may refuse (MCP 2025-11-25, "Tools": Tool Names)."""
+    return [name for name in contract_tools if _USUAL.fullmatch(name) is None]
 
 
 class Scope:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 
 from mcp_bindgen.bridge.edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test, reach
 from mcp_bindgen.bridge.guards import guard
 from mcp_bindgen.bridge.places import Kind, Plan
 from mcp_bindgen.protocol import naming
+from mcp_bindgen.spec import BadInput
 
 from .collector import collector_paused
 from .environment import quoted, render
@@ -16,6 +18,7 @@ from .imports import prune
 from .style import style
 
 _WORDS = "Ruling, cases, has, items, keep, later, members, of_kind, refuse, rule, sequence, tagged, values"
+_RULES = "mcp_bindgen.runtime.bridges.rules"
 _KINDS = {
     "array": "list",
     "object": "dict",
@@ -45,7 +48,7 @@ def emit(plans: Iterable[Plan], command: str, *, is_package: bool = True) -> dic
     if not is_package:
         return files
     top = header("from the schemas of all revisions. Do not edit.", command)
-    return {**files, "__init__.py": render("bridges.py.jinja", header=top), "py.typed": f"{top}\n"}
+    return {**files, "__init__.py": render("bridges/__init__.py.jinja", header=top), "py.typed": f"{top}\n"}
 
 
 def _emit(plan: Plan, command: str) -> str:
@@ -55,9 +58,10 @@ def _emit(plan: Plan, command: str) -> str:
     rows = [(part, list(code.conversions(part))) for part in ("params", "results")]
     edits, remarks = list(code.edits()), list(code.remarks())
     text = render(
-        "step.py.jinja",
+        "bridges/step.py.jinja",
         header=header(f"{made} Do not edit.", command),
         plan=plan,
+        adapted=[quoted(name) for name in plan.adapted],
         row=_tuple,
         words=_WORDS,
         modules=", ".join(sorted({function.partition(".")[0] for function in code.functions})) or "content",
@@ -84,8 +88,8 @@ class _Code:
         self.functions: set[str] = set()
         self._names: dict[Named, str] = {}
         for key in plan.named:
-            name = f"_{naming.snake(key.source)}"
-            self._names[key] = f"{name}_as_{naming.snake(key.target)}" if name in self._names.values() else name
+            name, taken = f"_{naming.snake(key.source)}", self._names.values()
+            self._names[key] = naming.numbered(f"{name}_", taken.__contains__) if name in taken else name
         self._done: set[Named] = set()
 
     def conversions(self, part: str) -> Iterator[tuple[str, str, tuple[bytes, ...]]]:
@@ -133,7 +137,7 @@ class _Code:
     def applied(self, edit: Apply) -> str:
         if edit.rule.action == "refuse":
             return f"refuse({self.ruling(edit)})"
-        self.functions.add(edit.rule.value)
+        self.functions.add(_function(edit))
         return f"rule({edit.rule.value}, {self.ruling(edit)})"
 
     def ruling(self, edit: Apply) -> str:
@@ -158,6 +162,19 @@ class _Code:
         yield from sorted(found.items())
 
 
+def _function(edit: Apply) -> str:
+    """Return the function of a rule; raises `BadInput` where the runtime has none of that name."""
+    module, _, name = edit.rule.value.partition(".")
+    try:
+        found = getattr(import_module(f"{_RULES}.{module}"), name, None)
+    except ImportError:
+        found = None
+    if not callable(found):
+        said = f"the rule of {'.'.join(edit.rule.path)} names {edit.rule.value!r}, which {_RULES} does not have"
+        raise BadInput(said, fix="name a function of one of its modules, as in content.link_as_text")
+    return f"{module}.{name}"
+
+
 def _claims(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
     """Return the members that may clash, by part and method."""
     for part in ("params", "results"):
@@ -165,7 +182,7 @@ def _claims(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
         for payload in plan.payloads:
             claims = {place.path[-1] for place in payload.places if place.kind is Kind.CLAIM and place.rule is None}
             if payload.part == part and claims:
-                rows.append((payload.method, sorted(claims)))
+                rows.append((payload.method, [quoted(name) for name in sorted(claims)]))
         if rows:
             yield part, rows
 

@@ -21,6 +21,9 @@ from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
 
 NAMESPACE = "mcp_bindgen"
+BRIDGES = "bridges"
+"""The package of the steps between revisions."""
+
 _ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -79,12 +82,12 @@ class Bridges:
     Attributes:
         store: The revisions.
         folder: Where the modules go.
-        users: Whether they are the user's.
+        users: Whether they are the user's, or the name of the one revision whose steps are wanted.
     """
 
     store: Store
     folder: Path
-    users: bool = False
+    users: bool | str = False
 
     command = "mcp-bindgen generate"
 
@@ -96,7 +99,7 @@ class Bridges:
     @property
     def file(self) -> Path:
         """The file with the rules."""
-        return rule_file(self.store, users=self.users)
+        return rule_file(self.store, users=bool(self.users))
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -129,7 +132,7 @@ class Bridges:
 def bridges_of(wanted: Iterable[Target]) -> list[Bridges]:
     """Return the steps between the revisions of this checkout, or of the user's, whichever packages are of."""
     folders = {target.folder.parent: not target.is_tested for target in wanted}
-    return [Bridges(Store(), folder / "bridges", users) for folder, users in folders.items()]
+    return [Bridges(Store(), folder / BRIDGES, users) for folder, users in folders.items()]
 
 
 def is_checkout() -> bool:
@@ -192,14 +195,14 @@ def targets(
         return [target_of(store, revision) for revision in revisions or _all(store)]
     if schema is None or name is None:
         source, words = store.effective(revisions[0]), [revisions[0]]
-        words += ["--folder", str(folder)] if folder is not None else []
+        words += ["--folder", _near(folder)] if folder is not None else []
     else:
         facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
         file = sources.read(schema)
         source = external(file, name, facts, store.ledger, strict=store.strict)
-        words = ["--schema", file.argument, "--revision", name]
-        words += ["--semantics", str(semantics)] if semantics else []
-    words += ["--out", str(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
+        words = ["--schema", _near(Path(schema)) if Path(schema).is_file() else file.argument, "--revision", name]
+        words += ["--semantics", _near(semantics)] if semantics else []
+    words += ["--out", _near(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
     command = shlex.join(["mcp-bindgen", "generate", *words])
     if schema == sources.STDIN:
         command += "  # with the schema file as standard input"
@@ -225,3 +228,9 @@ def target_of(store: Store, revision: str) -> Target:
     folder = (users or checkout() / NAMESPACE) / module
     command = f"mcp-bindgen generate {revision}"
     return Target(store.effective(revision), folder, f"{NAMESPACE}.{module}", (), command, is_tested=not is_users)
+
+
+def _near(path: Path) -> str:
+    """Return a path as a command in a file may name it: from here, where it is below, as others have other folders."""
+    here = Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_absolute() and path.is_relative_to(here) else str(path)

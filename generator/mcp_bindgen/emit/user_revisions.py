@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mcp_bindgen.bridge.steps import FILE as RULES
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.runtime.core.home import bindings_folder
 from mcp_bindgen.runtime.entrypoints.user_bindings import unsafe
@@ -19,7 +20,7 @@ from mcp_bindgen.spec.sources import Readable
 from mcp_bindgen.spec.store import user_folder
 from mcp_bindgen.spec.transaction import Change, put, read
 
-from .target import Target, target_of
+from .target import BRIDGES, Bridges, Target, target_of
 from .trial import try_import
 from .writer import changes_of
 
@@ -51,7 +52,7 @@ def import_revision(
     schemas = home / "schema"
     with TemporaryDirectory(prefix="mcp-bindgen.") as name:
         scratch = Path(name)
-        for path in (schemas / "revisions.toml", *(schemas / revision).glob("*.toml")):
+        for path in (schemas / "revisions.toml", schemas / RULES, *(schemas / revision).glob("*.toml")):
             if path.exists():
                 (scratch / path.relative_to(schemas)).parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, scratch / path.relative_to(schemas))
@@ -73,9 +74,14 @@ def import_revision(
         files = target.render()
         with locating(given.label):
             try_import(files)
+        steps = Bridges(store, target.folder.with_name(BRIDGES), users=revision)
+        modules = steps.render()
         texts = {f"schema/{path.relative_to(scratch).as_posix()}": path for path in _files(scratch)}
         changes = {name: Change(read(home / name), path.read_bytes()) for name, path in texts.items()}
     changes |= _placed(home, target, files)
+    for name, text in modules.items():
+        path = steps.folder / name
+        changes[path.relative_to(home).as_posix()] = Change(read(path), text.encode())
     put(home, changes)
     return pin, target
 
@@ -96,6 +102,10 @@ def remove_revision(revision: str) -> None:
     Store(store.users).remove(revision)
     if (bindings / naming.package(revision)).is_dir():
         shutil.rmtree(bindings / naming.package(revision))
+    package = naming.package(revision)
+    for steps in (f"{package}_to_*.py", f"*_to_{package}.py"):
+        for path in (bindings / BRIDGES).glob(steps):
+            path.unlink()
 
 
 def _refuse_taken(revision: str, store: Store) -> None:

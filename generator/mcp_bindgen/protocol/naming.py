@@ -44,6 +44,7 @@ _SERVERS = frozenset(
         "context",
         "has_sessions",
         "lifespan",
+        "publish",
         "required_scopes",
         "state_seal",
     }

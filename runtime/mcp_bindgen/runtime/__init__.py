@@ -7,6 +7,8 @@ from .entrypoints import user_bindings
 
 if TYPE_CHECKING:
     from .contract.app import App as App
+    from .contract.completions import Completion as Completion
+    from .contract.errors import ResourceNotFound as ResourceNotFound, ToolError as ToolError
     from .core.access import Identity as Identity, InsufficientScope as InsufficientScope
     from .core.errors import AuthorizationError as AuthorizationError, CapabilityMissing as CapabilityMissing
     from .core.errors import ConnectionClosed as ConnectionClosed
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "contract.app": ["App"],
+    "contract.completions": ["Completion"],
+    "contract.errors": ["ResourceNotFound", "ToolError"],
     "core.access": ["Identity", "InsufficientScope"],
     "core.errors": [
         "AuthorizationError",

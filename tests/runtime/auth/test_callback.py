@@ -140,7 +140,7 @@ def test_nobody_who_logs_in_and_no_browser_are_told_apart() -> None:
 
 
 def test_no_shell_sees_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a hostile authorization server names reaches the browser as one argument, or not at all."""
+    """Hand what a hostile authorization server names to the browser as one argument, or not at all."""
     started: list[Any] = []
 
     async def body() -> None:

@@ -24,7 +24,7 @@ OLD: Any = [v2025_03_26.Client, v2025_11_25.Client]
 
 
 def stateless(heard: Heard) -> dict[str, Any]:
-    """What a stateless server answers."""
+    """Answer as a stateless server does."""
     shared = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     discovered = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **shared}
     return discovered if heard.name == "server/discover" else {"tools": [], **shared}

@@ -267,7 +267,7 @@ def test_the_place_that_a_challenge_names_is_not_fetched_inside_of_a_network() -
 
 
 def test_a_failing_server_is_not_taken_for_an_old_one() -> None:
-    """What MCP 2025-03-26 has clients assume of a server without metadata is not assumed of one that fails."""
+    """Assume of a server without metadata what MCP 2025-03-26 says, and not of one that fails."""
 
     async def body() -> None:
         async with world() as given:

@@ -149,7 +149,7 @@ def test_a_server_without_any_metadata_is_its_own_authorization_server() -> None
     go(body)
 
 
-def test_metadata_at_the_root_of_an_old_server_is_used_and_a_failure_is_none() -> None:
+def test_metadata_at_the_root_of_an_old_server_is_used_and_only_404_says_that_there_is_none() -> None:
     place = "/.well-known/oauth-authorization-server"
 
     async def body() -> None:
@@ -164,10 +164,13 @@ def test_metadata_at_the_root_of_an_old_server_is_used_and_a_failure_is_none() -
             }
             (token,) = await old(given, {place: document})
             assert str(token).startswith("at-")
-        for broken in (500, {**document, "issuer": "https://evil.example"}):
+        for broken in (500, 429, 403, 401, {**document, "issuer": "https://evil.example"}):
             async with world() as given:
                 (error,) = await old(given, {place: broken})
                 assert isinstance(error, AuthorizationError)
-                assert given.counts("POST /token") == 0
+                assert given.counts("GET /authorize") == given.counts("POST /token") == 0
+        async with world() as given:
+            (token,) = await old(given, {place: 410})
+            assert str(token).startswith("at-")
 
     go(body)

@@ -178,10 +178,14 @@ def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> Non
         await store.replace(KEY, None, {"access_token": "secret"})
         (path,) = store.folder.glob("*.json")
         path.chmod(mode)
-        for attempt in (store.load(KEY), store.keys(), store.replace(KEY, {"access_token": "secret"}, None)):
+        for attempt in (store.load(KEY), store.replace(KEY, {"access_token": "secret"}, None)):
             with pytest.raises(AuthorizationError, match="others can read it") as caught:
                 await attempt
             assert "secret" not in str(caught.value)
+        assert await store.keys() == []
+        (problem,) = await store.damaged()
+        assert "others can read it: chmod 600 it" in str(problem)
+        assert "secret" not in str(problem)
 
     go(body)
 
@@ -229,15 +233,46 @@ def test_a_folder_that_others_can_change_is_refused(tmp_path: Path) -> None:
     go(body)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"record": 1}', b"\xff\xfe"])
-def test_a_file_that_is_broken_is_named(tmp_path: Path, content: bytes) -> None:
+BROKEN = [b"", b"{", b"[]", b'{"record": 1}', b"\xff\xfe", b'{"record": {}, "key": {}}']
+BROKEN += [b'{"record": {}, "key": {"issuer": 1, "resource": "", "client": ""}}', b"[" * 100_000]
+
+
+@pytest.mark.parametrize("content", BROKEN, ids=lambda content: content[:60].decode("latin-1"))
+def test_a_file_that_is_broken_is_named_and_the_others_are_read(tmp_path: Path, content: bytes) -> None:
     async def body() -> None:
         store = FileStore(tmp_path / "kept")
         await store.replace(KEY, None, {"a": 1})
         (path,) = store.folder.glob("*.json")
+        await store.replace(OTHER, None, {"a": 1})
+        assert await store.damaged() == []
         path.write_bytes(content)
         with pytest.raises(AuthorizationError, match="delete it and log in again"):
             await store.load(KEY)
+        assert await store.keys() == [OTHER]
+        (problem,) = await store.damaged()
+        assert str(path) in str(problem)
+        assert len(str(problem).splitlines()) == 1
+
+    go(body)
+
+
+@pytest.mark.parametrize("damage", ["", "x", "1:", "9:{}", "99999999999:{}", '1:"text"', "\u0663:{}"])
+def test_an_entry_of_the_keyring_that_is_broken_is_named_and_the_others_are_read(tmp_path: Path, damage: str) -> None:
+    async def body() -> None:
+        ring = Ring()
+        store = KeyringStore(ring, tmp_path / "locks")
+        for key in (KEY, OTHER):
+            assert await store.replace(key, None, {"a": 1})
+        ring.kept["mcp-bindgen", KEY.digest] = damage
+        if "{}" not in damage:  # else the number of entries is all that is wrong
+            assert await store.load(KEY) is None
+            (problem,) = await store.damaged()
+            assert "https://mcp.example/mcp is damaged: log in again" in str(problem)
+        assert await store.load(OTHER) == {"a": 1}
+        assert await store.replace(KEY, await store.load(KEY), {"b": 2})
+        assert await store.load(KEY) == {"b": 2}
+        ring.kept["mcp-bindgen", "index"] = '1:[{"issuer": 1}, 2, {"issuer": "a", "resource": "b", "client": "c"}]'
+        assert await store.keys() == [Key("a", "b", "c")]
 
     go(body)
 

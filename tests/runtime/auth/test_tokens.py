@@ -16,7 +16,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from mcp_bindgen.runtime.auth.client import Bearer, ClientCredentials, ClientSecret, Manual, PrivateKeyJwt
+from mcp_bindgen.runtime.auth.client import Bearer, ClientCredentials, ClientSecret, Manual, PrivateKeyJwt, authorizer
 from mcp_bindgen.runtime.auth.client.grants import Grant, granted
 from mcp_bindgen.runtime.auth.client.login import device_code
 from mcp_bindgen.runtime.auth.client.registration import dump, load, registered
@@ -115,7 +115,7 @@ def test_what_is_kept_and_was_damaged_is_not_used(damage: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("is_refreshable", [False, True])
 def test_a_token_that_has_expired_leads_to_another_login(is_refreshable: bool) -> None:
-    """Whether there never was a refresh token, or it is no longer good."""
+    """Try a login without a refresh token, and one whose refresh token is no longer good."""
 
     async def body() -> None:
         async with world() as given:
@@ -263,6 +263,87 @@ def test_processes_that_refresh_at_once_use_a_rotating_token_once(tmp_path: Path
             assert {str(one[0])[:3] for one in outputs} == {"at-"}, outputs
             assert given.counts("token refresh_token") == 1
             assert given.families  # the server saw no token twice
+
+    go(body)
+
+
+LOGGING_IN = """\
+import json, sys
+import anyio
+from mcp_bindgen.runtime.auth.client import Manual
+from mcp_bindgen.runtime.auth.store import FileStore
+from tests.support.authorization_world import CALLBACK, agree, call, oauth
+
+async def visit(url):
+    print("visits", flush=True)
+    await anyio.sleep(0.5)
+    return await agree(url)
+
+async def main(url, folder):
+    auth = oauth(FileStore(folder), login=Manual(visit, CALLBACK))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(json.dumps([str(one) for one in await call(url, auth)]), flush=True)
+
+anyio.run(main, *sys.argv[1:])
+"""
+
+
+def test_processes_that_need_a_login_at_once_ask_the_user_once(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with world() as given:
+            command = [sys.executable, "-c", LOGGING_IN, given.url, str(tmp_path / "kept")]
+            children = [
+                await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                for _ in range(2)
+            ]
+            for child in children:
+                assert child.stdout is not None
+                assert await child.stdout.readline() == b"ready\n"
+            for child in children:
+                assert child.stdin is not None
+                child.stdin.write(b"go\n")
+            printed = [(await child.communicate())[0].decode().split() for child in children]
+            assert sorted(len(lines) for lines in printed) == [1, 2], printed
+            assert len({lines[-1] for lines in printed}) == 1
+            assert given.counts("GET /authorize") == given.counts("POST /register") == 1
+
+    go(body)
+
+
+@pytest.mark.parametrize("ending", ["fails", "stays"])
+def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
+    tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Have the user of the other process say no, or leave it alone with the question."""
+    monkeypatch.setattr(authorizer, "_SOON", 0.1)
+    monkeypatch.setattr(authorizer, "_OTHERS", 60.0 if ending == "fails" else 0.3)
+    store = FileStore(tmp_path / "kept")
+    leaves = anyio.Event()
+
+    async def refuse(url: str) -> str:
+        await leaves.wait()
+        raise AuthorizationError("no")
+
+    async def first(url: str, store: FileStore) -> None:
+        (error,) = await call(url, oauth(store, login=Manual(refuse, CALLBACK)))
+        assert str(error) == "no"
+
+    async def body() -> None:
+        async with world() as given, anyio.create_task_group() as tasks:
+            tasks.start_soon(first, given.url, FileStore(store.folder))
+            while not list(store.folder.glob("*.lock")) or not given.registered:
+                await anyio.sleep(0.01)
+            (error,) = await call(
+                given.url, oauth(FileStore(store.folder), login=None)
+            )  # who may not ask does not wait
+            assert "nobody may be asked" in str(error)
+            if ending == "fails":
+                asyncio.get_running_loop().call_later(0.3, leaves.set)
+            (token,) = await call(given.url, oauth(store))
+            assert str(token).startswith("at-")
+            leaves.set()
+        assert [one for one in caplog.messages if "another program has the user log in" in one]
 
     go(body)
 
@@ -575,6 +656,24 @@ def test_a_program_signs_for_the_issuer_and_not_for_the_endpoint() -> None:
             assert (claims["aud"], claims["iss"], claims["sub"]) == (given.issuer, "program", "program")
             assert 0 < claims["exp"] - time.time() <= 300
             assert "PRIVATE" not in repr(auth._client)
+
+    go(body)
+
+
+def test_a_client_that_signs_is_a_way_to_be_authorized_by_itself() -> None:
+    """It gets one token for all connections, as the same client's `ClientCredentials` do, and stays an identity."""
+
+    async def body() -> None:
+        key = ECKey.generate_key("P-256")
+        async with world() as given:
+            auth = PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
+            assert await call(given.url, auth) == await call(given.url, auth)
+            (form,) = given.forms
+            assert form["grant_type"] == "client_credentials"
+            assert jwt.decode(form["client_assertion"], key, algorithms=["ES256"]).header["kid"] == "one"
+            assert "io.modelcontextprotocol/oauth-client-credentials" in auth.authorizer(given.url).extensions
+            assert await call(given.url, ClientCredentials(auth)) != await call(given.url, auth)
+            assert auth == PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
 
     go(body)
 

@@ -310,6 +310,7 @@ async def test_a_tool_that_fails_tells_the_model(revision: str) -> None:
 @bounded()
 async def test_arguments_that_do_not_fit_are_refused_with_all_reasons(revision: str) -> None:
     weather = Weather()
+    weather.argument_errors = "protocol"
     async with connected(client_of(revision), *weather.servers()) as connection:
         wrong = {"city": "", "days": 99, "unit": "rankine", "more": 1}
         error = await refused(connection.client.call_tool("get-forecast", wrong))
@@ -327,13 +328,20 @@ async def test_arguments_that_do_not_fit_are_refused_with_all_reasons(revision: 
     assert weather.asked == []
 
 
+@pytest.mark.parametrize(("said", "told"), [(None, EVERY[3:]), ("result", EVERY), ("protocol", [])])
+@every
 @bounded()
-async def test_arguments_that_do_not_fit_can_be_told_to_the_model() -> None:
-    class Telling(Keeping):
-        argument_errors = "result"
-
-    async with connected(v2025_11_25.Client(), *Telling().servers()) as connection:
-        result = await connection.client.call_tool("get-forecast", {"city": 1})
+async def test_arguments_that_do_not_fit_are_told_to_the_model_where_the_revision_prefers_that(
+    said: Literal["result", "protocol"] | None, told: list[str], revision: str
+) -> None:
+    weather = Weather()
+    weather.argument_errors = said
+    async with connected(client_of(revision), *weather.servers()) as connection:
+        call = connection.client.call_tool("get-forecast", {"city": 1})
+        if revision not in told:
+            assert (await refused(call)).code == INVALID_PARAMS
+            return
+        result = await call
     assert result.is_error
     assert "arguments.city: the value is not of type" in str(result.content)
 
@@ -345,7 +353,8 @@ async def test_what_no_model_says_the_schema_still_checks() -> None:
         "inputSchema": {"type": "object", "not": {"required": ["days"]}},
         "outputSchema": {"type": "object", "properties": {"summary": {"pattern": "^[a-z]+$"}}},
     }
-    async with connected(v2025_11_25.Client(), *forecast_of({"tools": [tool]}).servers()) as connection:
+    keeping = forecast_of({"tools": [tool]}, argument_errors="protocol")
+    async with connected(v2025_11_25.Client(), *keeping.servers()) as connection:
         call = connection.client.call_tool
         forecast = contract.structured(await call("get-forecast", {"city": "oslo"}), models.GetForecastOutput)
         assert forecast.summary == "oslo"
@@ -899,7 +908,7 @@ async def test_a_typed_client() -> None:
         assert [one.model_fields_set for one in weather.asked] == [{"city"}, {"city", "days", "unit"}]
         with pytest.raises(contract.ToolError, match="no such city"):
             await client.get_forecast("nowhere")
-        with pytest.raises(ProtocolError, match="maximum of 14"):
+        with pytest.raises(contract.ToolError, match="maximum of 14"):
             await client.get_forecast("Oslo", days=99)
         (block,) = await client.say("hi")
         assert isinstance(block, v2025_11_25.types.TextContent)
@@ -947,15 +956,19 @@ def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> 
 
 @bounded(60)
 async def test_the_official_client_is_served() -> None:
-    server = StdioServerParameters(command=sys.executable, args=["-m", "tests.runtime.contract.weather"], cwd=ROOT)
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "tests.runtime.contract.weather"], cwd=ROOT, env={**os.environ}
+    )
     async with SdkClient(stdio_client(server)) as client:
         (tool,) = (await client.list_tools()).tools
         assert tool.output_schema == document()["tools"][0]["outputSchema"]
         result = await client.call_tool("get-forecast", {"city": "Oslo", "days": 2})
         assert result.structured_content == {"summary": "snow", "temperatures": [-3, -3]}
         assert (await client.call_tool("get-forecast", {"city": "Rome"})).is_error
-        with pytest.raises(MCPError, match="Invalid arguments of get-forecast"):
-            await client.call_tool("get-forecast", {"city": "Oslo", "days": 0})
+        with pytest.raises(MCPError, match="Unknown tool: forecast; did you mean 'get-forecast'"):
+            await client.call_tool("forecast", {})
+        told = await client.call_tool("get-forecast", {"city": "Oslo", "days": 0})
+        assert "Invalid arguments of get-forecast" in str(told.content)
 
 
 SNIPPET = """

@@ -800,7 +800,9 @@ async def test_a_client_alone_takes_the_same_targets_and_asks_nothing_else(comma
         async with kind.connect(target) as client:
             await client.list_tools()
         assert command.noted() == ["start", *HANDSHAKE]
-    with pytest.raises(UnsupportedRevision, match="speaks an older revision.*use connect.*client of an older revision"):
+    with pytest.raises(
+        UnsupportedRevision, match=r"speaks an older revision.*use connect.*client of an older revision"
+    ):
         async with CLIENTS[4].connect(command.words("plain")):
             pass
     assert command.noted() == ["start", "server/discover"]

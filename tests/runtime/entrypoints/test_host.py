@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, UnsupportedRevision
 from mcp_bindgen.runtime.entrypoints.host import BadConfig, Host, NotRouted, Offer
+from mcp_bindgen.runtime.entrypoints.mcp_servers import entry as read_entry
 from mcp_bindgen.v2025_11_25 import Client, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded, until
@@ -219,7 +221,7 @@ async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytes
             await host.call_tool("a", server="frail")
         assert [offer.item.name for offer in await host.tools()] == ["b"]
         assert text(await host.call_tool("b")) == "fine: b"
-        with pytest.raises(NotRouted):
+        with pytest.raises(ConnectionClosed, match="the server 'frail' is not there: "):
             await host.call_tool("die")
     warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert [record.getMessage().split(":")[0] for record in warnings] == ["MCP server frail"]
@@ -444,18 +446,147 @@ BAD: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("document", "message"), BAD, ids=lambda part: part if isinstance(part, str) else "")
-def test_a_bad_configuration(document: object, message: str, tmp_path: Path) -> None:
+@bounded()
+async def test_a_bad_configuration(document: object, message: str, tmp_path: Path) -> None:
+    """A file that is none cannot be used; an entry that is none costs that server only."""
     path = tmp_path / "mcp.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document), "utf-8")
-    with pytest.raises(BadConfig, match=message) as caught:
-        Host.from_config(path, client=Client)
-    assert isinstance(caught.value, ValueError)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert "\n" not in str(caught.value)
+    found: Exception | None = None
+    try:
+        async with Host.from_config(path, client=Client) as host:
+            found = host.failures["x"]
+            with pytest.raises(ConnectionClosed, match="the server 'x' is not there"):
+                await host.call_tool("a", server="x")
+    except BadConfig as error:
+        found = error
+    assert isinstance(found, BadConfig)
+    assert re.search(message, str(found))
+    assert str(found).startswith(f"{path}: ")
+    assert "\n" not in str(found)
 
 
 def test_a_missing_configuration(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"nope\.json: No such file or directory"):
         Host.from_config(tmp_path / "nope.json", client=Client)
-    with pytest.raises(BadConfig, match="server 'x': it needs either"):
-        Host({"x": {}}, Client)
+
+
+# --- many servers ---------------------------------------------------------------------------------------------
+
+
+def broken() -> dict[str, Any]:
+    """One entry for each way in which servers fail to start."""
+    return {
+        "unset": {"command": sys.executable, "args": ["${NOT_SET_ANYWHERE}"]},
+        "hanging": {"command": sys.executable, "args": ["-c", "import time; time.sleep(600)"]},
+        "crashing": {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no key: set ACME_KEY')"]},
+        "wrong": {"command": "no-such-program"},
+    }
+
+
+@bounded(60)
+async def test_four_broken_servers_of_twenty_cost_the_others_nothing(entry: Entry) -> None:
+    """Sixteen answer as soon as the slowest of them is ready, while one hangs; one that is killed comes back."""
+    good = {f"good{number}": entry(f"good{number}", f"tool{number}") for number in range(16)}
+    async with Host({**broken(), **good}, Client, start_timeout=45, restart_pause=0.05, background=True) as host:
+        assert host.clients == {}, "nobody waits"
+        answered: list[str] = []
+        async for status in host.started():
+            if status.state == "ready":
+                answered.append(text(await host.call_tool("tool" + status.name[4:], server=status.name)))
+            if len(answered) == 16:
+                break
+        assert host.status("hanging").state == "starting", "sixteen answered before it had its time"
+        assert sorted(answered) == sorted(f"good{number}: tool{number}" for number in range(16))
+        assert {offer.item.name for offer in await host.tools()} == {f"tool{number}" for number in range(16)}
+        await until(lambda: len(host.failures) == 3)
+        assert "needs the environment variable NOT_SET_ANYWHERE" in str(host.failures["unset"])
+        assert str(host.failures["crashing"]).endswith("its stderr ends: no key: set ACME_KEY")
+        assert str(host.failures["wrong"]) == "no-such-program cannot be started: No such file or directory"
+        with pytest.raises(ConnectionClosed, match=r"'crashing' is not there: .*no key: set ACME_KEY"):
+            await host.call_tool("x", server="crashing")
+        killed = host.clients["good3"]
+        os.kill(killed.link.transport.process.pid, 9)
+        await until(lambda: host.clients.get("good3") not in (None, killed))
+        assert text(await host.call_tool("tool3")) == "good3: tool3"
+        assert "tool3" in {offer.item.name for offer in await host.tools()}
+
+
+@bounded()
+async def test_a_hanging_server_is_told_of_with_the_end_of_its_stderr() -> None:
+    shout = "for n in range(9): print('line', n, '\\x1b[2J', file=sys.stderr, flush=True)"
+    code = f"import sys, time\n{shout}\ntime.sleep(600)"
+    async with Host({"slow": {"command": sys.executable, "args": ["-c", code]}}, Client, start_timeout=1) as host:
+        said = str(host.failures["slow"])
+    assert said.startswith("not ready within 1 s; its stderr ends: line 6 ")
+    assert said.count("line") == 3
+    assert said.isprintable()
+
+
+@bounded()
+async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
+    off = {**entry("off", "z"), "disabled": True}
+    async with Host({"one": entry("one", "a"), "off": off}, Client, background=True) as host:
+        seen = [(status.name, status.state) async for status in host.started()]
+        assert sorted(seen) == [("off", "disabled"), ("one", "ready")]
+        with pytest.raises(NotRouted, match="the server 'off' is not there: it is disabled"):
+            await host.call_tool("z", server="off")
+        await host.add("two", entry("two", "b"))
+        with pytest.raises(ValueError, match="there is a server 'two' already"):
+            await host.add("two", entry("two", "b"))
+        with pytest.raises(BadConfig, match="needs either"):
+            await host.add("bad", {})
+        assert text(await host.call_tool("b", server="two")) == "two: b", "who names it waits for it"
+        assert text(await host.call_tool("a")) == "one: a"
+        pid = host.clients["one"].link.transport.process.pid
+        await host.remove("one")
+        await until(lambda: not alive(pid))
+        assert [offer.item.name for offer in await host.tools()] == ["b"]
+        with pytest.raises(NotRouted, match="no server 'one'; there are: two"):
+            await host.call_tool("a", server="one")
+        await host.add("one", entry("one", "c"))
+        assert [status.name async for status in host.started() if status.name == "one"] == ["one"]
+        assert text(await host.call_tool("c", server="one")) == "one: c"
+
+
+@bounded()
+async def test_one_that_keeps_dying_in_the_background_is_given_up(entry: Entry, tmp_path: Path) -> None:
+    changes: list[str] = []
+    async with Host({"frail": entry("frail", "die")}, Client, restarts=2, restart_pause=0.05, background=True) as host:
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                async for status in host.changes():
+                    changes.append(status.state)
+                    if changes.count("failed") == 3:
+                        return
+
+            tasks.start_soon(watch)
+            for _ in range(3):
+                with pytest.raises(ConnectionClosed):
+                    await host.call_tool("die", server="frail")
+        assert len(processes(tmp_path)) == 6
+        assert changes.count("ready") == 3
+        with pytest.raises(ConnectionClosed, match="the server 'frail' is not there"):
+            await host.call_tool("die", server="frail")
+
+
+def test_variables_stand_in_command_and_arguments_and_may_have_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", "/opt")
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.delenv("UNSET", raising=False)
+    found = read_entry(
+        "x",
+        {
+            "command": "${PLACE}/run",
+            "args": ["${env:PLACE}", "${UNSET:-a b}", "${EMPTY:-c}", "$PLACE", "${UNSET:-}"],
+            "env": {"A": "${UNSET:-x}${PLACE}"},
+            "cwd": "${PLACE}",
+        },
+    )
+    assert (found.command, found.cwd, found.env) == ("/opt/run", "/opt", {"A": "x/opt"})
+    assert found.args == ("/opt", "a b", "c", "$PLACE", "")
+    assert read_entry("x", {"url": "http://${UNSET:-localhost}/mcp"}).url == "http://localhost/mcp"
+    with pytest.raises(BadConfig, match="server 'x': \"args\" needs the environment variable UNSET"):
+        read_entry("x", {"command": "a", "args": ["${UNSET}"]})
+    with pytest.raises(BadConfig, match='"disabled" must be true or false'):
+        read_entry("x", {"command": "a", "disabled": "yes"})

@@ -20,6 +20,7 @@ from mcp_bindgen.runtime.core.errors import AuthorizationError
 from mcp_bindgen.runtime.entrypoints.auth_settings import AuthSettings
 from mcp_bindgen.runtime.entrypoints.logins import log_in
 from mcp_bindgen.runtime.entrypoints.mcp_servers import Entry, entry
+from mcp_bindgen.runtime.entrypoints.mcp_servers import entry as read_entry
 from mcp_bindgen.runtime.entrypoints.stored_login import LoginNeeded
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2026_07_28 import Client as Stateless
@@ -47,7 +48,7 @@ def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def whoami(host: Host[Any], server: str = "a") -> str:
-    """What a tool of a server says; its list of tools is empty."""
+    """Return what a tool of a server says; its list of tools is empty."""
     result = await host.call_tool("whoami", server=server)
     found: str = result.content[0].text
     return found
@@ -179,6 +180,81 @@ async def test_a_token_comes_from_the_environment(servers: Guarded, monkeypatch:
 
 
 @bounded()
+async def test_a_workload_shows_the_token_that_its_platform_wrote_last(servers: Guarded, tmp_path: Path) -> None:
+    forms: list[dict[str, str]] = []
+
+    def issue(form: dict[str, str], heard: Any) -> tuple[int, dict[str, Any]]:
+        forms.append(form)
+        servers.world.families.add(0)
+        token = f"workload-{len(forms)}"
+        servers.world.tokens[token] = {"scope": form["scope"], "family": 0, "jkt": None, "client": "x"}
+        return 200, {"access_token": token, "token_type": "Bearer"}
+
+    file = tmp_path / "token"
+    auth = {"type": "workload_identity", "tokenFile": str(file), "issuer": servers.world.issuer}
+    usual, servers.world.answer_token = servers.world.answer_token, issue
+    try:
+        async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
+            assert str(host.failures["a"]).startswith(f"the token cannot be read from {file}: No such file")
+        nobody = {**auth, "tokenFile": "~nobody-of-this-name/token"}
+        async with Host({"a": {"url": servers.url, "auth": nobody}}, Client) as host:
+            assert str(host.failures["a"]).endswith("there is no such user")
+        for written in (b"first.of.platform\n", b"second.of.platform"):
+            file.write_bytes(written)
+            async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
+                assert await whoami(host) == "ada"
+        for damaged in (b"", b"\xff" * 10, b"x" * 100_000):
+            file.write_bytes(damaged)
+            async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
+                assert str(host.failures["a"]).endswith("it holds no token")
+    finally:
+        servers.world.answer_token = usual
+    assert [form["assertion"] for form in forms] == ["first.of.platform", "second.of.platform"]
+    assert {form["grant_type"] for form in forms} == {"urn:ietf:params:oauth:grant-type:jwt-bearer"}
+    assert {form["resource"] for form in forms} == {servers.url}
+
+
+@bounded()
+async def test_a_provider_decides_for_the_users_of_an_enterprise(
+    servers: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same server is the provider and the issuer here; only what is sent tells them apart."""
+    forms: list[dict[str, str]] = []
+
+    def issue(form: dict[str, str], heard: Any) -> tuple[int, dict[str, Any]]:
+        forms.append(form)
+        if form["grant_type"].endswith("token-exchange"):
+            answer = {"issued_token_type": "urn:ietf:params:oauth:token-type:id-jag", "token_type": "N_A"}
+            return 200, {"access_token": "the-assertion", **answer}
+        servers.world.families.add(0)
+        servers.world.tokens["enterprise"] = {"scope": form["scope"], "family": 0, "jkt": None, "client": "x"}
+        return 200, {"access_token": "enterprise", "token_type": "Bearer"}
+
+    monkeypatch.setenv("ID_TOKEN", "the.id.token")
+    auth = {
+        "type": "enterprise_managed",
+        "token": "${ID_TOKEN}",
+        "provider": servers.world.issuer,
+        "providerClientId": "desk",
+        "providerClientSecret": "secret-there",
+        "clientId": "desk-here",
+        "issuer": servers.world.issuer,
+    }
+    usual, servers.world.answer_token = servers.world.answer_token, issue
+    try:
+        async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
+            assert await whoami(host) == "ada"
+    finally:
+        servers.world.answer_token = usual
+    exchanged, granted = forms
+    assert (exchanged["subject_token"], exchanged["client_id"]) == ("the.id.token", "desk")
+    assert (exchanged["client_secret"], exchanged["audience"]) == ("secret-there", servers.world.issuer)
+    assert exchanged["subject_token_type"] == "urn:ietf:params:oauth:token-type:id_token"
+    assert (granted["assertion"], granted["client_id"]) == ("the-assertion", "desk-here")
+    assert exchanged["resource"] == granted["resource"] == servers.url
+
+
+@bounded()
 async def test_connect_names_the_command_for_an_entry_that_wants_a_login(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +273,10 @@ async def test_a_token_is_not_sent_where_others_can_read_it() -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"auth": "oauth"}, '"auth" must be an object'),
-    ({"auth": {"type": "oaut"}}, '"type" must be one of oauth, client_credentials, bearer'),
+    (
+        {"auth": {"type": "oaut"}},
+        '"type" must be one of oauth, client_credentials, workload_identity, enterprise_managed',
+    ),
     ({"auth": {"type": ["oauth"]}}, '"type" must be one of'),
     ({"auth": {"clientID": "x"}}, "'clientID' is no setting of the type oauth; there are clientId, clientSecret"),
     ({"auth": {"token": "x"}}, "'token' is no setting of the type oauth"),
@@ -212,7 +291,24 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"auth": {"redirectUri": "http://127.0.0.1/cb"}}, '"redirectUri" must be like'),
     ({"auth": {"redirectUri": "http://127.0.0.1:x/cb"}}, '"redirectUri" must be like'),
     ({"auth": {"omitResource": True}}, 'for one "issuer": name it'),
-    ({"auth": {"type": "bearer"}}, 'the type bearer needs "token"'),
+    ({"auth": {"type": "bearer"}}, 'the type bearer needs either "token" or "tokenFile"'),
+    ({"auth": {"type": "bearer", "token": "a", "tokenFile": "b"}}, 'either "token" or "tokenFile"'),
+    ({"auth": {"type": "bearer", "token": "a", "provider": "b"}}, "'provider' is no setting of the type bearer"),
+    ({"auth": {"type": "workload_identity", "token": "hidden"}}, 'needs "issuer"'),
+    ({"auth": {"type": "workload_identity", "issuer": "a"}}, 'either "token" or "tokenFile"'),
+    ({"auth": {"type": "enterprise_managed", "token": "hidden"}}, 'needs "provider"'),
+    (
+        {
+            "auth": {
+                "type": "client_credentials",
+                "clientId": "a",
+                "issuer": "b",
+                "clientSecret": "c",
+                "privateKey": "d",
+            }
+        },
+        'either "clientSecret" or "privateKey"',
+    ),
     ({"auth": {"type": "bearer", "token": "${NOT_SET_ANYWHERE}"}}, "the environment variable NOT_SET_ANYWHERE"),
     ({"auth": {"type": "client_credentials", "clientId": "a", "clientSecret": "b"}}, 'needs "issuer"'),
     ({"auth": {"type": "client_credentials", "clientId": "a", "issuer": "b"}}, 'either "clientSecret" or "privateKey"'),
@@ -223,7 +319,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("more", "said"), BAD, ids=lambda part: json.dumps(part) if isinstance(part, dict) else "")
 def test_an_auth_that_cannot_be_used_is_refused_in_one_line(more: dict[str, Any], said: str) -> None:
     with pytest.raises(BadConfig) as caught:
-        Host({"x": {"url": "https://example.com/mcp", **more}}, Client)
+        read_entry("x", {"url": "https://example.com/mcp", **more})
     assert str(caught.value).startswith("server 'x': ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -232,21 +328,36 @@ def test_an_auth_that_cannot_be_used_is_refused_in_one_line(more: dict[str, Any]
 
 def test_auth_is_for_urls() -> None:
     with pytest.raises(BadConfig, match='"auth" is for URLs; a program takes its credentials from "env"'):
-        Host({"x": {"command": "x", "auth": {}}}, Client)
+        read_entry("x", {"command": "x", "auth": {}})
 
 
 @pytest.mark.parametrize(
     "settings",
     [
         AuthSettings(),
-        AuthSettings(client_id="a", client_secret="b", redirect_uri="http://localhost:1/c", issuer="d", scopes=("e",)),
+        AuthSettings(
+            client_id="a", client_secret="hidden", redirect_uri="http://localhost:1/c", issuer="d", scopes=("e",)
+        ),
         AuthSettings(client_metadata_url="https://a.example/b", dpop=False),
         AuthSettings(issuer="a", omit_resource=True, assume_pkce=True, scopes=()),
-        AuthSettings("client_credentials", client_id="a", private_key="b", issuer="c", dpop=True),
-        AuthSettings("bearer", token="a"),
+        AuthSettings("client_credentials", client_id="a", private_key="hidden", issuer="c", dpop=True),
+        AuthSettings("bearer", token="hidden"),
+        AuthSettings("bearer", token_file="a"),
+        AuthSettings("workload_identity", token_file="a", issuer="c"),
+        AuthSettings("workload_identity", token="hidden", issuer="c", client_id="a", client_secret="hidden"),
+        AuthSettings(
+            "enterprise_managed",
+            token="hidden",
+            token_type="d",
+            provider="e",
+            provider_client_id="f",
+            provider_client_secret="hidden",
+            client_id="a",
+            issuer="c",
+        ),
     ],
 )
 def test_settings_are_read_as_they_were_written(settings: AuthSettings) -> None:
     written = settings.written()
     assert AuthSettings.read(json.loads(json.dumps(written))) == settings
-    assert all(secret not in repr(settings) for secret in ("client_secret", "private_key", "token"))
+    assert "hidden" not in repr(settings)

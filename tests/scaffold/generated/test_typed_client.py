@@ -183,6 +183,42 @@ def test_a_method_has_the_arguments_of_its_tool() -> None:
     assert signature(text, "ping") == "(self) -> list[types.ContentBlock]"
 
 
+NARROW: dict[str, Any] = {
+    "name": "narrow",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "one": {"enum": [1, 2]},
+            "two": {"const": 5},
+            "mixed": {"enum": [1, "a", True]},
+            "or_null": {"enum": [1, None]},
+            "float": {"enum": [1.5, 2]},
+            "pair": {"prefixItems": [{"type": "string"}, {"type": "number"}], "minItems": 2, "maxItems": 2},
+            "triple": {"type": "array", "prefixItems": [{"type": "integer"}] * 3, "minItems": 3, "items": False},
+            "some": {"type": "array", "prefixItems": [{"type": "string"}], "items": False},
+            "json": {"type": "string"},
+            "schema": {"type": "string"},
+            "model_name": {"type": "string"},
+        },
+        "required": ["one", "pair"],
+    },
+}
+
+
+def test_what_is_sent_is_one_of_few_values_or_a_tuple_and_called_as_on_the_wire() -> None:
+    assert signature(client({"tools": [NARROW]}), "narrow").partition(" -> ")[0] == (
+        "(self, *, one: Literal[1, 2], pair: tuple[str, float], two: Literal[5] | None=None, "
+        "mixed: Literal[1, 'a', True] | None=None, or_null: Literal[1, None] | contract.Absent=contract.ABSENT, "
+        "float: float | None=None, triple: tuple[int, int, int] | None=None, some: list[str] | None=None, "
+        "json: str | None=None, schema: str | None=None, model_name: str | None=None)"
+    )
+
+
+def test_a_tool_that_runs_as_a_task_only_says_so() -> None:
+    text = client({"tools": [{**PING, "execution": {"taskSupport": "required"}}, FORECAST]})
+    assert text.count("The server runs this tool as a task only") == 1
+
+
 def test_a_module_has_only_the_models_that_its_methods_name() -> None:
     tree = ast.parse(client({**WHOLE, "tools": [*WHOLE["tools"], NULLABLE]}))
     assert {node.name for node in tree.body if isinstance(node, ast.ClassDef)} == {
@@ -340,6 +376,16 @@ def test_a_client_of_a_saved_contract_and_of_the_one_that_was_saved_beside_it(tm
     assert inside(
         "client", "--from", tmp_path / "two.contract.json", "--out", tmp_path / "one.py", "--check"
     ).stdout == ("Nothing changed.\n")
+
+
+def test_the_command_in_a_module_works_for_others_too(
+    tmp_path: Path, live: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert inside("client", "--from", live, "--out", tmp_path / "app" / "weather.py").returncode == 0
+    (line,) = [line for line in Path("app/weather.py").read_text().splitlines() if "Regenerate with" in line]
+    program = Path(sys.executable).name
+    assert line == f"# Regenerate with: mcp-bindgen client --from '{program} main.py' --out app/weather.py"
 
 
 def test_a_check_says_what_breaks_the_client(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import ast
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from mcp_bindgen.contract.model import Contract, Prompt, Resource, Template, Tool
 from mcp_bindgen.emit import types
@@ -18,6 +19,7 @@ from mcp_bindgen.emit.style import style
 from mcp_bindgen.protocol import Protocol, naming
 from mcp_bindgen.protocol.model import Field, Map, Object, Ref, Type, Union, references
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.json import is_array, is_object
 
 from ..rendering import noted, render
 from .contract_package import COMMAND, answer, class_prefix, item
@@ -31,6 +33,7 @@ LEFT_OUT = "leftOut"
 
 _ABSENT = "contract.ABSENT"
 _MORE = [f"more{'_' * count}" for count in range(1000)]  # what members without a name of their own are called
+_KEYED = frozenset({"const", "enum", "nullable"})  # keywords that say more of a scalar than its type
 _SENT = {**PLAIN, "number": "float"}  # which is said of an int too, and nothing turns it into a float
 
 
@@ -192,7 +195,7 @@ class _Client:
             name=tool.stub,
             signature=signature,
             returns=typed or self._blocks,
-            doc=_doc(tool.words, about),
+            doc=_doc(_demanding(tool), about),
             body=f"contract.structured({call}, {typed})" if typed else f"contract.succeeded({call}).content",
         )
 
@@ -238,7 +241,11 @@ class _Client:
             self.used |= {tool.input} if whole else set()
             annotated = tool.input if whole else "dict[str, Json]"
             return f", arguments: {annotated}", "contract.whole(arguments)", []
-        arguments = self._arguments(tool.input)
+        arguments = [
+            replace(argument, annotation=sent) if sent else argument
+            for argument in self._arguments(tool.input)
+            for sent in [_narrow(tool.raw["inputSchema"], argument)]
+        ]
         signature, members = _signature(arguments), _members(arguments)
         nullable = [quoted(argument.field.wire) for argument in arguments if argument.nullable]
         if model.extra is not None and "additionalProperties" in tool.raw["inputSchema"]:
@@ -283,6 +290,40 @@ class _Client:
         if nullable:
             return _Argument(name, field, f"{text} | contract.Absent", _ABSENT, nullable)
         return _Argument(name, field, optional(text), "None", nullable)
+
+
+def _demanding(tool: Tool) -> str:
+    """Return the words for a tool, and that it takes calls as tasks only, which a method that waits does not make."""
+    execution = tool.raw.get("execution")
+    if not is_object(execution) or execution.get("taskSupport") != "required":
+        return tool.words
+    how = "call it with `client.call_tool(..., task=...)`, which begins one"
+    return f"{tool.words}\n\nThe server runs this tool as a task only, and refuses this call of it: {how}."
+
+
+def _narrow(schema: Any, argument: _Argument) -> str:
+    """Return a narrower annotation for what is only sent; empty where there is none.
+
+    The models of a contract take `1.0` for the `1` of an `enum`, and lists of any length for a tuple without one; who
+    sends these need not.
+    """
+    said = schema.get("properties", {}).get(argument.field.wire)
+    if not is_object(said) or (argument.default or "None") not in ("None", _ABSENT):
+        return ""
+    absent = argument.annotation.rpartition(" | ")[2] if argument.default else ""
+    values = [said["const"]] if "const" in said else said.get("enum")
+    items = said.get("prefixItems")
+    if is_array(values) and values and all(value is None or isinstance(value, str | int) for value in values):
+        found = f"Literal[{', '.join(dict.fromkeys(map(repr, values)))}]"
+        return found if absent in ("", "None") and None in values else " | ".join(filter(None, [found, absent]))
+    if is_array(items) and items and (said.get("items") is False or said.get("maxItems") == len(items)):
+        kinds = [
+            _SENT.get(str(item.get("type")), "") if is_object(item) and not _KEYED & item.keys() else ""
+            for item in items
+        ]
+        if all(kinds) and said.get("minItems") == len(items):
+            return " | ".join(filter(None, [f"tuple[{', '.join(kinds)}]", absent]))
+    return ""
 
 
 def _only(types: Protocol, names: Iterable[str]) -> Protocol:

@@ -18,7 +18,7 @@ _WRITABLE = re.compile(r"[\t\x20-\x7e]*")
 
 @dataclass(frozen=True)
 class Challenge:
-    """What a server wants to see.
+    """Name what a server wants to see.
 
     Attributes:
         scheme: The authentication scheme in lower case, such as `bearer`.

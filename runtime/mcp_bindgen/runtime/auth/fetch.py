@@ -96,7 +96,7 @@ class Fetched:
 
     @property
     def is_success(self) -> bool:
-        """Whether the status is one of success."""
+        """Tell whether the status is one of success."""
         return 200 <= self.status < 300
 
     @property

@@ -23,6 +23,7 @@ SERVICE = "mcp-bindgen"
 
 _PART = 1000  # characters of an entry: Windows takes 2560 bytes, two for each
 _INDEX = "index"
+_DIGITS = 5  # of the number of entries: no record has so many
 
 
 class KeyringStore:
@@ -48,7 +49,7 @@ class KeyringStore:
             if await self.load(key) != old:
                 return False
             await self._call(self._set, key.digest, new)
-            listed = [one for one in await self._listed() if one != asdict(key)]
+            listed = [asdict(one) for one in await self._listed() if one != key]
             await self._call(self._set, _INDEX, [*listed, *([asdict(key)] if new is not None else [])])
         return True
 
@@ -58,11 +59,20 @@ class KeyringStore:
 
     async def keys(self) -> Sequence[Key]:
         """Return the keys under which something is kept."""
-        return sorted(Key(**one) for one in await self._listed())
+        return sorted(await self._listed())
 
-    async def _listed(self) -> list[Any]:
+    async def damaged(self) -> Sequence[AuthorizationError]:
+        """Return an error for each record that the keyring does not have any more as it was kept."""
+        return [
+            AuthorizationError(f"what the keyring had for {key.resource or key.issuer} is damaged: log in again")
+            for key in await self.keys()
+            if await self.load(key) is None
+        ]
+
+    async def _listed(self) -> list[Key]:
         found = await self._call(self._get, _INDEX)
-        return found if is_array(found) else []
+        keys = map(Key.load, found) if is_array(found) else ()
+        return [key for key in keys if key is not None]
 
     async def _call(self, function: Any, *arguments: Any) -> Any:
         """Call the keyring, which blocks, in a thread."""
@@ -75,16 +85,16 @@ class KeyringStore:
         head = self._backend.get_password(SERVICE, name)
         if head is None:
             return None
-        count, _, text = head.partition(":")
-        parts = [self._backend.get_password(SERVICE, f"{name}.{number}") for number in range(1, int(count))]
+        text = head.partition(":")[2]
+        parts = [self._backend.get_password(SERVICE, f"{name}.{number}") for number in range(1, _count(head))]
         try:
             return json.loads("".join([text, *(part or "" for part in parts)]))
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def _set(self, name: str, value: Any) -> None:
         head = self._backend.get_password(SERVICE, name)
-        before = int(head.partition(":")[0]) if head is not None else 0
+        before = 0 if head is None else _count(head)
         text = "" if value is None else json.dumps(value)
         parts = [text[start : start + _PART] for start in range(0, len(text), _PART)]
         for number, part in reversed(list(enumerate(parts))):  # the head comes last: it says how many there are
@@ -93,6 +103,12 @@ class KeyringStore:
         for number in range(len(parts), before):
             with suppress(PasswordDeleteError):
                 self._backend.delete_password(SERVICE, f"{name}.{number}" if number else name)
+
+
+def _count(head: str) -> int:
+    """Return how many entries a record has that begins with this one."""
+    count = head.partition(":")[0]
+    return int(count) if count.isascii() and count.isdecimal() and len(count) < _DIGITS else 1
 
 
 def default_store() -> Store:

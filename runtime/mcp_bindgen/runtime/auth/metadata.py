@@ -31,7 +31,7 @@ class BadMetadata(ValueError):
 
 @dataclass(frozen=True)
 class ResourceMetadata:
-    """What a protected resource says of itself.
+    """Describe a protected resource, as it does itself.
 
     Attributes:
         resource: Its identifier, as it writes it.
@@ -48,7 +48,7 @@ class ResourceMetadata:
 
 @dataclass(frozen=True)
 class ServerMetadata:
-    """What an authorization server says of itself.
+    """Describe an authorization server, as it does itself.
 
     Attributes:
         issuer: Its identifier.

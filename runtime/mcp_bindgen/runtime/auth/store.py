@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ _POLL = 0.02  # seconds between two tries to get a lock
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What something is kept under.
+    """Name something that is kept.
 
     Attributes:
         issuer: The authorization server; empty for what is known of a resource alone.
@@ -49,12 +49,20 @@ class Key:
         text = json.dumps([self.issuer, self.resource, self.client])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
+    @classmethod
+    def load(cls, kept: object) -> Key | None:
+        """Return what `asdict` made of one; `None` for anything else."""
+        if not is_object(kept) or kept.keys() != {"issuer", "resource", "client"}:
+            return None
+        return cls(**kept) if all(isinstance(one, str) for one in kept.values()) else None
+
 
 class Store(Protocol):
     """Keeps records.
 
     What is read may be old by the time it is written, so writing names what was read: another process may have used a
-    refresh token that can be used only once.
+    refresh token that can be used only once. It may have `damaged`, which returns an error for each record that is
+    there and cannot be read; those are not among its `keys`.
     """
 
     async def load(self, key: Key) -> Record | None:
@@ -144,9 +152,22 @@ class FileStore:
         return self.locks.held(key.digest)
 
     async def keys(self) -> Sequence[Key]:
-        """Return the keys under which something is kept."""
-        found = [_read(path) for path in self.folder.glob("*.json")]
-        return sorted(Key(**one["key"]) for one in found if one is not None)
+        """Return the keys under which something is kept that can be read."""
+        return sorted(one for one in self._entries() if isinstance(one, Key))
+
+    async def damaged(self) -> Sequence[AuthorizationError]:
+        """Return an error for each file that cannot be read, or must not; it says what to do."""
+        return [one for one in self._entries() if isinstance(one, AuthorizationError)]
+
+    def _entries(self) -> Iterator[Key | AuthorizationError]:
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                found = _read(path)
+            except AuthorizationError as error:
+                yield error
+            else:
+                if found is not None:
+                    yield found["key"]
 
     def _path(self, key: Key) -> Path:
         return self.folder / f"{key.digest}.json"
@@ -229,11 +250,12 @@ def _read(path: Path) -> dict[str, Any] | None:
             raise AuthorizationError(f"{path} has tokens, and others can read it: chmod 600 it, or delete it")
         try:
             found = json.loads(opened.read())
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
-    if not is_object(found) or not is_object(found.get("record")) or not is_object(found.get("key")):
+    key = Key.load(found.get("key")) if is_object(found) else None
+    if key is None or not is_object(found) or not is_object(found.get("record")):
         raise AuthorizationError(f"{path} is not what was kept there: delete it and log in again")
-    return found
+    return {"key": key, "record": found["record"]}
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .errors import ResourceNotFound as ResourceNotFound, ToolError as ToolError
     from .errors import UnexpectedResult as UnexpectedResult
     from .functions import public_functions as public_functions, tool_entry as tool_entry
+    from .handlers import missing_method as missing_method
     from .handlers import prompt as prompt, resource as resource, template as template, tool as tool
     from .model import Model as Model
     from .output_schemas import OutputSchemas as OutputSchemas
@@ -37,7 +38,7 @@ _MODULES = {
     "complexity": ["MOST_STEPS", "Complexity"],
     "errors": ["BadFunction", "InvalidArguments", "InvalidResult", "ResourceNotFound", "ToolError", "UnexpectedResult"],
     "functions": ["public_functions", "tool_entry"],
-    "handlers": ["prompt", "resource", "template", "tool"],
+    "handlers": ["missing_method", "prompt", "resource", "template", "tool"],
     "model": ["Model"],
     "output_schemas": ["OutputSchemas"],
     "uri_template": ["UriTemplate", "Variable"],

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_origin
 
 from pydantic_core import from_json, to_json
 
 from ..core import jsonrpc
-from ..core.errors import INVALID_PARAMS, InvalidParams, ProtocolError
+from ..core.access import Identity
+from ..core.errors import INVALID_PARAMS, CapabilityMissing, InvalidParams, NotAnswered, ProtocolError
+from ..core.logs import log
 from ..core.methods import Request
+from ..core.mistakes import did_you_mean
+from ..core.revision import Revision
 from ._types import adapter, structured_content
 from .call_arguments import ABSENT
+from .catalog import SCOPES, Entry, Kind
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
-from .handlers import BoundContract, BoundHandler, Kind
+from .handlers import BoundContract, BoundHandler
 
 ArgumentErrors: TypeAlias = Literal["protocol", "result"]
 """What becomes of a call whose arguments do not fit: an error of the protocol, or a result with `isError`."""
@@ -29,6 +35,7 @@ UPDATED = "notifications/resources/updated"
 """The notification that the contents of a resource are others now."""
 
 _MOST_SUBSCRIPTIONS = 1000  # of one connection
+_LONGEST_ERROR = 200  # characters of an error that a model reads
 _LONGEST = 100  # characters of a name that is repeated
 
 
@@ -39,14 +46,16 @@ class Feature:
         contract: The contract and its handlers.
         package: The bindings of the revision.
         revisions: The bindings of all revisions that the contract is served in.
-        argument_errors: What becomes of a call whose arguments do not fit.
+        argument_errors: What becomes of a call whose arguments do not fit; `None` for what the revision prefers.
+        hide_errors: Whether callers of a tool that fails are kept from reading why; `None` for those with tokens.
         members: The lists of a contract that it answers from.
     """
 
     contract: BoundContract
     package: ModuleType
     revisions: Sequence[ModuleType]
-    argument_errors: ArgumentErrors
+    argument_errors: ArgumentErrors | None
+    hide_errors: bool | None
     members: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -54,11 +63,13 @@ class Feature:
         """Return whether a contract has one of the lists, be it an empty one."""
         return any(member in contract.catalog.document for member in cls.members)
 
-    def find(self, kind: Kind, name: str) -> BoundHandler:
-        """Return the handler for a name; raise `ProtocolError` (-32602) if there is none."""
-        found = self.contract.handlers[kind].get(name)
+    def find(self, kind: Kind, name: str, ctx: Any) -> BoundHandler:
+        """Return the handler for a name; raise `ProtocolError` (-32602) if there is none, with a near one."""
+        handlers = self.contract.handlers[kind]
+        found = handlers.get(name)
         if found is None:
-            raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_LONGEST]}")
+            allowed = (other for other, handler in handlers.items() if _may_use(ctx.identity, handler.entry))
+            raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_LONGEST]}{did_you_mean(name, allowed)}")
         return found
 
     def result(self, method: str, wire: Any) -> Any:
@@ -108,28 +119,46 @@ class Tools(Feature):
     list_tools = lists("tools/list", "tools")
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
-        """Call a tool.
+        """Call a tool; one that fails tells the model why, in one line.
 
         Raises:
             ProtocolError: There is no such tool, or the arguments do not fit it.
+            CapabilityMissing: The tool needs what the client did not declare.
             InvalidResult: The result is not what the contract says.
         """
-        handler = self.find("tool", params.name)
+        handler = self.find("tool", params.name, ctx)
         try:
             arguments = self._arguments(handler, params.arguments or {})
             result = await self.answer("tools/call", handler, arguments, ctx, _tool_result)
         except ToolError as error:
-            return self.result("tools/call", {"content": [_text(error.text)], "isError": True})
+            return self._failed(error.text)
+        except (ProtocolError, CapabilityMissing, InvalidResult):
+            raise
+        except (NotAnswered, ResourceNotFound) as error:
+            return self._failed(str(error) or "there is no such resource")
+        except Exception as error:
+            if _concerns_the_client(error):
+                raise
+            log.exception("the tool %r failed", params.name)
+            hidden = ctx.identity is not None if self.hide_errors is None else self.hide_errors
+            return self._failed(f"{params.name} failed" if hidden else f"{params.name} failed: {_one_line(error)}")
         _validate(handler, result)
         return result
+
+    def _failed(self, text: str) -> Any:
+        """Return the result that tells a model what went wrong."""
+        return self.result("tools/call", {"content": [_text(text)], "isError": True})
 
     def _arguments(self, handler: BoundHandler, wire: dict[str, Any]) -> Any:
         try:
             return handler.read(wire, "params.arguments")
         except InvalidArguments as error:
-            if self.argument_errors == "protocol":
-                raise
-            raise ToolError(error.message) from None
+            revision: Revision = self.package.REVISION
+            if self.argument_errors == "result" or (
+                self.argument_errors is None and revision.argument_errors_in_results
+            ):
+                raise ToolError(error.message) from None
+            raise
 
 
 class Prompts(Feature):
@@ -145,7 +174,7 @@ class Prompts(Feature):
             ProtocolError: There is no such prompt, or the arguments do not fit it.
             InvalidResult: The handler returned something that is no prompt.
         """
-        handler = self.find("prompt", params.name)
+        handler = self.find("prompt", params.name, ctx)
         arguments = handler.read(params.arguments or {}, "params.arguments")
         return await self.answer("prompts/get", handler, arguments, ctx, _prompt_result)
 
@@ -191,7 +220,7 @@ class Subscriptions(Feature):
         return UPDATED in contract.announces
 
     async def subscribe(self, params: Any, ctx: Any) -> Any:
-        """Note that a client wants to hear of a resource; raise `ProtocolError` if there is none, or it wants too many."""
+        """Note that a client wants to hear of a resource; raise `ProtocolError` if it may not."""
         wanted = self.contract.subscribers.setdefault(ctx.session, set())
         if not self.contract.knows(params.uri):
             raise not_found(self.package, params.uri)
@@ -216,14 +245,21 @@ def _tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     """Return the wire form of a result: structured content and its text, or content alone."""
     if handler.spec.output is None:
         return {"content": _items(handler, returned, _text)}
+    wanted = handler.spec.output
     try:
-        text = adapter(handler.spec.output).dump_json(returned, warnings="error").decode()
+        text = adapter(wanted).dump_json(returned, warnings="error").decode()
     except ValueError as error:
-        raise handler.invalid(f"returned {type(returned).__name__}: {error}") from None
+        said = f"returned {type(returned).__name__}, expected {getattr(wanted, '__name__', wanted)}"
+        raise handler.invalid(said if _is_other(returned, wanted) else f"{said}: {error}") from None
     member = handler.spec.member
     if member is not None:
         text = f"{{{to_json(member).decode()}:{text}}}"
     return {"content": [_text(text)], "structuredContent": from_json(text)}
+
+
+def _is_other(returned: object, wanted: Any) -> bool:
+    """Tell whether a value is of another class than was wanted, so that nothing more need be said."""
+    return inspect.isclass(wanted) and get_origin(wanted) is None and type(returned) is not wanted
 
 
 def _validate(handler: BoundHandler, result: Any) -> None:
@@ -259,6 +295,24 @@ def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], A
     if isinstance(returned, Sequence) and not isinstance(returned, bytes):
         return [jsonrpc.plain(item) for item in returned]  # pyright: ignore[reportUnknownVariableType]
     raise handler.invalid(f"returned {type(returned).__name__}")
+
+
+def _may_use(identity: Identity | None, entry: Entry) -> bool:
+    """Tell whether a caller may use an entry: whoever has no token is not asked for scopes."""
+    return identity is None or identity.scopes.issuperset(entry.get(SCOPES, ()))
+
+
+def _concerns_the_client(error: Exception) -> bool:
+    """Tell whether what several tasks raised together is for the protocol to say."""
+    if not isinstance(error, ExceptionGroup):
+        return False
+    return cast("ExceptionGroup[Exception]", error).subgroup((ProtocolError, CapabilityMissing)) is not None
+
+
+def _one_line(error: Exception) -> str:
+    """Return a short line about an error."""
+    line = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")
+    return line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}..."
 
 
 def _text(text: str) -> dict[str, str]:

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 import anyio
 
 from ..core import jsonrpc, packages
+from ..core.routing import Returns
 from ..core.uris import is_part
 from ..endpoint.context import Context
 from ..endpoint.server import Server
@@ -34,6 +35,7 @@ from .functions import Function, FunctionHandler, public_functions
 from .handlers import BoundContract, HandlerSpec, asynchronous
 
 F = TypeVar("F", bound=Callable[..., Any])
+Completes: TypeAlias = Callable[[Completion], Returns[Sequence[str]]]
 Dynamic: TypeAlias = Literal["tools", "prompts", "resources", "contents"]
 
 _PATIENCE = 10.0  # seconds that clients have to take the news of one change
@@ -88,7 +90,7 @@ class App:
     ) -> None:
         info = {"name": name, "version": version, **({} if title is None else {"title": title})}
         said = {} if instructions is None else {"instructions": instructions}
-        empty = {"resources" if one == "contents" else one: list[Entry]() for one in dynamic}
+        empty: dict[str, Any] = {"resources" if one == "contents" else one: [] for one in dynamic}
         announces = {_CHANGED[one] for one in dynamic}
         self._contract = BoundContract(Catalog.of({"serverInfo": info, **said, **empty}), validation_steps, announces)
         self.document = self._contract.catalog.document
@@ -128,7 +130,8 @@ class App:
 
     def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
         """Offer a function as a tool: `@app.tool`, or `@app.tool(name=...)`; see `add_tool` for the options."""
-        return _decorated(self.add_tool, function, options)
+        mark: Callable[[F], F] = _adding(self.add_tool, options)
+        return mark if function is None else mark(function)
 
     @overload
     def prompt(self, function: F, /) -> F: ...
@@ -147,7 +150,8 @@ class App:
 
     def prompt(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
         """Offer a function as a prompt: `@app.prompt`, or `@app.prompt(name=...)`; see `add_prompt` for the options."""
-        return _decorated(self.add_prompt, function, options)
+        mark: Callable[[F], F] = _adding(self.add_prompt, options)
+        return mark if function is None else mark(function)
 
     def resource(
         self,
@@ -162,14 +166,10 @@ class App:
         meta: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]:
         """Offer what a function returns as a resource: `@app.resource("note://{id}")`; see `add_resource`."""
-        options = {"title": title, "description": description, "mime_type": mime_type, "meta": meta}
-        return _decorated(
-            lambda function, **more: self.add_resource(uri, function, **more),
-            None,
-            {"name": name, "annotations": annotations, "scopes": scopes, **options},
-        )
+        options = {"name": name, "title": title, "description": description, "mime_type": mime_type, "meta": meta}
+        return _adding(partial(self.add_resource, uri), {**options, "annotations": annotations, "scopes": scopes})
 
-    def completion(self, of: str, argument: str) -> Callable[[F], F]:
+    def completion(self, of: str, argument: str) -> Callable[[Completes], Completes]:
         """Complete an argument of a prompt, or a variable of a URI template, with what a function returns.
 
         The function takes a `Completion`, which says what is typed and what else is known, and returns a list of texts,
@@ -180,7 +180,7 @@ class App:
             argument: The name of the argument or variable.
         """
 
-        def mark(function: F) -> F:
+        def mark(function: Completes) -> Completes:
             self._completes[of, argument] = asynchronous(function)
             return function
 
@@ -300,7 +300,12 @@ class App:
             self._contract.complete = self._complete
         revisions = packages.installed() if self.revisions is None else self.revisions
         info, instructions = self.document["serverInfo"], self.document.get("instructions")
-        options = {"argument_errors": self.argument_errors, "instructions": instructions, "lifespan": self._running}
+        options = {
+            "argument_errors": self.argument_errors,
+            "hide_errors": self.hide_errors,
+            "instructions": instructions,
+            "lifespan": self._running,
+        }
         servers = servers_of(self._contract, info["name"], instructions, revisions, info, options)
         self._news.servers += servers
         return servers
@@ -365,20 +370,21 @@ class _News:
                         await server.broadcast(partial(self._tell, *news))
 
     async def _tell(self, name: str, uri: str | None, client: Context) -> None:
-        method: Any = client.link.negotiated.dispatcher.revision.methods.get(name)
+        agreed = client.negotiated
+        method: Any = None if agreed is None else agreed.dispatcher.revision.methods.get(name)
         wanted = self._subscribers.get(client.link, ()) if isinstance(client.link, Session) else (uri,)
         if method is not None and (uri is None or any(is_part(uri, one or "") for one in wanted)):
             await client.notify(method, jsonrpc.typed_params(method, {} if uri is None else {"uri": uri}))
 
 
-def _decorated(add: Callable[..., None], function: Any, options: dict[str, Any]) -> Any:
-    """Return a function that is added, or the decorator that adds it."""
+def _adding(add: Callable[..., None], options: dict[str, Any]) -> Callable[[F], F]:
+    """Return the decorator that adds a function with some options."""
 
     def mark(function: F) -> F:
         add(function, **options)
         return function
 
-    return mark if function is None else mark(function)
+    return mark
 
 
 def _entry(**members: Any) -> Entry:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import cache
 from types import ModuleType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from ..endpoint.server import Server
 from ._features import ArgumentErrors, Feature, Prompts, Resources, Subscriptions, Tools
@@ -15,7 +15,7 @@ from ._scopes import Scoped
 from .catalog import Catalog
 from .completions import Completion, Completions, from_enum
 from .complexity import MOST_STEPS
-from .handlers import BoundContract, asynchronous
+from .handlers import BoundContract, asynchronous, missing_method
 
 Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -33,7 +33,10 @@ class Contract(ABC):
         info: How the server introduces itself, an `Implementation` in wire form; `None` for what the contract says.
         instructions: How a model should use the server; `None` for what the contract says.
         argument_errors: What becomes of a call whose arguments do not fit: an error of the protocol (-32602), or a
-            result with `isError`, which hosts show to the model.
+            result with `isError`, which hosts show to the model; `None` for what each revision prefers, which is a
+            result from 2025-11-25 on.
+        hide_errors: Whether callers of a tool that fails read only that; else they read one line about the exception.
+            `None` hides it from those who come with a token. `ToolError` is always shown.
         validation_steps: How many steps the validation of a value may take at most: a schema that can take more is
             refused when it is first used.
     """
@@ -42,8 +45,16 @@ class Contract(ABC):
     revisions: ClassVar[tuple[ModuleType, ...]]
     info: Mapping[str, Any] | None = None
     instructions: str | None = None
-    argument_errors: ArgumentErrors = "protocol"
+    argument_errors: ArgumentErrors | None = None
+    hide_errors: bool | None = None
     validation_steps: int = MOST_STEPS
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Self:
+        """Make an object; raise `TypeError` if the class does not have all methods of the contract."""
+        missing: Collection[str] = cls.__abstractmethods__
+        if missing:
+            raise TypeError("; ".join(missing_method(cls, name) for name in sorted(missing)))
+        return super().__new__(cls)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -73,7 +84,12 @@ class Contract(ABC):
         info = self.info or document.get("serverInfo") or {"name": type(self).__name__, "version": "0"}
         instructions = document.get("instructions") if self.instructions is None else self.instructions
         kind = type(self)
-        options = {"argument_errors": self.argument_errors, "instructions": instructions, "lifespan": self.lifespan}
+        options = {
+            "argument_errors": self.argument_errors,
+            "hide_errors": self.hide_errors,
+            "instructions": instructions,
+            "lifespan": self.lifespan,
+        }
         return servers_of(contract, kind.__name__, kind.__doc__, self.revisions, info, options)
 
 

@@ -47,7 +47,7 @@ class Completions(Feature):
         """Complete a value; raise `ProtocolError` if the contract has no such prompt, template or argument."""
         of: Literal["prompt", "template"] = "prompt" if params.ref.type == "ref/prompt" else "template"
         name = params.ref.name if of == "prompt" else params.ref.uri
-        names: list[Any] = [argument.get("name") for argument in _arguments(self.find(of, name).entry)]
+        names: list[Any] = [argument.get("name") for argument in _arguments(self.find(of, name, ctx).entry)]
         if names and params.argument.name not in names:
             raise ProtocolError(INVALID_PARAMS, f"The {of} {name} has no such argument")
         known: Any = getattr(getattr(params, "context", None), "arguments", None) or {}

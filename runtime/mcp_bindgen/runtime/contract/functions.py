@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from types import ModuleType
 from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -21,7 +22,8 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
 
-from ..core.json_types import is_object
+from ..core.json_types import is_array, is_object
+from ..core.mistakes import place_of
 from ..core.model import Model
 from .catalog import Entry
 from ._types import adapter
@@ -103,7 +105,7 @@ class FunctionHandler:
         self._returned = _line(words.returns.description) if words.returns is not None else ""
         self._context: str | None = None
         self._names: dict[str, str] = {}
-        self._is_json = False
+        self._is_json = self._is_prompt = False
         self._input = self._arguments()
 
     # --- entries ----------------------------------------------------------------------------------------------
@@ -126,6 +128,7 @@ class FunctionHandler:
     def prompt(self) -> tuple[HandlerSpec, Entry]:
         """Return how the function handles a prompt, and the prompt's entry: its arguments are texts."""
         schema = self._schema(self._input, "validation", "the parameters")
+        self._is_prompt = True
         entry: Entry = {"name": self.name, **_known(description=self._about)}
         arguments = [self._argument(name, one, schema) for name, one in schema.get("properties", {}).items()]
         return HandlerSpec("prompt", self.name, self._read), {**entry, **({"arguments": arguments} if arguments else {})}
@@ -156,7 +159,7 @@ class FunctionHandler:
     def _argument(self, name: str, schema: Schema, whole: Schema) -> Entry:
         """Return the entry for an argument of a prompt; what it may be is for completion."""
         target: Schema = whole.get("$defs", {}).get(schema.get("$ref", "").removeprefix("#/$defs/"), schema)
-        texts = target.get("enum", [target["const"]] if "const" in target else [])
+        texts: list[Any] = target.get("enum", [target["const"]] if "const" in target else [])
         choices = texts if all(isinstance(text, str) for text in texts) else []
         required = {"required": True} if name in whole.get("required", ()) else {}
         return {"name": name, **_known(description=schema.get("description")), **required, **_known(enum=choices)}
@@ -178,15 +181,17 @@ class FunctionHandler:
                 for name, field in self._names.items()
                 if arguments is not None and field in arguments.model_fields_set
             }
-            return named if self._context is None else {**named, self._context: taken[-1]}
+            return named if self._context is None else {**named, self._context: taken[len(taken) - 1]}
 
         if inspect.iscoroutinefunction(self.function):
 
+            @wraps(self.function)
             async def wait(*taken: Any) -> Any:
                 return self._content(await self.function(**given(taken)))
 
             return wait
 
+        @wraps(self.function)
         def call(*taken: Any) -> Any:
             return self._content(self.function(**given(taken)))
 
@@ -198,6 +203,8 @@ class FunctionHandler:
             return [value] if {"type", "role"} & type(value).model_fields.keys() else value
         if self._is_json:
             return adapter(self._hints.get("return", Any)).dump_json(value, warnings="error").decode()
+        if self._is_prompt and is_array(value):
+            return [_user(item) if isinstance(item, str) else item for item in value]
         return [] if value is None and self._hints.get("return") in (None, type(None)) else value
 
     # --- types ------------------------------------------------------------------------------------------------
@@ -237,7 +244,7 @@ class FunctionHandler:
         return default
 
     def _output(self, annotation: Any) -> tuple[Schema | None, bool]:
-        """Return the schema of the structured content, `None` if there is only content, and whether a value is wrapped."""
+        """Return the schema of the structured content, `None` for content alone, and whether it wraps a value."""
         if annotation is _MISSING:
             raise self.bad("does not say what it returns", "write -> str, -> None or whatever it is")
         if annotation is bytes:
@@ -275,13 +282,6 @@ class FunctionHandler:
         return BadFunction(f"{self.name}: {problem}", fix, place_of(self.function))
 
 
-def place_of(function: Function) -> str:
-    """Return the file and line of a function."""
-    inner: Any = inspect.unwrap(function)
-    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
-    return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
-
-
 class _Plain(GenerateJsonSchema):
     """JSON Schema without titles for members, and silent about defaults that JSON cannot say."""
 
@@ -294,6 +294,11 @@ class _Plain(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         """Return a default as JSON has it."""
         return to_jsonable_python(dft, by_alias=True)
+
+
+def _user(text: str) -> dict[str, Any]:
+    """Return the message of a user in wire form."""
+    return {"role": "user", "content": {"type": "text", "text": text}}
 
 
 def _known(**members: Any) -> dict[str, Any]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from ..core.mistakes import place_of
 from ..tasks import in_thread
 from ._types import typed
 from ._validation import MOST, Validator
@@ -77,6 +79,22 @@ def specs(contract: type) -> dict[str, HandlerSpec]:
     }
 
 
+def missing_method(kind: type, name: str) -> str:
+    """Describe a method of a contract that a class does not have, and the one that may have been meant.
+
+    Args:
+        kind: The class.
+        name: The name of the method, which is abstract.
+    """
+    abstract = inspect.getattr_static(kind, name)
+    base = next(one for one in kind.__mro__ if vars(one).get(name) is abstract)
+    spec = getattr(abstract, "__mcp_handler__", None)
+    offer = f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
+    others = [other for other in dir(kind) if not other.startswith("_") and not hasattr(base, other)]
+    near = get_close_matches(name, others, n=1, cutoff=0.8)
+    return f"{kind.__name__} misses {name}{offer}" + (f"; did you mean it by {near[0]}?" if near else "")
+
+
 def asynchronous(method: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """Return a method as one that does not block: a plain function runs in a thread."""
     return method if inspect.iscoroutinefunction(method) else in_thread(method)
@@ -100,6 +118,7 @@ class BoundHandler:
         self.spec = spec
         self.entry = entry
         self._method = asynchronous(method)
+        self._function = inspect.unwrap(method)
         schemas = entry if spec.kind == "tool" else {}
         self.input, self.output = (
             Validator(schemas[member], f"the {member} of {spec.name!r}", most_steps=validation_steps)
@@ -127,8 +146,8 @@ class BoundHandler:
         return {} if value is None else {member: value}
 
     def invalid(self, reason: str) -> InvalidResult:
-        """Return the error for a result that is not what the contract says."""
-        return InvalidResult(f"the {self.spec.kind} {self.spec.name!r} {reason}")
+        """Return the error for a result that is not what the contract says, with the line of the method."""
+        return InvalidResult(f"the {self.spec.kind} {self.spec.name!r} {reason} ({place_of(self._function)})")
 
 
 class BoundContract:
@@ -165,7 +184,7 @@ class BoundContract:
             ImportError: There are tools or templates, and `mcp-bindgen[contract]` is not installed.
         """
         bound, class_name = cls(catalog, validation_steps), type(owner).__name__
-        entries = {kind: catalog.entries(kind) for kind in KINDS}
+        entries: dict[Kind, dict[str, Entry]] = {kind: catalog.entries(kind) for kind in KINDS}
         for name, spec in specs(type(owner)).items():
             entry = entries[spec.kind].get(spec.name)
             if entry is None:

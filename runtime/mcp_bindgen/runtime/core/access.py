@@ -65,7 +65,7 @@ class AccessDenied(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Who sends a request, as the verified token says. It never holds the token.
+    """Tell who sends a request, as the verified token says. It never holds the token.
 
     Attributes:
         issuer: Who says so: the issuer of the token; empty for keys of this server's own.
@@ -92,7 +92,7 @@ class Identity:
 
     @property
     def lapses(self) -> float | None:
-        """When streams end that were opened with the token, in seconds since 1970; `None` for never."""
+        """Return when streams end that were opened with the token, in seconds since 1970; `None` for never."""
         return None if self.expires is None else self.expires + SKEW
 
     def has(self, *scopes: str) -> bool:

@@ -108,3 +108,8 @@ def request_id(message: dict[str, Any]) -> RequestId | None:
 def invalid(reason: str) -> ProtocolError:
     """Make the error -32600 with a reason."""
     return ProtocolError(INVALID_REQUEST, f"Invalid request: {reason}")
+
+
+def invalid_answer(reason: str) -> ProtocolError:
+    """Make the error for an answer that is none, for the side that asked; it has the code of `invalid`."""
+    return ProtocolError(INVALID_REQUEST, f"Invalid answer: {reason}")

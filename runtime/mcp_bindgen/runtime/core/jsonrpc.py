@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -16,10 +16,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError, PydanticUndefined, from_json, to_json
 
-from .envelope import RequestId, invalid
+from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
 from .json_types import is_object
 from .methods import Method, Request
+from .mistakes import place_of
 from .model import wire_name
 from .routing import Route, record
 from .validation import located
@@ -102,7 +103,9 @@ def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
         return reader.validate_json(data)
     except ValidationError as error:
         steps, problem = next(located(error, data))
-        raise invalid(f"the result of {method.name} is not valid: {'.'.join(['result', *steps])}: {problem}") from None
+        raise invalid_answer(
+            f"the result of {method.name} is not valid: {'.'.join(['result', *steps])}: {problem}"
+        ) from None
 
 
 def filled_in(kind: Any) -> dict[str, Any]:
@@ -144,6 +147,27 @@ def write_result(result: Any) -> bytes:
         return result
     serializer = getattr(result, "__pydantic_serializer__", None)
     return serializer.to_json(result) if serializer is not None else to_json(result)
+
+
+def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None:
+    """Check that what a handler returned is a result of the method, typed or in wire form.
+
+    A model of another revision counts as its wire form.
+
+    Args:
+        method: The method.
+        result: What was returned.
+        handler: The handler, for the error.
+
+    Raises:
+        TypeError: It is not; the error has file and line of the handler.
+    """
+    classes: tuple[type[Any], ...] = getattr(method, "answers", ())
+    modules = {kind.__module__ for kind in classes}
+    is_model = isinstance(result, BaseModel) and type(result).__module__ not in modules
+    if classes and not is_model and not isinstance(result, (*classes, Written, dict)):
+        said = f"returned {type(result).__name__}, expected {' or '.join(kind.__name__ for kind in classes)}"
+        raise TypeError(f"{place_of(handler)}: the handler of {method.name} {said}")
 
 
 def plain(value: Any) -> Any:

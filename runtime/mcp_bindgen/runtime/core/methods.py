@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any, Generic, Literal
+from functools import cache, cached_property
+from itertools import chain
+from typing import Annotated, Any, Generic, Literal, get_args, get_origin
 
 from typing_extensions import TypeVar
 
@@ -130,6 +131,22 @@ class Request(Generic[Params, Result, Answer]):
     named_by: str | None = None
     header_params: HeaderParams | None = None
     kind: Literal["request"] = field(default="request", init=False)
+
+    @cached_property
+    def answers(self) -> tuple[type[Any], ...]:
+        """The classes of what may answer it."""
+        return tuple(chain.from_iterable(_classes(kind) for kind in (self.result, *self.alternatives)))
+
+
+def _classes(kind: Any) -> Iterator[type[Any]]:
+    """Return the classes that a type stands for."""
+    kind = getattr(kind, "__value__", kind)
+    if isinstance(kind, type) and get_origin(kind) is None:
+        yield kind
+        return
+    parts = get_args(kind)[:1] if get_origin(kind) is Annotated else get_args(kind)
+    for part in parts:
+        yield from _classes(part)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,17 +23,19 @@ class Negotiated:
         dispatcher: What this side takes in the revision that is spoken.
         peer_info: How the other side introduced itself: an `Implementation`, or `None`.
         log_level: The least severe log messages that the client wants; `None` if it did not say.
-        followed: The resources that the client wants to hear of, where this side keeps that for its server.
+        subscriptions: The URIs of the resources that the client follows (stateful revisions);
+            `None` for all.
         logs_by_default: Whether a client that did not say wants all of them, or none.
     """
 
     logs_by_default = True
+    subscriptions: set[str] | None = None
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
         self.peer_info: Any = None
         self.log_level: str | None = None
-        self.followed: set[str] = set()
+        self.subscriptions = set()
         self._declared: dict[Role, Mapping[str, Any]] = {"client": {}, "server": {}}
 
     @property

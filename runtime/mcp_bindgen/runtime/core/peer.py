@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from . import jsonrpc
-from .envelope import Envelope, RequestId, invalid, is_answer, parse, read_envelope, request_id
+from .envelope import Envelope, RequestId, invalid, invalid_answer, is_answer, parse, read_envelope, request_id
 from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .json_types import is_array, is_object
@@ -296,13 +296,21 @@ class Peer:
 
     # --- sending ----------------------------------------------------------------------------------------------
 
-    def request(self, method: Request[Any, Any, Any], params: Any, *, progress: bool = False) -> tuple[Pending, bytes]:
+    def request(
+        self,
+        method: Request[Any, Any, Any],
+        params: Any,
+        *,
+        progress: bool = False,
+        meta: Mapping[str, Any] | None = None,
+    ) -> tuple[Pending, bytes]:
         """Return the pending request and the message to send.
 
         Args:
             method: The method.
             params: Its params.
             progress: Whether to ask for progress notifications, with the request's id as token.
+            meta: Members of its `_meta`, unless it says any of them itself.
 
         Raises:
             ConnectionClosed: The connection is over.
@@ -310,9 +318,13 @@ class Peer:
         self._check_open()
         pending = Pending(next(self._ids), method)
         data = jsonrpc.request(pending.id, method, params)
-        if progress:
+        if progress or meta:
             message = from_json(data)
-            message.setdefault("params", {}).setdefault("_meta", {})["progressToken"] = pending.id
+            said = message.setdefault("params", {}).setdefault("_meta", {})
+            if meta and said.keys().isdisjoint(meta):
+                said |= meta
+            if progress:
+                said["progressToken"] = pending.id
             data = to_json(message)
         self.pending[pending.id] = pending
         return pending, data
@@ -409,7 +421,7 @@ class Peer:
 def _error(body: Any) -> ProtocolError:
     """Return the error of a response, however badly it is formed."""
     if not is_object(body):
-        return invalid("the error of a response is not an object")
+        return invalid_answer("the error of a response is not an object")
     code, message = body.get("code"), body.get("message")
     return ProtocolError(
         code if type(code) is int else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -106,12 +106,20 @@ class Era(Protocol):
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         ...
 
+    def is_followed(self, subscriptions: Collection[str] | None, method: Notification[Any], params: Any) -> bool:
+        """Tell whether a client wants to be told this unasked, as far as it has said so on its connection."""
+        ...
+
     def snapshot(self, session: Any) -> dict[str, Any] | None:
         """Return what a session must know to go on in another process, as JSON; `None` where there is nothing."""
         ...
 
     def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
         """Make a new session go on where another one was."""
+        ...
+
+    def update(self, session: Any, snapshot: Mapping[str, Any]) -> None:
+        """Take over what the session was told in another process since it was restored here."""
         ...
 
     # --- clients ----------------------------------------------------------------------------------------------
@@ -146,8 +154,7 @@ class Revision:
         stream_polling: Whether clients take an event without data and come back to a stream that the server closed.
         unnamed_over_http: Whether a message over HTTP is in this revision that belongs to no session and names none.
         trace_context: The members of `_meta` that carry the context of a trace, in the forms of the W3C.
-        argument_errors_in_results: Whether a tool whose arguments do not fit answers with a result that says so, and
-            not with an error of the protocol.
+        argument_errors_in_results: Whether a tool answers arguments that do not fit with a result, and not an error.
         draft: Whether it is not released yet: with those who speak a released revision of the same era, that is spoken.
     """
 
@@ -236,6 +243,9 @@ class Dispatcher:
         revision: The revision.
         role: Which side.
         routes: One for each method that the other side sends.
+
+    Attributes:
+        handlers: The names of the stubs.
     """
 
     def __init__(self, revision: Revision, role: Role, *routes: Route) -> None:
@@ -243,6 +253,7 @@ class Dispatcher:
         self.role: Role = role
         self._all = routes
         self._custom: dict[str, Route] = {}
+        self.handlers = frozenset(route.handler for route in routes)
         self._extended: dict[type, Dispatcher] = {}
 
     @cached_property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import inspect
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NotRequired, TypeAlias, TypeVar
@@ -12,6 +13,7 @@ from typing_extensions import TypedDict
 
 from .errors import InvalidParams
 from .methods import Method
+from .mistakes import did_you_mean, place_of
 from .validation import problems
 
 T = TypeVar("T")
@@ -74,6 +76,31 @@ def message_reader(method: Method, params: Any) -> Callable[[bytes], dict[str, A
     if params is not None:
         fields["params"] = params if method.params_required else NotRequired[params]
     return record("Message", fields).validator.validate_json
+
+
+def check_names(kind: type, revision: str, handlers: Collection[str]) -> None:
+    """Check that no method of a class was meant to be a handler and is called otherwise.
+
+    A method counts that takes what handlers take and has nearly the name of one. Names with an underscore are let be.
+
+    Args:
+        kind: The class.
+        revision: The revision that it speaks.
+        handlers: The names of the stubs that it may override.
+
+    Raises:
+        TypeError: There is one; the error says what may have been meant.
+    """
+    for name, value in vars(kind).items():
+        known = name.startswith("_") or any(hasattr(base, name) for base in kind.__bases__)
+        if known or not inspect.isfunction(value) or hasattr(value, "__mcp_method__"):
+            continue
+        _, *taken = inspect.signature(value).parameters or [""]
+        if len(taken) in (1, 2) and (taken[-1] in ("ctx", "context") or len(taken) == 2):
+            meant = did_you_mean(name, handlers, 0.88 if taken[-1] in ("ctx", "context") else 0.92)
+            if meant:
+                said = f"{kind.__name__}.{name} handles nothing of MCP {revision}{meant}"
+                raise TypeError(f"{place_of(value)}: {said} A helper's name begins with an underscore.")
 
 
 def record(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:

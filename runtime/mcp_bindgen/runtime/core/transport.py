@@ -89,7 +89,7 @@ class Transport(Protocol):
     `principal`, who is on the other side; `pauses`, which stop the clocks while somebody is asked for authorization,
     and `extensions`, those of the protocol that authorization uses;
     `independent`, true if sending waits for the reader of one stream only, so that messages need not wait for each
-    other; `close_stream`, see `Context.close_stream`.
+    other; `network`, by what messages travel: `pipe` or `tcp`; `close_stream`, see `Context.close_stream`.
     """
 
     async def receive(self) -> Sequence[bytes | Oversized | Lost]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 
 from ..core.envelope import RequestId
 from ..core.events import Event, Notified, Rejected, Requested
@@ -65,6 +67,23 @@ class Workload:
         if not isinstance(event, Requested | Notified):
             return False
         return self.is_unread or event.route.method is not event.dispatcher.revision.ping
+
+    async def settle(self, turn: Callable[[], Awaitable[None]]) -> str | None:
+        """Wait while the other side leaves too many answers unread and too much waits (backpressure).
+
+        Args:
+            turn: Waits until some of the answers were read.
+
+        Returns:
+            Why the connection has to be closed; `None` where it goes on.
+        """
+        try:
+            async with asyncio.timeout(self._limits.patience):
+                while self.is_unread and self.is_full:
+                    await turn()
+        except TimeoutError:
+            return f"the other side does not read: {self.unread} bytes of answers wait"
+        return None
 
     def hold(self, event: Work, size: int) -> None:
         """Keep an event, of a message of `size` bytes, until it is `taken`."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from ..core.capabilities import missing
-from ..core.envelope import invalid
+from ..core.envelope import invalid_answer
 from ..core.errors import UnexpectedAnswer
 from ..core.json_types import is_object
 from ..core.link import Link
@@ -95,9 +95,9 @@ class Caller:
             if cursor is None:
                 return
             if cursor in seen:
-                raise invalid(f"the list has no end: it gives the cursor {cursor[:60]!r} twice")
+                raise invalid_answer(f"the list has no end: it gives the cursor {cursor[:60]!r} twice")
             seen.add(cursor)
-        raise invalid(f"the list has more than {self.max_pages} pages; max_pages allows more")
+        raise invalid_answer(f"the list has more than {self.max_pages} pages; max_pages allows more")
 
     def metadata(self, model: type[M], extra: Mapping[str, Any] | None) -> M:
         """Return the `_meta` of a request: what the link must say, and what the caller adds."""

@@ -28,7 +28,7 @@ from ..core.methods import Method, Request
 from ..core.options import Limits, Options, Progress
 from ..core.quarantine import Quarantined
 from ..core.revision import Dispatcher, Handler
-from ..core.routing import Route
+from ..core.routing import Route, check_names
 from ..eras.sides import bound, checked_roots
 from ..eras.stateless import client as rounds
 from ..eras.stateless.subscription_client import Listening, reaches, subscribed
@@ -108,6 +108,8 @@ class Client(Caller):
         super().__init_subclass__(**arguments)
         if "dispatcher" in vars(cls):
             cls.revision = cls.dispatcher.revision.name
+        elif hasattr(cls, "dispatcher"):
+            check_names(cls, cls.revision, cls.dispatcher.handlers)
 
     @property
     def quarantined(self) -> tuple[Quarantined, ...]:

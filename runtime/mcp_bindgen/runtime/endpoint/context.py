@@ -133,7 +133,9 @@ class Context(Caller):
             raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
         agreed = self.negotiated
         if agreed is not None:
-            revision = self._words
+            revision, spoken = self._words, agreed.dispatcher.revision
+            if self.request_id is None and not spoken.era.is_followed(agreed.subscriptions, method, params):
+                return
             if method is revision.log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
                 return
             if (method is revision.log or method is revision.progress) and self._is_over():

@@ -7,9 +7,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ..core import jsonrpc, observation
 from ..core.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..core.events import Notified, Requested
 from ..core.logs import log
+from ..core.observation import Handling
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Route
@@ -18,10 +20,13 @@ from ..tasks import is_being_cancelled
 FindHandler = Callable[[Dispatcher, Route], Handler]
 """Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""
 
+Answer = tuple[bytes, ProtocolError | None]
+"""The bytes of an answer, empty where none is to be sent, and the error that is in them."""
+
 
 async def execute(
-    find: FindHandler, peer: Peer, link: Any, event: Requested | Notified
-) -> tuple[bytes, ProtocolError | None]:
+    find: FindHandler, peer: Peer, link: Any, event: Requested | Notified, seen: Handling | None = None
+) -> Answer:
     """Run the handler of a message, and answer it.
 
     What a failure becomes is the same everywhere: an error of the protocol is sent as it is; a capability that the
@@ -33,20 +38,28 @@ async def execute(
         peer: The protocol's state, which writes the answer.
         link: The way to the other side.
         event: The message.
-
-    Returns:
-        The bytes of the answer, empty where none is to be sent, and the error that is in them.
+        seen: Who is shown what the handler returned; by default the observer, if there is one.
     """
+    if seen is None and observation.current is not None:
+        with observation.current.handling(peer.role, link, event) as seen:
+            answered = await execute(find, peer, link, event, seen)
+            seen.finished(answered[1])
+            return answered
     id_ = event.id if isinstance(event, Requested) else None
     method = event.route.method
     try:
-        answer = find(event.dispatcher, event.route)(link, id_, event.params)
+        handler = find(event.dispatcher, event.route)
+        answer = handler(link, id_, event.params)
         if inspect.isawaitable(answer):
             answer = await answer
+        if seen is not None:
+            seen.answered(answer)
         if id_ is None:
             return b"", None
         if answer is None and not event.route.is_custom:
             raise TypeError(f"the handler of {method.name} returned nothing")
+        if type(answer) is not jsonrpc.Written and not event.route.is_custom:
+            jsonrpc.check_kind(method, answer, handler)
         asked_by: str | None = getattr(method, "asked_by", None)
         if asked_by is not None and _is_unasked(method, asked_by, event.params, answer):
             raise TypeError(f"the handler of {method.name} returned {type(answer).__name__} without {asked_by!r}")

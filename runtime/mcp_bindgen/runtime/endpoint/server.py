@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, ClassVar, cast
+from functools import update_wrapper, wraps
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import anyio
@@ -12,19 +13,25 @@ import anyio
 from ..core.access import Gate, Identity, Operation, check
 from ..core.capabilities import declared
 from ..core.errors import ConnectionClosed, SessionRequired
+from ..core.methods import Notification
+from ..core.negotiated import Negotiated
 from ..core.options import Limits, Options
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
-from ..core.routing import Route
+from ..core.routing import Route, check_names
 from ..core.transport import Transport
 from ..eras.operations import operations
 from ..eras.stateless.request_meta import ParamsWithMeta
 from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
-from .bridged.offer import served, tell_what_is_missed
+from ._recorder import Recorder
+from .bridged.offer import converted_for_all, served, tell_what_is_missed
 from .bridged.server import BridgedDispatcher, BridgedServer
 from .context import Context
 from .session import Session
+
+Publish = Callable[[str, Notification[Any], Any], Awaitable[None]]
+"""Tells the clients of all processes something, given the revision that they speak."""
 
 
 class Server:
@@ -42,7 +49,8 @@ class Server:
         has_sessions: Whether clients are remembered, so that they can be asked and told something; not where
             `HttpApp(..., sessions=False)` serves a stateful revision.
         state_seal: Protects what a client carries from one round of a request to the next (stateless revisions).
-            Processes that serve the same clients need one with the same keys.
+            Processes that serve the same clients need one with the same keys; a shared store gives them such keys.
+        publish: Tells the clients of all processes, where there are several; set by what serves them.
     """
 
     dispatcher: ClassVar[Dispatcher]
@@ -55,11 +63,14 @@ class Server:
     limits: Limits = Limits()
     has_sessions: bool = True
     state_seal: StateSeal = StateSeal()
+    publish: Publish | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         if "dispatcher" in vars(cls):
             cls.revision = cls.dispatcher.revision.name
+        elif hasattr(cls, "dispatcher"):
+            check_names(cls, cls.revision, cls.dispatcher.handlers)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -83,7 +94,10 @@ class Server:
 
     @property
     def connections(self) -> list[Context]:
-        """A context for each client that can be told something now: those that are connected, or that listen."""
+        """A context for each client that can be told something now: those that are connected, or that listen.
+
+        Where several processes share a store, these are the clients of this one: use `broadcast`.
+        """
         links: list[Any] = [link for link in audience(self) if isinstance(link, Session | Subscription) and link.ready]
         found = [(self._context_in(link.negotiated.dispatcher), link) for link in links]
         return [context(link) for context, link in found if context is not None]
@@ -97,16 +111,30 @@ class Server:
     async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
         """Tell all clients something: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
 
-        They are told at the same time; who is slow delays nobody, and who is gone is left out.
+        They are told at the same time; who is slow delays nobody, and who is gone is left out. Only those are told of a
+        resource who follow it.
+
+        Where several processes share a store, the clients of all are told: `tell` is called once, with a context that
+        stands for all of them and can only notify.
 
         Args:
             tell: Tells one client, given its context.
 
         Raises:
-            SessionRequired: Nobody can ever be told: stateful clients are served without sessions.
+            SessionRequired: Nobody can be told, because stateful clients are served without sessions.
         """
-        if not self.has_sessions:
+        if not self.has_sessions and not self.connections:
             raise SessionRequired("broadcast")
+        if self.publish is not None:
+            agreed = Negotiated(self.dispatcher)
+            agreed.declared["server"] = declared(self, self.dispatcher)
+            recorder = Recorder(agreed)
+            await tell(self.context(recorder))
+            for method, params in recorder.told:
+                await self.publish(self.revision, method, params)
+                for other, *told in converted_for_all(self, method, params):
+                    await self.publish(other, *told)
+            return
 
         async def one(context: Context) -> None:
             with suppress(ConnectionClosed):
@@ -167,7 +195,9 @@ class Service:
         found = self._handlers.get(route)
         if found is None:
             revision = dispatcher.revision
-            found = revision.era.handler(self._by_revision[revision.name], dispatcher, route, self.supported)
+            server = self._by_revision[revision.name]
+            found = revision.era.handler(server, dispatcher, route, self.supported)
+            update_wrapper(found, getattr(type(server), route.handler, found), assigned=(), updated=())
             self._handlers[route] = found
         return found
 
@@ -175,6 +205,7 @@ class Service:
         """Return the same as `handler`, which first checks the scopes of the link's identity."""
         handler = self.handler(dispatcher, route)
 
+        @wraps(handler)
         def checked(link: Any, id_: Any, params: Any) -> Any:
             said = params.params if isinstance(params, ParamsWithMeta) else params
             self.authorize(link.identity, dispatcher.revision.name, operations(route.method.name, said))
@@ -213,6 +244,10 @@ class Service:
         found: Server = self._by_revision[dispatcher.revision.name]
         return found
 
+    def server_of(self, revision: str) -> Server | None:
+        """Return the server of a revision by its name; `None` where that is not served."""
+        return self._by_revision.get(revision)
+
     def is_handled(self, dispatcher: Dispatcher, route: Route) -> bool:
         """Tell whether a server has a handler of its own for a route."""
         return dispatcher.is_handled(route, self._by_revision[dispatcher.revision.name])
@@ -246,10 +281,10 @@ class Service:
             await session.run()
 
 
-def _original(server: Any) -> Server:
+def _original(server: Server | BridgedServer) -> Server:
     """Return the server that a user wrote behind one that may be made of it."""
-    found: Any = server.server if isinstance(server, BridgedServer) else server
-    return cast(Server, found)
+    found: Server = server.server if isinstance(server, BridgedServer) else server
+    return found
 
 
 async def serve(transport: Transport, *servers: Server, revisions: Sequence[str] | None = None) -> None:

@@ -7,12 +7,13 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import copy_context
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
+from ..core import observation
 from ..core.access import Identity
 from ..core.envelope import RequestId
 from ..core.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
@@ -26,6 +27,7 @@ from ..core.revision import Revision
 from ..core.transitions import State
 from ..core.transport import Lost, Outgoing, Oversized, Transport
 from ..tasks import begin, pauses_of
+from ._observed import asked
 from ._sender import Sender
 from ._timeouts import Timeouts, Waiter, in_handler, resolve
 from ._workload import Workload
@@ -115,11 +117,12 @@ class Session:
     async def run(self) -> None:
         """Serve the connection until either side ends it; then all that is pending fails, and nothing is left."""
         try:
-            async with anyio.create_task_group() as tasks:
-                self._tasks = self._sender.tasks = tasks
-                tasks.start_soon(self._lead)
-                await self.closed.wait()
-                tasks.cancel_scope.cancel()
+            with observation.connected(self.peer.role, self):
+                async with anyio.create_task_group() as tasks:
+                    self._tasks = self._sender.tasks = tasks
+                    tasks.start_soon(self._lead)
+                    await self.closed.wait()
+                    tasks.cancel_scope.cancel()
         finally:
             self._finish("the connection was closed")
             with anyio.CancelScope(shield=True):
@@ -177,7 +180,9 @@ class Session:
                     self._tasks.start_soon(self._lead)
                     await rest
                     return
-            if work.unread and work.is_full and not await self._is_read():
+            if work.unread and work.is_full and (reason := await work.settle(self._sender.turn)) is not None:
+                log.warning("a connection is closed: %s", reason)
+                self._finish(reason)
                 return
             messages = await self.transport.receive()
             if not messages:
@@ -262,6 +267,7 @@ class Session:
         error = TooManyRequests(f"Too many requests at once: {len(self._work)} messages wait to be handled")
         log.log(logging.DEBUG if self._refusals else logging.WARNING, "%s: %s", event.route.method.name, error.message)
         self._refusals += 1
+        observation.refused("too many messages of a connection wait")
         if isinstance(event, Requested):
             self._reply(self.peer.fail(event.id, error), event.id, refused=True)
 
@@ -285,23 +291,6 @@ class Session:
                 assert isinstance(event, Requested | Notified)
                 await self._complete(event, rest, scope)
         await self._go_on()
-
-    async def _is_read(self) -> bool:
-        """Stop reading while the peer leaves responses unread (backpressure); close the connection after a while.
-
-        Returns:
-            Whether the connection goes on.
-        """
-        try:
-            async with asyncio.timeout(self.limits.patience):
-                while self._work.is_unread and self._work.is_full:
-                    await self._sender.turn()
-        except TimeoutError:
-            reason = f"the other side does not read: {self._work.unread} bytes of answers wait"
-            log.warning("a connection is closed: %s", reason)
-            self._finish(reason)
-            return False
-        return True
 
     def _take(self, event: Event) -> None:
         match event:
@@ -331,6 +320,7 @@ class Session:
         related: RequestId | None = None,
         opened: Callable[[int], object] | None = None,
         begins_session: bool = False,
+        meta: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Send a request and wait for its answer.
 
@@ -341,14 +331,18 @@ class Session:
             related: The request of the other side that it belongs to.
             opened: Called with its id before it is sent.
             begins_session: Whether it begins a session, where a transport has such.
+            meta: Members of its `_meta`, beside what its params say; an observer gives them.
 
         Raises:
             ProtocolError: The answer is an error.
             RequestTimeout: No answer came in time; the other side was told.
             ConnectionClosed: The connection ended first.
         """
+        if observation.current is not None and meta is None:
+            ask = partial(self.request, options=options, related=related, opened=opened, begins_session=begins_session)
+            return await asked(observation.current, self, method, params, ask)
         chosen = options or self.options
-        pending, data = self.peer.request(method, params, progress=chosen.on_progress is not None)
+        pending, data = self.peer.request(method, params, progress=chosen.on_progress is not None, meta=meta)
         message = self._outgoing_message(data, method, params, related)
         message.id = pending.id
         message.begins_session = begins_session

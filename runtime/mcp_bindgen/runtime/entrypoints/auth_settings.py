@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from anyio import to_thread
 
 from ..core.errors import AuthorizationError
 from ..core.json_types import is_array
@@ -17,29 +20,46 @@ from ..endpoint.authorization import Auth
 if TYPE_CHECKING:
     from ..auth.client.clients import KnownClient
     from ..auth.client.login import Login
+    from ..auth.client.source import Options
     from ..auth.store import Store
 
 MISSING = "authorization is not installed; run: pip install 'mcp-bindgen[auth]'"
 
+_ALWAYS = ("issuer", "scopes", "dpop", "omitResource")
 _MEMBERS = {
-    "oauth": (
-        *("clientId", "clientSecret", "clientMetadataUrl", "redirectUri"),
-        *("issuer", "scopes", "dpop", "omitResource", "assumePkce"),
+    "oauth": ("clientId", "clientSecret", "clientMetadataUrl", "redirectUri", *_ALWAYS, "assumePkce"),
+    "client_credentials": ("clientId", "clientSecret", "privateKey", *_ALWAYS),
+    "workload_identity": ("token", "tokenFile", "clientId", "clientSecret", *_ALWAYS),
+    "enterprise_managed": (
+        *("token", "tokenFile", "tokenType", "provider", "providerClientId", "providerClientSecret"),
+        *("clientId", "clientSecret", "privateKey", *_ALWAYS),
     ),
-    "client_credentials": (*("clientId", "clientSecret", "privateKey", "issuer", "scopes", "dpop", "omitResource"),),
-    "bearer": ("token",),
+    "bearer": ("token", "tokenFile"),
 }
 """Type -> what may stand beside it."""
 
-_NEEDED = {"client_credentials": ("clientId", "issuer"), "bearer": ("token",)}
+_NEEDED = {
+    "client_credentials": ("clientId", "issuer"),
+    "workload_identity": ("issuer",),
+    "enterprise_managed": ("provider", "providerClientId", "clientId", "issuer"),
+}
+_EITHER = {
+    "client_credentials": ("clientSecret", "privateKey"),
+    **dict.fromkeys(("workload_identity", "enterprise_managed", "bearer"), ("token", "tokenFile")),
+}
+"""Type -> two members of which it needs one."""
+
+_LONGEST = 64 * 1024  # bytes of a file with a token
 
 
 @dataclass(frozen=True)
 class AuthSettings:
-    """How to be authorized at a server; each attribute is the member of that name in camel case.
+    """Say how to be authorized at a server; each attribute is the member of that name in camel case.
 
     Attributes:
-        type: `oauth` has a user log in, `client_credentials` is for programs, `bearer` sends a token.
+        type: `oauth` has a user log in, `client_credentials` is for programs, `workload_identity` for what runs on a
+            platform that vouches for it, `enterprise_managed` for users whose identity provider decides, `bearer` sends
+            a token.
         client_id: The client, if the authorization server knows one of ours.
         client_secret: Its secret, if it has one.
         private_key: The key that it signs with instead, as PEM.
@@ -50,7 +70,12 @@ class AuthSettings:
         dpop: Whether tokens are bound to a key; by default where both servers can.
         omit_resource: Whether the issuer refuses to be told what a token is for.
         assume_pkce: Whether the issuer protects codes by PKCE without saying so.
-        token: The token to send.
+        token: The token: what to send, the workload's, or the user's ID token.
+        token_file: A file with the token instead, which is read anew each time, as platforms write it anew.
+        token_type: What the user's token is, if it is no ID token: a type of token exchange (RFC 8693, section 3).
+        provider: The issuer of the user's identity provider.
+        provider_client_id: The client there.
+        provider_client_secret: Its secret there, if it has one.
     """
 
     type: str = "oauth"
@@ -65,6 +90,11 @@ class AuthSettings:
     omit_resource: bool = False
     assume_pkce: bool = False
     token: str | None = field(default=None, repr=False)
+    token_file: str | None = None
+    token_type: str | None = None
+    provider: str | None = None
+    provider_client_id: str | None = None
+    provider_client_secret: str | None = field(default=None, repr=False)
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> AuthSettings:
@@ -87,6 +117,9 @@ class AuthSettings:
         for member in _NEEDED.get(kind, ()):
             if member not in value:
                 raise ValueError(f'the type {kind} needs "{member}"')
+        if kind in _EITHER and sum(member in value for member in _EITHER[kind]) != 1:
+            first, second = _EITHER[kind]
+            raise ValueError(f'the type {kind} needs either "{first}" or "{second}"')
         settings = cls(**found)
         settings._check()
         return settings
@@ -103,11 +136,11 @@ class AuthSettings:
             raise ValueError('"clientSecret" needs "clientId"')
         if self.client_id and self.client_metadata_url:
             raise ValueError('"clientId" and "clientMetadataUrl" are two ways to say who the client is')
-        if self.type == "client_credentials" and (self.client_secret is None) == (self.private_key is None):
-            raise ValueError('the type client_credentials needs either "clientSecret" or "privateKey"')
+        if self.client_secret and self.private_key:
+            raise ValueError('"clientSecret" and "privateKey" are two ways to prove who the client is')
         if departs and not self.issuer:
             raise ValueError('"omitResource" and "assumePkce" depart from the protocol for one "issuer": name it')
-        if self.issuer and not self.client_id and not departs:
+        if self.issuer and not self.client_id and not departs and self.type == "oauth":
             raise ValueError('"issuer" says who knows the client: name it in "clientId"')
         if self.redirect_uri is not None:
             self.place()
@@ -152,38 +185,74 @@ class AuthSettings:
     def _auth(self, login: Login | None, store: Store | None) -> Auth:
         from ..auth.client.bearer import Bearer
         from ..auth.client.login import Browser, Headless
-        from ..auth.client.machines import ClientCredentials
         from ..auth.client.oauth import OAuth
-        from ..auth.client.source import Departures, Options
+        from ..auth.client.source import Departures
 
-        if self.token is not None:
-            return Bearer(self.token)
+        if self.type == "bearer":
+            return Bearer(self.token or self._token)
         options: Options = {"scopes": self.scopes, "dpop": self.dpop}
         if self.issuer is not None:
             options["departures"] = {self.issuer: Departures(self.omit_resource, self.assume_pkce)}
         client = self._client()
-        if self.type == "client_credentials":
-            assert client is not None
-            return ClientCredentials(client, **options)
+        if self.type != "oauth":
+            return self._machine(client, options)
         host, port, path = self.place()
         if self.redirect_uri is not None and isinstance(login, Browser):
             login = Browser(port, path, host, login.open, login.seconds)
         elif self.redirect_uri is not None and isinstance(login, Headless):
             login = Headless(login.tell, login.ask, port)
         options["store"] = store
-        known = () if client is None else client
+        known = () if self.client_id is None else client
         return OAuth(known, client_metadata_url=self.client_metadata_url, login=login, **options)
 
-    def _client(self) -> KnownClient | None:
-        from ..auth.client.clients import ClientSecret, KnownClient, PrivateKeyJwt
+    def _machine(self, client: KnownClient, options: Options) -> Auth:
+        """Return what authorizes requests without a user who logs in."""
+        from ..auth.client.grants import ID_TOKEN
+        from ..auth.client.machines import ClientCredentials, EnterpriseManaged, WorkloadIdentity
 
-        if self.client_id is None:
-            return None
-        if self.client_secret is not None:
-            return ClientSecret(self.client_id, self.issuer, self.redirect_uri, self.client_secret)
+        if self.type == "client_credentials":
+            return ClientCredentials(client, **options)
+        token = self.token or self._token
+        if self.type == "workload_identity":
+            return WorkloadIdentity(token, client, **options)
+        provider, there = self.provider or "", self._known(self.provider_client_id, self.provider_client_secret)
+        return EnterpriseManaged(token, provider, there, client, token_type=self.token_type or ID_TOKEN, **options)
+
+    async def _token(self) -> str:
+        """Return what the file with the token holds now; raise `AuthorizationError`."""
+
+        def read() -> str:
+            with Path(self.token_file or "").expanduser().open("rb") as file:
+                found = file.read(_LONGEST + 1)
+            if len(found) > _LONGEST or not found.strip():
+                raise ValueError
+            return found.decode("ascii").strip()
+
+        try:
+            return await to_thread.run_sync(read)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+        except ValueError:
+            why = "it holds no token"
+        except RuntimeError:
+            why = "there is no such user"
+        raise AuthorizationError(f"the token cannot be read from {self.token_file}: {why}")
+
+    def _client(self) -> KnownClient:
+        from ..auth.client.machines import PrivateKeyJwt
+
         if self.private_key is not None:
-            return PrivateKeyJwt(self.client_id, self.issuer, self.redirect_uri, self.private_key)
-        return KnownClient(self.client_id, self.issuer, self.redirect_uri)
+            return PrivateKeyJwt(self.client_id or "", self.issuer, self.redirect_uri, self.private_key)
+        return self._known(self.client_id, self.client_secret, self.issuer, self.redirect_uri)
+
+    def _known(
+        self, id_: str | None, secret: str | None, issuer: str | None = None, redirect_uri: str | None = None
+    ) -> KnownClient:
+        from ..auth.client.clients import ClientSecret, KnownClient
+
+        if secret is None:
+            return KnownClient(id_ or "", issuer, redirect_uri)
+        return ClientSecret(id_ or "", issuer, redirect_uri, secret)
 
 
 def _camel(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -96,11 +96,18 @@ async def log_out(url: str, settings: AuthSettings | None, store: Store) -> tupl
     Raises:
         AuthorizationError: What is kept cannot be read or deleted.
     """
-    resource = canonical(url)
-    keys = [key for key in await store.keys() if key.resource == resource]
-    settings = settings or await kept_settings(resource, store)
-    grants = [key for key in keys if key.issuer not in ("", SETTINGS)]
+    try:
+        resource = canonical(url)
+    except ValueError:
+        raise AuthorizationError("a login is kept for something that is no URL") from None
     problems: list[AuthorizationError] = []
+    keys = [key for key in await store.keys() if key.resource == resource]
+    try:
+        settings = settings or await kept_settings(resource, store)
+    except AuthorizationError as error:
+        settings = AuthSettings()
+        problems.append(error)
+    grants = [key for key in keys if key.issuer not in ("", SETTINGS)]
     for key in grants:
         try:
             client = await _client_of(key, settings, store)
@@ -117,7 +124,10 @@ async def forget_all(store: Store) -> tuple[int, list[AuthorizationError]]:
     """Revoke and forget everything that is kept, registrations of clients included; see `log_out`."""
     count, problems = 0, list[AuthorizationError]()
     for resource in dict.fromkeys(key.resource for key in await store.keys() if key.resource):
-        some, more = await log_out(resource, None, store)
+        try:
+            some, more = await log_out(resource, None, store)
+        except AuthorizationError as error:
+            some, more = 0, [error]
         count, problems = count + some, problems + more
     for key in await store.keys():
         await _put(store, key, None)
@@ -147,6 +157,12 @@ async def kept(store: Store) -> list[Kept]:
                 )
             )
     return found
+
+
+async def damaged(store: Store) -> Sequence[AuthorizationError]:
+    """Return an error for each record of a store that cannot be read, as far as the store can tell."""
+    find: Callable[[], Awaitable[Sequence[AuthorizationError]]] | None = getattr(store, "damaged", None)
+    return () if find is None else await find()
 
 
 async def _offers_login(url: str) -> bool:

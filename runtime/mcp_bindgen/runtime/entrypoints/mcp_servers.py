@@ -14,7 +14,8 @@ from ..core.json_types import is_array, is_object
 from .auth_settings import AuthSettings
 
 _TRANSPORTS = ("http", "streamable-http", "sse")
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
+"""`${NAME}`, or `${NAME:-what it is if it is not set}`; some hosts write `${env:NAME}`."""
 
 
 class BadConfig(ValueError):
@@ -34,6 +35,7 @@ class Entry:
         headers: HTTP headers to send there.
         type: Which transport it speaks at the URL, if that is known: `http` (or `streamable-http`), or `sse`.
         auth: How to be authorized there, if that is known.
+        disabled: Whether hosts shall leave it out.
     """
 
     command: str | None = None
@@ -44,6 +46,7 @@ class Entry:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     type: str | None = None
     auth: AuthSettings | None = None
+    disabled: bool = False
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -64,6 +67,14 @@ def read(path: Path) -> dict[str, Any]:
     return servers
 
 
+def refuse_file(target: str) -> None:
+    """Raise `BadConfig` if the words for one server name a whole file of servers."""
+    path = Path(target)
+    if path.suffix == ".json" and path.is_file():
+        names = [f"{target}#{name}" for name in read(path)]
+        raise BadConfig(f"{target} is a file of servers: say {' or '.join(names[:5])}")
+
+
 def entry(name: str, value: object) -> Entry:
     """Return one entry, checked; unknown members are allowed.
 
@@ -80,9 +91,11 @@ def entry(name: str, value: object) -> Entry:
 
     def text(member: str) -> str | None:
         found = given.get(member)
-        if found is not None and not (isinstance(found, str) and found):
+        if found is None:
+            return None
+        if not (isinstance(found, str) and found):
             raise bad(f'"{member}" must be text')
-        return found
+        return str(filled(member, {member: found})[member])
 
     def texts(member: str) -> dict[str, str]:
         found = given.get(member, {})
@@ -90,15 +103,17 @@ def entry(name: str, value: object) -> Entry:
             raise bad(f'"{member}" must be an object with texts')
         return filled(member, found)
 
-    def filled(member: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    def filled(member: str, found: Mapping[Any, Any]) -> dict[Any, Any]:
         """Return an object with the values of environment variables in its texts."""
         settings = [setting for setting in found.values() if isinstance(setting, str)]
-        wanted = [variable for setting in settings for variable in _VARIABLE.findall(setting)]
-        missing = [variable for variable in wanted if variable not in os.environ]
+        wanted = [match for setting in settings for match in _VARIABLE.finditer(setting)]
+        missing = [match[1] for match in wanted if match[1] not in os.environ and match[2] is None]
         if missing:
             raise bad(f'"{member}" needs the environment variable {missing[0]}, which is not set')
         return {
-            key: _VARIABLE.sub(lambda found: os.environ[found[1]], setting) if isinstance(setting, str) else setting
+            key: _VARIABLE.sub(lambda found: os.environ.get(found[1]) or found[2] or "", setting)
+            if isinstance(setting, str)
+            else setting
             for key, setting in found.items()
         }
 
@@ -120,6 +135,9 @@ def entry(name: str, value: object) -> Entry:
     if not is_object(value):
         raise bad("an entry must be an object")
     given = value
+    is_off = given.get("disabled", False)
+    if not isinstance(is_off, bool):
+        raise bad('"disabled" must be true or false')
     command, url, cwd, kind = text("command"), text("url"), text("cwd"), text("type")
     if (command is None) == (url is None):
         raise bad('it needs either "command" or "url"' + (", not both" if command else ""))
@@ -130,4 +148,5 @@ def entry(name: str, value: object) -> Entry:
     args = given.get("args", [])
     if not is_array(args) or not all(isinstance(argument, str) for argument in args):
         raise bad('"args" must be a list of texts')
-    return Entry(command, tuple(args), texts("env"), cwd, url, texts("headers"), kind, auth())
+    words = filled("args", dict(enumerate(args))).values()
+    return Entry(command, tuple(words), texts("env"), cwd, url, texts("headers"), kind, auth(), is_off)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -15,6 +16,7 @@ import anyio
 
 from ..core.access import Gate
 from ..endpoint.server import Server, lifespans, serve
+from ..http.server.event_store.base import EventStore
 from ..tasks import leave
 from ..transports.stdio import StdioServerTransport
 
@@ -47,6 +49,8 @@ def run(
         --http HOST:PORT: Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse`.
         --no-sessions: with --http, every message of a stateful client stands alone, so that any of several processes
             can take it: see `HttpApp`. There is no `/sse` then.
+        --store WHERE: with --http, where sessions are kept: in an SQLite FILE, which outlives the process, or in Redis,
+            which several workers share, by a URL: `redis://`, `rediss://` or `unix://`.
         --sse HOST:PORT: HTTP with server-sent events, as of 2024-11-05.
     """
     servers = [server for one in served for server in ([one] if isinstance(one, Server) else one.servers())]
@@ -60,16 +64,22 @@ def run(
     ways.add_argument("--http", metavar="HOST:PORT", help="serve Streamable HTTP instead of stdio")
     ways.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
     parser.add_argument("--no-sessions", action="store_true", help="with --http: any worker can take any message")
+    parser.add_argument(
+        "--store", metavar="WHERE", help="with --http: keep sessions in a file, or at redis://HOST:PORT"
+    )
     chosen = parser.parse_args()
     if chosen.no_sessions and chosen.http is None:
         parser.error("--no-sessions is for --http")
+    if chosen.store is not None and chosen.http is None:
+        parser.error("--store is for --http")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
         if chosen.http is not None:
             from ..http.server.serve import serve_http
 
+            store, sessions = _store(chosen.store), not chosen.no_sessions
             over_http = partial(serve_http, *servers, address=chosen.http, revisions=revisions, auth=_made(auth))
-            _run_quickly(partial(over_http, sessions=not chosen.no_sessions))
+            _run_quickly(partial(over_http, store=store, sessions=sessions))
         elif chosen.sse is not None:
             from ..http.server.serve import serve_sse
 
@@ -90,6 +100,24 @@ def _started() -> str:
     if spec is None or not spec.name:
         return Path(sys.argv[0]).name
     return f"python -m {spec.name.removesuffix('.__main__')}"
+
+
+def _store(where: str | None) -> EventStore | None:
+    """Return the store for what the command line says; raises `ValueError` where it cannot be used."""
+    if where is None:
+        return None
+    if "://" not in where:
+        from ..http.server.event_store.sqlite import SqliteEventStore
+
+        try:
+            return SqliteEventStore(where)
+        except (OSError, sqlite3.Error) as error:
+            raise ValueError(f"{where}: {error}") from None
+    if find_spec("redis") is None:
+        raise ValueError("Redis needs a package that is not installed: pip install 'mcp-bindgen[redis]'")
+    from ..http.server.shared_store.redis import RedisStore
+
+    return RedisStore(where)
 
 
 def _made(auth: Gate | Callable[[], Gate] | None) -> Gate | None:

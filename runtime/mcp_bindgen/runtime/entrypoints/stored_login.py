@@ -142,6 +142,8 @@ class StoredLogin:
 class _Elsewhere:
     """Refuses to have anybody log in here. It is a `Login`."""
 
+    opens_logins = False
+
     def __init__(self, url: str, command: str) -> None:
         self._url, self._command = url, command
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import stat
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from ..core.transport import Transport
 from ..endpoint.authorization import Auth
 from ..tasks import Pauses
 from ..transports.stdio import stdio
-from .mcp_servers import Entry, entry
+from .mcp_servers import Entry, entry, refuse_file
 from .stored_login import entry_auth
 
 Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Entry | Transport | AbstractAsyncContextManager[Transport]
@@ -78,7 +80,8 @@ def address(
 
 
 def command_words(line: str) -> list[str]:
-    """Return the words of a command line; raise `ValueError` when it has none, or an unclosed quotation mark."""
+    """Return the words of a command line; raise `ValueError` when it is none, or names a whole file of servers."""
+    refuse_file(line)
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -102,9 +105,21 @@ def _entry(found: Entry, headers: Mapping[str, str] | None, stderr: int | IO[Any
         return _url(found.url, {**found.headers, **(headers or {})}, found.type, auth)
     _check_plain(headers, auth)
     command = found.command or ""
-    start = partial(stdio, command, *found.args, env=found.env, cwd=found.cwd, stderr=stderr)
+
+    def start() -> AbstractAsyncContextManager[Transport]:
+        _begin_line(stderr)
+        return stdio(command, *found.args, env=found.env, cwd=found.cwd, stderr=stderr)
+
     place = (command, *found.args, found.cwd)
     return Address(start, place=place, server=(place, frozenset(found.env.items())), reopens=True)
+
+
+def _begin_line(stderr: int | IO[Any] | None) -> None:
+    """Begin a line in a file that the program has written to when it was started before."""
+    if stderr is not None:
+        descriptor = stderr if isinstance(stderr, int) else stderr.fileno()
+        if descriptor >= 0 and stat.S_ISREG(os.fstat(descriptor).st_mode) and os.lseek(descriptor, 0, os.SEEK_END) > 0:
+            os.write(descriptor, b"\n")
 
 
 def _url(url: str, headers: Mapping[str, str], kind: str | None, auth: Auth | None) -> Address:

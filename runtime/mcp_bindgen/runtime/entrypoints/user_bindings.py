@@ -17,36 +17,41 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _NAMESPACE = __name__.partition(".")[0]
+_STEPS = f"{_NAMESPACE}.bridges"
 _PACKAGE = re.compile(r"v\w+")
 
 
 class UserBindings:
-    """Finds packages of bindings in the user's folder: a finder of `sys.meta_path`, behind all others."""
+    """Finds bindings and steps in the user's folder: a finder of `sys.meta_path`, behind all others."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return where a package of bindings is; `None` for anything else.
+        """Return where a package of bindings is, or the module of a step; `None` for anything else.
 
         Raises:
             ImportError: It is there, but others could have written it.
         """
         namespace, _, name = fullname.rpartition(".")
-        if namespace != _NAMESPACE or not _PACKAGE.fullmatch(name):
+        if namespace not in (_NAMESPACE, _STEPS) or not _PACKAGE.fullmatch(name):
             return None
         try:
             folder = bindings_folder()
         except ValueError as error:
             raise ImportError(f"{fullname} is not looked for: {error}", name=fullname) from None
-        package = folder / name if folder is not None else None
-        if package is None or not (package / "__init__.py").is_file():
+        if folder is None:
+            return None
+        package = folder / ("bridges" if namespace == _STEPS else name)
+        file = package / (f"{name}.py" if namespace == _STEPS else "__init__.py")
+        if not file.is_file():
             return None
         objection = unsafe(package)
         if objection is not None:
             raise ImportError(f"{fullname} is not imported: {objection}", name=fullname)
         from importlib.util import spec_from_file_location
 
-        return spec_from_file_location(fullname, package / "__init__.py", submodule_search_locations=[str(package)])
+        inside = [str(package)] if namespace == _NAMESPACE else None
+        return spec_from_file_location(fullname, file, submodule_search_locations=inside)
 
 
 def install() -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ..core import jsonrpc
 from ..core.capabilities import declared
-from ..core.envelope import Envelope, invalid
+from ..core.envelope import Envelope, invalid, invalid_answer
 from ..core.errors import MethodNotFound, NotInitialized, UnsupportedRevision
 from ..core.json_types import is_object
-from ..core.methods import Method, untyped
+from ..core.methods import Method, Notification, untyped
 from ..core.revision import Connection, Dispatcher, Handler, Revision
 from ..core.routing import Route
 from ..core.transitions import State
-from .lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PING, SET_LEVEL
+from ..core.uris import is_part
+from .lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE, UPDATED
 from .sides import bound, empty_list, extensions, introduction
 
 VERSION_HEADER = "MCP-Protocol-Version"
@@ -102,20 +103,28 @@ class Handshake:
         work, context = bound(dispatcher, route, server), server.context
         if name == INITIALIZE:
             return lambda session, id_, params: _initialize_by(work, session, params, context(session, id_, params))
+        if name in _NOTED:
+            return lambda session, id_, params: _note(
+                name, work(params, context(session, id_, params)), session, params
+            )
         return lambda session, id_, params: work(params, context(session, id_, params))
+
+    def is_followed(self, subscriptions: Collection[str] | None, method: Notification[Any], params: Any) -> bool:
+        """Tell whether the client has subscribed, where something is for subscribers."""
+        return method.name != UPDATED or subscriptions is None or any(is_part(params.uri, uri) for uri in subscriptions)
 
     def snapshot(self, session: Any) -> dict[str, Any] | None:
         """Return what a session must know to go on in another process; `None` before the client has said it."""
         agreed = session.negotiated
         if session.peer.state not in (State.NEGOTIATED, State.READY):
             return None
-        known = {
+        return {
             "revision": agreed.dispatcher.revision.name,
             "clientInfo": agreed.peer_info.model_dump(),
             "capabilities": agreed.declared["client"],
             "logLevel": agreed.log_level,
+            "subscriptions": sorted(agreed.subscriptions or ()),
         }
-        return known | ({"followed": sorted(agreed.followed)} if agreed.followed else {})
 
     def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
         """Make a new session go on where another one was.
@@ -131,10 +140,15 @@ class Handshake:
         agreed = session.negotiated
         agreed.dispatcher = session.peer.dispatcher
         agreed.peer_info = agreed.dispatcher.revision.types.Implementation.model_validate(snapshot["clientInfo"])
-        agreed.log_level = snapshot["logLevel"]
-        agreed.followed = set(snapshot.get("followed", ()))
         agreed.declared["client"] = snapshot["capabilities"]
         agreed.declared["server"] = offers
+        self.update(session, snapshot)
+
+    def update(self, session: Any, snapshot: Mapping[str, Any]) -> None:
+        """Take over what the client has said since: its log level, and what it follows."""
+        agreed = session.negotiated
+        agreed.log_level = snapshot["logLevel"]
+        agreed.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
 
     # --- clients ----------------------------------------------------------------------------------------------
 
@@ -167,7 +181,7 @@ class Handshake:
             untyped(method), jsonrpc.typed_params(method, wire), client.options, begins_session=True
         )
         if not isinstance(answer.get("protocolVersion"), str):
-            raise invalid("the result of initialize names no protocolVersion")
+            raise invalid_answer("the result of initialize names no protocolVersion")
         return answer
 
     async def accept(self, client: Any, session: Any, wire: dict[str, Any]) -> None:
@@ -231,6 +245,13 @@ def _set_level(server: Any, session: Any, params: Any) -> Any:
     return {}
 
 
+async def _note(name: str, work: Awaitable[Any], session: Any, params: Any) -> Any:
+    """Let a server answer a client that subscribes or unsubscribes, and note what that one follows now."""
+    answer = await work
+    getattr(session.negotiated.subscriptions, _NOTED[name])(params.uri)
+    return answer
+
+
 def _nothing(server: Any, session: Any, params: Any) -> Any:
     return {}
 
@@ -249,5 +270,8 @@ def needs_session(server: Any, dispatcher: Dispatcher, route: Route) -> bool:
     subscribes = method.kind == "request" and method.capabilities.get("client") in dispatcher.revision.flags
     return subscribes or (method.name == SET_LEVEL and not dispatcher.is_handled(route, server))
 
+
+_NOTED = {SUBSCRIBE: "add", UNSUBSCRIBE: "discard"}
+"""Method -> what becomes of its URI in the set of what a client follows."""
 
 HANDSHAKE = Handshake()

@@ -45,6 +45,8 @@ class StdioServerTransport(Pipes):
         limit: The largest message, in bytes.
     """
 
+    network = "pipe"
+
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         sys.stdout.flush()
         super().__init__(os.dup(0), os.dup(1), limit)
@@ -73,6 +75,8 @@ class StdioClientTransport(Pipes):
     Attributes:
         process: The child.
     """
+
+    network = "pipe"
 
     def __init__(self, process: Process, source: int, sink: int, limit: int) -> None:
         super().__init__(source, sink, limit)

@@ -38,7 +38,7 @@ def call(server: Protected, token: str, *proof: str, scheme: str = "DPoP") -> An
 
 
 def error(response: Any, scheme: str = "dpop") -> str | None:
-    """What a challenge of a scheme says is wrong."""
+    """Return what a challenge of a scheme says is wrong."""
     found = challenges.parse(response.headers.get_list("www-authenticate"))
     return next(one for one in found if one.scheme == scheme).parameters.get("error")
 

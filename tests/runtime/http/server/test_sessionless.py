@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import ProtocolError, Server, SessionRequired, connect
+from mcp_bindgen.runtime import Identity, ProtocolError, Server, SessionRequired, connect
+from mcp_bindgen.runtime.auth.server import ResourceServer, StaticTokens
 from mcp_bindgen.runtime.http import HttpApp, HttpLimits, MemoryEventStore
 from tests.support.checked_connections import (
     STATEFUL,
@@ -25,6 +26,7 @@ from tests.support.checked_connections import (
 )
 from tests.support.http_wires import LATEST, Headers, Wire, Wires, listening, stateless, wires
 
+KEY = "a-token-that-nobody-guesses"
 NEEDS = "needs a session, and this endpoint keeps none (sessions=False)"
 BEFORE, FIRST = "2025-06-18", "2025-03-26"
 QUESTIONS = {"sample": "sampling/createMessage", "roots": "roots/list", "ping": "ping"}
@@ -336,3 +338,27 @@ async def test_our_clients_need_no_session(client: Any) -> None:
 def test_a_store_without_sessions_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="a store is for sessions"):
         app(store=MemoryEventStore())
+
+
+@bounded()
+async def test_tokens_and_scopes_count_as_they_do_with_sessions() -> None:
+    class Guarded(Then):
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            if params.name == "admin":
+                ctx.identity.require("admin")
+            return await super().call_tool(params, ctx)
+
+    alice = Identity(subject="alice", scopes=frozenset({"read"}))
+    scopes = {("tools/call", "x"): ["read"], ("tools/call", "delete"): ["write"]}
+    auth = ResourceServer("http://localhost/mcp", StaticTokens({KEY: alice}), scopes=scopes)
+    async with wires(app(Guarded(), auth=auth)) as http:
+        for name, token, status in (
+            ("x", "wrong", 401),
+            ("x", KEY, 200),
+            ("delete", KEY, 403),
+            ("admin", KEY, 403),
+        ):
+            headers = {"mcp_protocol_version": LATEST, "authorization": f"Bearer {token}"}
+            wire = await http.ask("POST", tool(name), **headers)
+            assert await wire.status() == status, name
+            assert ("insufficient_scope" in wire.headers.get("www-authenticate", "")) == (status == 403)

@@ -10,19 +10,19 @@ from ...core.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from .bearer import Bearer as Bearer
-    from .clients import ClientSecret as ClientSecret, KnownClient as KnownClient, PrivateKeyJwt as PrivateKeyJwt
+    from .clients import ClientSecret as ClientSecret, KnownClient as KnownClient
     from .login import Browser as Browser, DeviceCode as DeviceCode, Headless as Headless, Manual as Manual
     from .machines import ClientCredentials as ClientCredentials, EnterpriseManaged as EnterpriseManaged
-    from .machines import WorkloadIdentity as WorkloadIdentity
+    from .machines import PrivateKeyJwt as PrivateKeyJwt, WorkloadIdentity as WorkloadIdentity
     from .oauth import OAuth as OAuth
     from .registration import client_metadata as client_metadata
     from .source import Departures as Departures
 
 _MODULES = {
     "bearer": ["Bearer"],
-    "clients": ["ClientSecret", "KnownClient", "PrivateKeyJwt"],
+    "clients": ["ClientSecret", "KnownClient"],
     "login": ["Browser", "DeviceCode", "Headless", "Manual"],
-    "machines": ["ClientCredentials", "EnterpriseManaged", "WorkloadIdentity"],
+    "machines": ["ClientCredentials", "EnterpriseManaged", "PrivateKeyJwt", "WorkloadIdentity"],
     "oauth": ["OAuth"],
     "registration": ["client_metadata"],
     "source": ["Departures"],

@@ -7,8 +7,8 @@ held while a token is got and never while a request is under way.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,6 +32,8 @@ _LONGEST = 8192
 _NONCES = 2  # times that a server may want another nonce for one request
 _RENEWALS = 2  # times that one request is sent again with another token
 _AGAIN = 60.0  # seconds in which a token with the same scopes is not got again because the server refuses it
+_SOON = 1.0  # seconds after which it is told that another process has the user log in
+_OTHERS = 120.0  # seconds to wait for that
 _STEPS = 2  # times that one request may want more scopes; together with the first login, three
 
 
@@ -219,9 +221,32 @@ class ServerAuthorizer:
         departures = settings.departures.get(server.issuer, Departures())
         key = ProofKey.generate() if bound else None
         wanted = Wanted(server, resource, scopes, key, bool(settings.dpop), departures)
-        await self._keep(await self._source.obtain(wanted, self._endpoints, settings))
-        self._obtained[asked] = time.monotonic()
+        before = self._grant
+        async with self._turn():
+            if self._source.opens_logins:
+                await self._load(again=True)
+            if self._grant is None or self._grant == before or self._grant.is_expired:
+                await self._keep(await self._source.obtain(wanted, self._endpoints, settings))
+                self._obtained[asked] = time.monotonic()
         return True
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[None]:
+        """Wait while another process asks the user for the same, whose answer serves both; but not for long.
+
+        Who asks may have been left alone with the question, so after a while this process asks as well.
+        """
+        async with AsyncExitStack() as stack:
+            if self._source.opens_logins:
+                for patience in (_SOON, _OTHERS):
+                    with anyio.move_on_after(patience) as waiting:
+                        lock = self._settings.store.lock(Key("", self._resource, self._source.name))
+                        await stack.enter_async_context(lock)
+                    if not waiting.cancelled_caught:
+                        break
+                    if patience == _SOON:
+                        log.warning("another program has the user log in to %s; waiting for that", place(self._url))
+            yield
 
     async def _refresh(self) -> bool:
         """Use the refresh token, if there is one, and if no other process has done so; tell whether that worked."""

@@ -16,6 +16,9 @@ from joserfc.jwk import import_key
 from ...core.errors import AuthorizationError
 from ..metadata import ServerMetadata
 
+PrivateKey = str | bytes | Mapping[str, Any]
+"""A private key: PEM, or a JSON Web Key."""
+
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 _LIFETIME = 120  # seconds that an assertion is valid
@@ -25,7 +28,7 @@ _CURVES = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a client adds to a request to prove who it is.
+    """Prove in a request who a client is.
 
     Attributes:
         form: Fields of the form.
@@ -85,37 +88,31 @@ class ClientSecret(KnownClient):
         raise AuthorizationError(f"{server.issuer} does not let clients authenticate with a secret")
 
 
-@dataclass(frozen=True)
-class PrivateKeyJwt(KnownClient):
-    """A client that signs who it is, for one authorization server at a time: the audience is its issuer.
+def assertion(
+    client_id: str, audience: str, key: PrivateKey, algorithm: str | None = None, key_id: str | None = None
+) -> str:
+    """Return a fresh assertion of who a client is (RFC 7523, section 3).
 
-    Attributes:
-        key: The private key: PEM, or a JSON Web Key.
+    Args:
+        client_id: The client.
+        audience: Whom it is for: the issuer of the authorization server.
+        key: The private key.
         algorithm: What to sign with; by default what fits the key.
         key_id: The identifier of the key, if the authorization server knows several.
+
+    Raises:
+        AuthorizationError: The key cannot sign.
     """
-
-    key: str | bytes | Mapping[str, Any] = field(default="", repr=False)
-    algorithm: str | None = None
-    key_id: str | None = None
-
-    def credentials(self, server: ServerMetadata) -> Credentials:
-        """Return a signed assertion."""
-        signed = self.assertion(server.issuer)
-        return Credentials({"client_id": self.id, "client_assertion_type": ASSERTION, "client_assertion": signed})
-
-    def assertion(self, audience: str) -> str:
-        """Return a fresh assertion (RFC 7523, section 3)."""
-        now = int(time.time())
-        claims = {"iss": self.id, "sub": self.id, "aud": audience, "iat": now, "exp": now + _LIFETIME}
-        try:
-            key = import_key(dict(self.key)) if isinstance(self.key, Mapping) else _from_pem(self.key)
-            algorithm = self.algorithm or _CURVES.get(str(key.get("crv"))) or _ALGORITHMS[key.key_type]
-            header = {"alg": algorithm, **({"kid": self.key_id} if self.key_id else {})}
-            return jwt.encode(header, {**claims, "jti": uuid4().hex}, key, algorithms=[algorithm])
-        except Exception as error:
-            problem = type(error).__name__
-            raise AuthorizationError(f"the private key of client {self.id} cannot sign: {problem}") from None
+    now = int(time.time())
+    claims = {"iss": client_id, "sub": client_id, "aud": audience, "iat": now, "exp": now + _LIFETIME}
+    try:
+        found = import_key(dict(key)) if isinstance(key, Mapping) else _from_pem(key)
+        algorithm = algorithm or _CURVES.get(str(found.get("crv"))) or _ALGORITHMS[found.key_type]
+        header = {"alg": algorithm, **({"kid": key_id} if key_id else {})}
+        return jwt.encode(header, {**claims, "jti": uuid4().hex}, found, algorithms=[algorithm])
+    except Exception as error:
+        problem = type(error).__name__
+        raise AuthorizationError(f"the private key of client {client_id} cannot sign: {problem}") from None
 
 
 def _from_pem(text: str | bytes) -> Any:

@@ -20,6 +20,8 @@ from ..metadata import (
     server_places,
 )
 
+_ABSENT = (404, 410)
+
 
 async def find_resource(fetcher: Fetcher, url: str, named: str | None) -> ResourceMetadata | None:
     """Return the metadata of the resource at a URL; `None` if there is none, which is so in MCP 2025-03-26.
@@ -65,7 +67,7 @@ async def find_legacy_server(fetcher: Fetcher, url: str) -> ServerMetadata:
         AuthorizationError: There is something that cannot be used, or nobody knows whether there is.
     """
     base = origin(url)
-    found = await _first(fetcher, [f"{base}/.well-known/{SERVER}"])
+    found = await _first(fetcher, [f"{base}/.well-known/{SERVER}"], only_absent=True)
     if found is None:
         return assumed_server(url)
     try:
@@ -87,10 +89,17 @@ def _checked(fetcher: Fetcher, server: ServerMetadata) -> ServerMetadata:
     return server
 
 
-async def _first(fetcher: Fetcher, places: Sequence[str]) -> tuple[str, Mapping[str, Any]] | None:
+async def _first(
+    fetcher: Fetcher, places: Sequence[str], *, only_absent: bool = False
+) -> tuple[str, Mapping[str, Any]] | None:
     """Return the first of some documents that is there; `None` only if the answer is no everywhere.
 
     A server that fails is not one that has nothing: what is assumed of those would be assumed of it.
+
+    Args:
+        fetcher: Fetches them.
+        places: Where they may be.
+        only_absent: Whether the answer is only no if it says that nothing is there.
     """
     failure: FetchError | None = None
     for where in places:
@@ -107,6 +116,10 @@ async def _first(fetcher: Fetcher, places: Sequence[str]) -> tuple[str, Mapping[
             raise AuthorizationError(f"{place(where)} answered {fetched.status}", is_temporary=True)
         if fetched.is_success:
             failure = FetchError(f"{place(where)} answered with something else than metadata")
+        elif only_absent and fetched.status not in _ABSENT:
+            failure = FetchError(
+                f"{place(where)} answered {fetched.status}, which does not say that it has no metadata"
+            )
     if failure is not None:
         raise AuthorizationError(str(failure))
     return None

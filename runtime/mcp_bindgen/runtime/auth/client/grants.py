@@ -40,7 +40,7 @@ class TokenRefused(AuthorizationError):
 
 @dataclass(frozen=True)
 class Grant:
-    """What a client was granted.
+    """Hold what a client was granted.
 
     Attributes:
         issuer: Who granted it.
@@ -68,7 +68,7 @@ class Grant:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the access token will last for a while."""
+        """Tell whether the access token will last for a while."""
         if self.expires_at is None:
             return True
         margin = min(_MARGIN, (self.expires_at - self.issued_at) / 10)
@@ -76,7 +76,7 @@ class Grant:
 
     @property
     def is_expired(self) -> bool:
-        """Whether the access token is no longer valid."""
+        """Tell whether the access token is no longer valid."""
         return self.expires_at is not None and time.time() >= self.expires_at
 
     def dump(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ _TRIES = 3  # addresses that a user may paste
 
 
 class Redirect(Protocol):
-    """Where a user comes back to."""
+    """Take a user who comes back from the authorization server."""
 
     @property
     def uri(self) -> str:
@@ -73,7 +73,7 @@ class Login(Protocol):
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """What a user needs to log in on another device (RFC 8628, section 3.2).
+    """Tell a user how to log in on another device (RFC 8628, section 3.2).
 
     Attributes:
         uri: What to visit there.

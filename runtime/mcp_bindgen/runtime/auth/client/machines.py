@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Unpack
 
 from ...core.errors import AuthorizationError
 from ..metadata import ServerMetadata
 from ..store import MemoryStore
 from .authorizer import ServerAuthorizer
-from .clients import ClientSecret, KnownClient
+from .clients import ASSERTION, ClientSecret, Credentials, KnownClient, PrivateKey, assertion
 from .discovery import find_server
 from .grants import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN_EXCHANGE, Grant
 from .source import Options, Settings, Source, Wanted, settings
@@ -32,7 +34,7 @@ class _Machine:
         options: Those of all ways.
     """
 
-    asks = False
+    asks = opens_logins = False
 
     def __init__(self, client: KnownClient, extension: str, **options: Unpack[Options]) -> None:
         self._client = client
@@ -84,6 +86,36 @@ class ClientCredentials(_Machine):
 
     async def _form(self, wanted: Wanted, endpoints: Endpoints) -> dict[str, str]:
         return {"grant_type": "client_credentials"}
+
+
+@dataclass(frozen=True)
+class PrivateKeyJwt(KnownClient):
+    """A client that signs who it is, for one authorization server at a time: the audience is its issuer (RFC 7523).
+
+    It is an `Auth` by itself, which is `ClientCredentials` of it, with the defaults of all options.
+
+    Attributes:
+        key: The private key: PEM, or a JSON Web Key.
+        algorithm: What to sign with; by default what fits the key.
+        key_id: The identifier of the key, if the authorization server knows several.
+    """
+
+    key: PrivateKey = field(default="", repr=False)
+    algorithm: str | None = None
+    key_id: str | None = None
+
+    def credentials(self, server: ServerMetadata) -> Credentials:
+        """Return a signed assertion."""
+        signed = assertion(self.id, server.issuer, self.key, self.algorithm, self.key_id)
+        return Credentials({"client_id": self.id, "client_assertion_type": ASSERTION, "client_assertion": signed})
+
+    def authorizer(self, url: str) -> ServerAuthorizer:
+        """Return what authorizes requests to a server by client credentials."""
+        return self._alone.authorizer(url)
+
+    @cached_property
+    def _alone(self) -> ClientCredentials:
+        return ClientCredentials(self)
 
 
 class WorkloadIdentity(_Machine):

@@ -101,6 +101,7 @@ class _Login:
         self._clients = clients
         self._document = document
         self._login = login
+        self.opens_logins: bool = getattr(login, "opens_logins", login is not None)
         self._ask_client = ask_client
         self._parameters = parameters
         self._client_name = name

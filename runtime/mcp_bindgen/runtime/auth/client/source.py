@@ -17,7 +17,7 @@ from .token_endpoint import Endpoints
 
 @dataclass(frozen=True)
 class Departures:
-    """What one authorization server does differently than the specification, so that it can be used all the same.
+    """Name what one authorization server does differently than the specification, to use it all the same.
 
     Attributes:
         omit_resource: It refuses to be told what a token is for, so the token may be good elsewhere, too.
@@ -30,7 +30,7 @@ class Departures:
 
 @dataclass(frozen=True)
 class Settings:
-    """What all ways of getting tokens have in common.
+    """Hold what all ways of getting tokens have in common.
 
     Attributes:
         store: Keeps tokens and registrations.
@@ -50,7 +50,7 @@ class Settings:
 
 
 class Options(TypedDict, total=False):
-    """What all ways of getting tokens have in common, as users state it.
+    """State what all ways of getting tokens have in common.
 
     Attributes:
         scopes: What to ask for in place of what servers say.
@@ -126,7 +126,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What tokens are kept under, with issuer and resource."""
+        """Name what tokens are kept under, with issuer and resource."""
         ...
 
     @property
@@ -136,7 +136,12 @@ class Source(Protocol):
 
     @property
     def asks(self) -> bool:
-        """Whether it asks a person."""
+        """Tell whether it asks a person."""
+        ...
+
+    @property
+    def opens_logins(self) -> bool:
+        """Tell whether it asks a person now, and not only could."""
         ...
 
     @property

@@ -11,23 +11,26 @@ from ...core.json_types import is_array
 from .verifier import InvalidToken
 
 _ID_TOKEN = ("nonce", "at_hash", "c_hash", "s_hash")
+_KINDS, _OTHERS = ("typ", "token_use"), ("ID", "Refresh", "id")  # of Keycloak and Cognito
 _MOST_SCOPES = 1000
 _FAR = 1e15  # seconds since 1970 that are no time any more; some JSON numbers are too large to calculate with
 
 
 @dataclass(frozen=True)
 class ClaimRules:
-    """What is demanded of the claims of one issuer's tokens.
+    """Check the claims of one issuer's tokens.
 
     Attributes:
         issuer: The issuer, character by character.
         audience: What the audience must have one of; `None`: the resource itself.
+        audience_claim: The claim that is the audience.
         skew: Seconds by which clocks may differ.
         expiry: Whether the claims must say when the token expires.
     """
 
     issuer: str
     audience: tuple[str, ...] | None = None
+    audience_claim: str = "aud"
     skew: float = SKEW
     expiry: bool = True
 
@@ -65,9 +68,9 @@ class ClaimRules:
             raise InvalidToken("the token is not valid yet", found)
         if issued is not None and now < issued - self.skew:
             raise InvalidToken("the token was issued in the future", found)
-        if not self.is_for(claims.get("aud"), resource):
+        if not self.is_for(claims.get(self.audience_claim), resource):
             raise InvalidToken("the token is not for this resource", found)
-        if any(name in claims for name in _ID_TOKEN) or claims.get("typ") in ("ID", "Refresh"):
+        if any(name in claims for name in _ID_TOKEN) or any(claims.get(name) in _OTHERS for name in _KINDS):
             raise InvalidToken("the token is no access token", found)
         return found
 

@@ -9,6 +9,7 @@ import time
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -64,7 +65,7 @@ class Introspection:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.issuers = (issuer,)
-        self._rules = ClaimRules(issuer, audiences(audience), skew, expiry=False)
+        self._rules = ClaimRules(issuer, audiences(audience), skew=skew, expiry=False)
         self._credentials = b64encode(f"{quote_plus(client_id)}:{quote_plus(client_secret)}".encode()).decode()
         self._fetcher = fetcher_for(issuer, endpoint, private=private, verify=verify)
         self._endpoint = endpoint
@@ -103,7 +104,8 @@ class Introspection:
                 raise InvalidToken("the token is no access token")
             return self._rules.identity(claims, resource, self._clock(), self._keep)
         except InvalidToken as error:
-            self._refuse(digest, InvalidToken(str(error), error.identity))  # without what is on the stack
+            whose = None if error.identity is None else replace(error.identity, claims={})  # which may be large
+            self._refuse(digest, InvalidToken(str(error), whose))
             raise
 
     def _forget(self, digest: bytes, asking: asyncio.Task[dict[str, Any]]) -> None:

@@ -71,13 +71,13 @@ def check_header(header: Mapping[str, Any], types: tuple[str, ...], allow: tuple
 
     Args:
         header: The header.
-        types: The types that are taken, in lower case and without `application/`.
+        types: The types that are taken, in lower case and without `application/`; an empty one for none at all.
         allow: Members that are refused elsewhere.
 
     Raises:
         BadSignature: It is not.
     """
-    type_ = header.get("typ")
+    type_ = header.get("typ", "")
     if not isinstance(type_, str) or type_.lower().removeprefix("application/") not in types:
         raise BadSignature("is not of the type that is taken here")
     for name in _UNTRUSTED:

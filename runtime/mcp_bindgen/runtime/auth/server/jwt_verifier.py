@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from ...core.access import SKEW, Identity
 from ..fetch import FetchError
@@ -32,10 +32,13 @@ class JwtVerifier:
         issuer: The issuer, as its metadata has it, character by character.
         audience: What the audience must have one of, where the issuer does not name the resource there; by default the
             resource.
+        audience_claim: The claim that is the audience, where the issuer writes none: `client_id`, so that tokens of the
+            clients that `audience` names are taken, whatever server they were issued for.
         keys: The JWK Set, where it is known; by default it is fetched.
         jwks_uri: Where the JWK Set is; by default the issuer's metadata says it.
-        types: The types of token that are taken. An issuer that knows only `JWT` writes the same into ID tokens, so
-            name it only for one that does not do better; tokens with claims of ID tokens are refused all the same.
+        types: The types of token that are taken; an empty one stands for tokens that name none. An issuer that knows
+            only `JWT` writes the same into ID tokens, so name it only for one that does not do better; tokens with
+            claims of ID tokens are refused all the same.
         algorithms: The algorithms that are taken, all of `jws.ALGORITHMS`.
         skew: Seconds by which clocks may differ.
         private: Whether the issuer's host may have an address inside of a network, such as 10.1.2.3.
@@ -46,7 +49,8 @@ class JwtVerifier:
         issuers: The issuer, for the metadata of the resource.
 
     Raises:
-        ValueError: The issuer is no URL to fetch from, an algorithm is not known, or the keys are no JWK Set.
+        ValueError: The issuer is no URL to fetch from, an algorithm is not known, the clients that are the audience are
+            not named, or the keys are no JWK Set.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class JwtVerifier:
         issuer: str,
         *,
         audience: str | Collection[str] | None = None,
+        audience_claim: Literal["aud", "client_id"] = "aud",
         keys: Mapping[str, Any] | None = None,
         jwks_uri: str | None = None,
         types: Collection[str] = (ACCESS_TOKEN,),
@@ -66,8 +71,10 @@ class JwtVerifier:
         unknown = set(algorithms) - set(ALGORITHMS)
         if unknown:
             raise ValueError(f"algorithms of signatures are {', '.join(ALGORITHMS)}; not {', '.join(sorted(unknown))}")
+        if audience_claim != "aud" and audience is None:
+            raise ValueError("name the clients whose tokens are taken: audience=[...]")
         self.issuers = (issuer,)
-        self._rules = ClaimRules(issuer, audiences(audience), skew)
+        self._rules = ClaimRules(issuer, audiences(audience), audience_claim, skew)
         self._types = tuple(name.lower().removeprefix("application/") for name in types)
         self._algorithms = frozenset(algorithms)
         self._clock = clock

@@ -59,8 +59,8 @@ class Policy:
 
 
 def is_scope(text: str) -> bool:
-    """Tell whether a text can be a scope (RFC 6749, section 3.3); no token has any other."""
-    return _SCOPE.fullmatch(text) is not None
+    """Tell whether a text can be a scope (RFC 6749, section 3.3), and one that a resource may ask for."""
+    return _SCOPE.fullmatch(text) is not None and text != _OFFLINE
 
 
 def check_scopes(scopes: Collection[str]) -> Collection[str]:
@@ -72,10 +72,10 @@ def check_scopes(scopes: Collection[str]) -> Collection[str]:
     if isinstance(scopes, str):
         raise ValueError(f"scopes are a list: write [{scopes!r}]")
     for scope in scopes:
-        if not is_scope(scope):
-            raise ValueError(f"{scope!r} is not a scope")
         if scope == _OFFLINE:
             raise ValueError(
                 f"{_OFFLINE} is between a client and its authorization server; a resource does not need it"
             )
+        if not is_scope(scope):
+            raise ValueError(f"{scope!r} is not a scope")
     return scopes

@@ -154,7 +154,7 @@ class ServerBridge:
             wire = conversion.convert(wire, self.notes(link))
         return without_claims(read, wire, self.up.claims("params", name))
 
-    def params_down(self, theirs: Method, params: Any, link: Any) -> Any:
+    def params_down(self, theirs: Method, params: Any, link: Any = None) -> Any:
         """Return params of the server, typed as the revision of the wire has them; raise `NotConvertible`."""
         if theirs.params is None:
             return None

@@ -10,8 +10,6 @@ from ...core.capabilities import missing
 from ...core.errors import CapabilityMissing, ProtocolError
 from ...core.methods import Method, Notification, Request
 from ...core.revision import Revision
-from ...core.uris import is_part
-from ...eras.lifecycle import SUBSCRIBE
 from ...eras.stateless.subscriptions import Subscription, audience
 from ..context import Context
 from ..session import Session
@@ -93,8 +91,6 @@ class BridgedContext(Context):
             return
         theirs = bridge.counterpart(method)
         assert isinstance(theirs, Notification)
-        if self._is_unwanted(theirs, params):
-            return
         try:
             told = bridge.params_down(theirs, params, self.link)
         except NotConvertible as error:
@@ -106,19 +102,6 @@ class BridgedContext(Context):
         for link in audience(bridge.server):  # who asks and who listens are two requests of one client
             if isinstance(link, Subscription) and link.ready and self._is_theirs(link):
                 await link.notify(theirs, told)
-
-    def _is_unwanted(self, theirs: Notification[Any], params: Any) -> bool:
-        """Tell whether a notification of a resource is for those who subscribed, and this client did not.
-
-        A stateful server sees to that itself; where the server's revision has listeners, the runtime does.
-        """
-        subscribe = self.bridge.wire.methods.get(SUBSCRIBE)
-        agreed = self.negotiated
-        if not self.bridge.is_stateless or subscribe is None or agreed is None:
-            return False
-        if theirs.capabilities.get("server") != subscribe.capabilities.get("client"):
-            return False
-        return not any(is_part(params.uri, uri) for uri in agreed.followed)
 
     def _is_theirs(self, link: Subscription) -> bool:
         """Tell whether a subscription is of the client that this request is of, as far as anybody knows."""

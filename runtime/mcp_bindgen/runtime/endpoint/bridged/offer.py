@@ -8,8 +8,10 @@ from importlib import import_module
 from typing import Any
 
 from ...bridges.chain import PACKAGE, neighbours, package_name
+from ...bridges.step import NotConvertible
 from ...bridges.words import missed
 from ...core.logs import log
+from ...core.methods import Notification
 from ...core.revision import Revision
 from .server import BridgedServer
 
@@ -47,6 +49,29 @@ def served(servers: Sequence[Any], revisions: Sequence[str] | None = None) -> di
             raise ValueError(f"revisions: {_listed(unknown) or 'none'} cannot be served; there are {_listed(known)}")
         found = {name: one for name, one in found.items() if name in wanted}
     return dict(sorted(found.items(), key=lambda item: item[1].dispatcher.revision.rank))
+
+
+def converted_for_all(server: Any, method: Notification[Any], params: Any) -> list[tuple[str, Notification[Any], Any]]:
+    """Return what a server tells everybody, for each revision that it serves beside its own and that has words for it.
+
+    Args:
+        server: The server.
+        method: The notification, in its own revision.
+        params: Its params.
+
+    Returns:
+        Revision, notification and params, for each.
+    """
+    found: list[tuple[str, Notification[Any], Any]] = []
+    made: dict[str, BridgedServer] = vars(server).get("_bridged", {})
+    for revision, one in made.items():
+        theirs = method if one.bridge.is_own(method) else one.bridge.counterpart(method)
+        if isinstance(theirs, Notification):
+            try:
+                found.append((revision, theirs, params if theirs is method else one.bridge.params_down(theirs, params)))
+            except NotConvertible as error:
+                log.debug("not told in %s: %s", revision, error)
+    return found
 
 
 def tell_what_is_missed(served: Mapping[str, Any]) -> None:

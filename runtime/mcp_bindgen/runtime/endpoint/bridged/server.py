@@ -72,6 +72,11 @@ class BridgedServer:
         return cast("type[BridgedContext]", made)
 
     @property
+    def connections(self) -> list[Any]:
+        """A context for each client of this revision that can be told something now."""
+        return [one for one in self.server.connections if isinstance(one, self.context)]
+
+    @property
     def info(self) -> Any:
         """How the server introduces itself, in the types of this revision; `None` where it does not say."""
         own = getattr(self.server, "info", None)
@@ -321,15 +326,12 @@ class BridgedDispatcher(Dispatcher):
     # --- subscriptions ----------------------------------------------------------------------------------------
 
     async def _subscribe(self, params: Any, ctx: Any) -> Any:
-        """Note that a client wants to hear of a resource: in the server's revision, nobody else need know."""
-        followed: set[str] = ctx.negotiated.followed
-        if len(followed) >= _MOST_FOLLOWED:
+        """Let a client hear of a resource, which its era notes: in the server's revision, nobody else need know."""
+        if len(ctx.negotiated.subscriptions or ()) >= _MOST_FOLLOWED:
             raise invalid(f"a client subscribes to no more than {_MOST_FOLLOWED} resources")
-        followed.add(params.uri)
         return {}
 
     async def _unsubscribe(self, params: Any, ctx: Any) -> Any:
-        ctx.negotiated.followed.discard(params.uri)
         return {}
 
     async def _listen(self, params: Any, ctx: Any) -> Any:

@@ -11,7 +11,7 @@ import anyio
 
 from ...core import jsonrpc
 from ...core.capabilities import declared
-from ...core.envelope import invalid
+from ...core.envelope import invalid_answer
 from ...core.errors import ProtocolError, UnexpectedAnswer, UnsupportedRevision
 from ...core.json_types import is_array, is_object
 from ...core.methods import Request, untyped
@@ -127,5 +127,5 @@ def understood(method: Request[Any, Any, Any], answer: Any) -> Any:
     """Return `answer`, if it is of the kind that it says it is; raise `ProtocolError`."""
     field = getattr(cast(Any, type(answer)), "model_fields", {}).get("result_type")
     if field is not None and answer.result_type != field.default:
-        raise invalid(f"the result of {method.name} is of an unknown kind: {answer.result_type!r}")
+        raise invalid_answer(f"the result of {method.name} is of an unknown kind: {answer.result_type!r}")
     return answer

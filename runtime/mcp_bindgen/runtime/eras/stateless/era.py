@@ -5,7 +5,7 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from ...core.envelope import Envelope, invalid
 from ...core.errors import MethodNotFound, UnsupportedVersion
 from ...core.json_types import is_object
-from ...core.methods import Method
+from ...core.methods import Method, Notification
 from ...core.revision import Connection, Dispatcher, Handler
 from ...core.routing import Route
 from ...core.transitions import State
@@ -104,11 +104,18 @@ class Stateless:
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         return handler(server, dispatcher, route, supported)
 
+    def is_followed(self, subscriptions: Collection[str] | None, method: Notification[Any], params: Any) -> bool:
+        """Tell that it is: a `Subscription` knows what it was asked for."""
+        return True
+
     def snapshot(self, session: Any) -> dict[str, Any] | None:
         """Return nothing: no session is remembered."""
         return None
 
     def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
+        """Do nothing: no session is remembered."""
+
+    def update(self, session: Any, snapshot: Mapping[str, Any]) -> None:
         """Do nothing: no session is remembered."""
 
     async def introduce(self, client: Any, session: Any) -> None:

@@ -70,6 +70,8 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
                     raise TypeError(f"{method.name} cannot ask for input")
         except (CapabilityMissing, ExceptionGroup) as error:
             raise _for_client(revision, error) from None
+        if not route.is_custom:
+            jsonrpc.check_kind(method, answer, getattr(type(server), route.handler, work))
         return _signed(answer, prefix, envelope)
 
     return handle

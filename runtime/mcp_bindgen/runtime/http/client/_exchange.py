@@ -10,7 +10,7 @@ import anyio
 import httpx2
 from pydantic_core import to_json
 
-from ...core.envelope import invalid, read_envelopes
+from ...core.envelope import invalid_answer, read_envelopes
 from ...core.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
 from ...core.json_types import is_object
 from ...core.transport import Outgoing, Oversized
@@ -137,7 +137,7 @@ class HttpExchange:
         """Read the answer that is the body of a response."""
         body = await self._endpoint.read(response)
         if isinstance(body, Oversized):
-            raise invalid(f"the answer is larger than {body.limit} bytes")
+            raise invalid_answer(f"the answer is larger than {body.limit} bytes")
         answer = body if answers(body, id_) else _adopt(body, id_)
         if answer is not None:
             return answer

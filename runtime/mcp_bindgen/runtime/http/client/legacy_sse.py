@@ -40,6 +40,8 @@ class SseClientTransport:
         extensions: The extensions of the protocol that authorization uses.
     """
 
+    network = "tcp"
+
     def __init__(
         self, response: httpx2.Response, events: AsyncIterator[Event], messages: Endpoint, tasks: TaskGroup
     ) -> None:

@@ -50,6 +50,8 @@ class HttpClientTransport:
         extensions: The extensions of the protocol that authorization uses.
     """
 
+    network = "tcp"
+
     mirror = HeaderMirror
 
     def __init__(self, endpoint: Endpoint, tasks: TaskGroup, in_flight: int = IN_FLIGHT) -> None:

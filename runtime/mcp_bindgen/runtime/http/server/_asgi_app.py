@@ -14,9 +14,10 @@ from starlette.types import Receive, Scope, Send
 from ...core.access import AccessDenied, Gate, InsufficientScope
 from ...endpoint.server import Server, lifespans
 from ._bodies import Bodies
-from ._call import Call, ClientDisconnected, HttpError
+from ._call import NOT_STORED, Call, ClientDisconnected, HttpError, unavailable
 from ._origin_policy import OriginPolicy
 from ._probes import Probes
+from .event_store.base import StoreUnavailable
 from .limits import LIMITS, HttpLimits
 
 log = logging.getLogger("mcp_bindgen")
@@ -127,6 +128,9 @@ class AsgiApp(ABC):
         except HttpError as error:
             if not call.begun:
                 await call.refuse(error)
+        except StoreUnavailable:
+            if not call.begun:
+                await call.refuse(unavailable(NOT_STORED))
         except ClientDisconnected:
             return
         finally:

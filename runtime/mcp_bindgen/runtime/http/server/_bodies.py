@@ -45,16 +45,17 @@ class Bodies:
         else:
             body = await self._wait(call, work, trap)
         if len(body) <= _SMALL:
-            self.release(call)
+            if call.held:
+                self.release(call)
         elif has_more_values(body, self._limits.values):
             raise HttpError(413, f"a message has at most {self._limits.values} JSON values")
         return body
 
     def release(self, call: Call) -> None:
         """Count the body of a request no longer; safe to call twice."""
-        if call.held:
+        if call.share is not None:
             call.share.give_back(call.held)
-            call.held = 0
+        call.held = 0
 
     async def _collect(self, call: Call) -> bytes:
         parts: list[bytes] = []

@@ -36,12 +36,11 @@ class Budget:
 
     def take(self, amount: int = 1) -> None:
         """Take something, here and above; raises `HttpError` where there is too little."""
-        level: Budget | None = self
-        while level is not None:
-            if level.used + amount > level.most:
-                raise too_many(level.reason)
-            level = level.above
-        self.add(amount)
+        if self.used + amount > self.most:
+            raise too_many(self.reason)
+        if self.above is not None:
+            self.above.take(amount)
+        self.used += amount
 
     def add(self, amount: int) -> None:
         """Count something that is there already, whatever the limit says."""
@@ -51,7 +50,9 @@ class Budget:
 
     def give_back(self, amount: int = 1) -> None:
         """Give back what was taken."""
-        self.add(-amount)
+        self.used -= amount
+        if self.above is not None:
+            self.above.give_back(amount)
 
 
 class Budgets:

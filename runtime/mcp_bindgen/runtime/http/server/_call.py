@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from ...core import jsonrpc
+from ...core import jsonrpc, observation
 from ...core.access import Identity
 from ...core.errors import INVALID_REQUEST, ProtocolError, TooManyRequests
 from ..event_stream import encode
@@ -17,6 +17,7 @@ JSON = b"application/json"
 EVENTS = b"text/event-stream"
 TEXT = b"text/plain; charset=utf-8"
 VERSION = b"mcp-protocol-version"
+NOT_STORED = "sessions cannot be stored or read at the moment"
 
 
 class ClientDisconnected(Exception):
@@ -53,6 +54,7 @@ def unavailable(reason: str) -> HttpError:
 
 def too_many(reason: str) -> HttpError:
     """Make the error that tells a client that too much is going on at once: nothing was done, and it may try again."""
+    observation.refused(reason)
     return HttpError(429, TooManyRequests(reason), RETRY_SOON)
 
 

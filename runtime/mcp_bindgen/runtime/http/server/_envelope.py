@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pydantic_core import to_json
+
 from ...core.access import Operation
-from ...core.envelope import RequestId, invalid, read_envelopes, request_id
+from ...core.envelope import RequestId, invalid, parse, read_envelopes, request_id
 from ...core.errors import ProtocolError
-from ...core.json_types import is_object
-from ...eras.lifecycle import CANCELLED, INITIALIZE
+from ...core.json_types import is_array, is_object
+from ...eras.lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
 from ...eras.operations import operations
 from ._call import EVENTS, JSON, Call, HttpError, refused
 
@@ -20,14 +22,18 @@ class Posted:
     Attributes:
         ids: The ids of the requests in it.
         cancelled: The ids of requests that it takes back.
+        answered: The ids of the server's requests that it answers, or tells the progress of.
         introduces: Whether it begins a session.
+        confirms: Whether it says that the client is initialized.
         batch: Whether it is a batch.
         operations: What the requests and notifications in it ask for.
     """
 
     ids: list[RequestId]
     cancelled: list[RequestId]
+    answered: list[int]
     introduces: bool
+    confirms: bool
     batch: bool
     operations: list[Operation]
 
@@ -42,12 +48,13 @@ def posted(call: Call, body: bytes) -> Posted:
     if not call.accepts(JSON) or not call.accepts(EVENTS):
         raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
     try:
-        return _read(body)
+        return read_posted(body)
     except ProtocolError as error:
         raise HttpError(400, error) from None
 
 
-def _read(body: bytes) -> Posted:
+def read_posted(body: bytes) -> Posted:
+    """Read what a body holds; raises `ProtocolError` where something in it is no message."""
     envelopes, is_batch = read_envelopes(body)
     ids = [one.id for one in envelopes if one.kind == "request" and one.id is not None]
     if len(set(ids)) < len(ids):
@@ -55,5 +62,18 @@ def _read(body: bytes) -> Posted:
     params = [one.params for one in envelopes if one.method == CANCELLED and one.kind == "notification"]
     cancelled = [request_id({"id": one.get("requestId")}) for one in params if is_object(one)]
     introduces = not is_batch and envelopes[0].kind == "request" and envelopes[0].method == INITIALIZE
+    tokens = [one.params.get("progressToken") for one in envelopes if one.method == PROGRESS and is_object(one.params)]
+    answered = [one.id for one in envelopes if one.is_answer]
+    numbers = [id_ for id_ in [*answered, *tokens] if type(id_) is int]
+    confirms = any(one.method == INITIALIZED for one in envelopes)
     asked = [found for one in envelopes if not one.is_answer for found in operations(one.method, one.params)]
-    return Posted(ids, [id_ for id_ in cancelled if id_ is not None], introduces, is_batch, asked)
+    taken_back = [id_ for id_ in cancelled if id_ is not None]
+    return Posted(ids, taken_back, numbers, introduces, confirms, is_batch, asked)
+
+
+def without_requests(body: bytes) -> bytes:
+    """Return what was posted without the requests in it, which are of a batch."""
+    message = parse(body)
+    if not is_array(message):
+        return body
+    return to_json([one for one in message if not ("method" in one and "id" in one)])

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ._call import unavailable
-from .event_store.base import Event, EventStore, StoredSession
+from ._call import NOT_STORED, unavailable
+from .event_store.base import Event, EventStore, StoredSession, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -27,9 +27,11 @@ class Guarded:
     async def _try(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return await work
+        except StoreUnavailable as error:
+            raise unavailable(NOT_STORED) from error
         except Exception as error:
             log.error("the event store failed: %s: %s", type(error).__name__, error)
-            raise unavailable("sessions cannot be stored or read at the moment") from error
+            raise unavailable(NOT_STORED) from error
 
     async def save(self, session: str, record: bytes) -> None:
         """See `EventStore`."""

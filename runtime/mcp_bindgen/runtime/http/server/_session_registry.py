@@ -25,7 +25,7 @@ from ._call import HttpError, unavailable
 from ._room import is_own, room_for
 from ._session_transport import SessionTransport
 from ._streams import STANDING
-from .event_store.base import EventStore
+from .event_store.base import EventStore, StoredSession
 from .limits import HttpLimits
 
 log = logging.getLogger("mcp_bindgen")
@@ -103,7 +103,12 @@ class SessionRegistry:
         service: The servers.
         store: What outlives connections, and maybe the process.
         limits: How many there may be, and how much each of them takes.
+
+    Attributes:
+        kind: The class of its sessions.
     """
+
+    kind: type[OpenSession] = OpenSession
 
     def __init__(self, service: Service, store: EventStore | None, limits: HttpLimits) -> None:
         self._service, self._store, self._limits = service, store, limits
@@ -124,9 +129,7 @@ class SessionRegistry:
         async with self._changing:
             await self._make_room(principal)
             id_ = secrets.token_urlsafe(_ID_BYTES)
-            key = _key(id_)
-            transport = self._transport(key, principal)
-            return self._start(OpenSession(id_, key, principal, transport, self._service.session(transport)))
+            return self._start(self._made(id_, principal))
 
     async def find(self, id_: str, principal: str | None) -> OpenSession:
         """Return the session with an id; it may have to be restored from the store.
@@ -148,22 +151,34 @@ class SessionRegistry:
         async with self._changing:
             if id_ in self._open:
                 return self._open[id_]
-            key = _key(id_)
-            stored = await store.load(key)
+            stored = await store.load(key_of(id_))
             if stored is None:
                 return None
             record = from_json(stored.record)
-            known = record["memory"]
-            if record["principal"] != principal or known["revision"] not in self._service.dispatchers:
+            if not self._may_serve(record, principal):
                 return None
             await self._make_room(principal)
-            last = stored.streams[STANDING].last if STANDING in stored.streams else 0
-            transport = self._transport(key, principal, stored.life, last)
-            session = OpenSession(id_, key, principal, transport, self._service.session(transport), stored.record)
-            self._note_polling(session, known)
-            self._service.restore(session.session, known, first_id=stored.life << 32)
-            await transport.fail_unanswered(stored.streams)
+            session = self._revived(id_, principal, stored, record["memory"])
+            await session.transport.fail_unanswered(stored.streams)
             return self._start(session)
+
+    def _may_serve(self, record: Any, principal: str | None) -> bool:
+        """Tell whether a stored session is that of a principal, in a revision that is served here."""
+        return record["principal"] == principal and record["memory"]["revision"] in self._service.dispatchers
+
+    def _made(self, id_: str, principal: str | None) -> OpenSession:
+        """Make a new session."""
+        transport = self._transport(key_of(id_), principal)
+        return self.kind(id_, transport.key, principal, transport, self._service.session(transport))
+
+    def _revived(self, id_: str, principal: str | None, stored: StoredSession, known: dict[str, Any]) -> OpenSession:
+        """Make a session that goes on where it was left."""
+        last = stored.streams[STANDING].last if STANDING in stored.streams else 0
+        transport = self._transport(key_of(id_), principal, stored.life, last)
+        session = self.kind(id_, transport.key, principal, transport, self._service.session(transport), stored.record)
+        self._note_polling(session, known)
+        self._service.restore(session.session, known, first_id=stored.life << 32)
+        return session
 
     def _check_running(self) -> None:
         if self._stopping:
@@ -204,15 +219,19 @@ class SessionRegistry:
                 await self._service.run(session.session)
             except Exception:
                 log.exception("a session failed")
-            if session.ending or not self._stopping:
-                try:
-                    await self.end(session)
-                finally:
-                    await session.transport.end("the session is over")
+            await self._wind_up(session)
         except Exception:
             log.exception("a session could not be ended")
         finally:
             self._open.pop(session.id, None)
+
+    async def _wind_up(self, session: OpenSession) -> None:
+        """See to what is left of a session that has ended here."""
+        if session.ending or not self._stopping:
+            try:
+                await self.end(session)
+            finally:
+                await session.transport.end("the session is over")
 
     async def _save(self, session: OpenSession) -> None:
         """Store what the session needs in another process, if that has changed."""
@@ -250,18 +269,22 @@ class SessionRegistry:
         pause = min(_SWEEP, limits.idle / 4, limits.handshake / 2, limits.abandoned / 2)
         while self._open:
             try:
-                for session in list(self._open.values()):
-                    if session.is_overdue(limits):
-                        await self.end(session)
-                    for stream in session.transport.abandoned(limits.abandoned):
-                        await session.transport.abandon(stream, session.revision)
-                if self._store is not None:
-                    await self._store.sweep([session.key for session in self._open.values()], limits.idle)
+                await self._look_after_all()
             except HttpError as error:
                 log.warning("sessions could not be swept: %s", error)
             except Exception:
                 log.exception("sessions could not be swept")
             await asyncio.sleep(pause)
+
+    async def _look_after_all(self) -> None:
+        limits = self._limits
+        for session in list(self._open.values()):
+            if session.is_overdue(limits):
+                await self.end(session)
+            for stream in session.transport.abandoned(limits.abandoned):
+                await session.transport.abandon(stream, session.revision)
+        if self._store is not None:
+            await self._store.sweep([session.key for session in self._open.values()], limits.idle)
 
     def leave(self) -> None:
         """End all sessions here, but not in the store, and let none begin."""
@@ -290,5 +313,6 @@ class SessionRegistry:
                 await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _key(id_: str) -> str:
+def key_of(id_: str) -> str:
+    """Return what a store knows a session by."""
     return hashlib.sha256(id_.encode()).hexdigest()

@@ -44,6 +44,8 @@ class SessionTransport:
     Attributes:
         independent: Who sends on one stream does not wait for another one.
         principal: Who began the session.
+        key: The session's key in the store.
+        life: How often the session was revived, this time included; part of the names of streams.
         budget: Limits its streams.
         standing: The stream that belongs to no request.
         streams: The streams of requests that are not over, or are still read; by name.
@@ -51,6 +53,7 @@ class SessionTransport:
         before_sending: Awaited before anything is sent.
     """
 
+    network = "tcp"
     independent = True
 
     def __init__(
@@ -71,7 +74,7 @@ class SessionTransport:
         self.standing = Stream(key, STANDING, store=store, last=last, kept=store is not None and life > 0, queue=queue)
         self.supports_stream_polling = False
         self.before_sending: Callable[[], Awaitable[None]] = _nothing
-        self._key, self._limits, self._store, self._life = key, limits, store, life
+        self.key, self._limits, self._store, self.life = key, limits, store, life
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
         self._inbox: deque[bytes | Lost] = deque()
@@ -162,7 +165,7 @@ class SessionTransport:
                 raise HttpError(400, invalid(f"the id {id_!r} is in use"))
         self.budget.take()
         self._count += 1
-        stream = Stream(self._key, f"{self._life:x}.{self._count:x}", ids, self._store, queue=self._queue)
+        stream = Stream(self.key, f"{self.life:x}.{self._count:x}", ids, self._store, queue=self._queue)
         stream.done = self._done
         self.streams[stream.name] = stream
         self._routes.update(dict.fromkeys(ids, stream))
@@ -181,6 +184,14 @@ class SessionTransport:
         if len(self._inbox) >= _POSTS or (self._inbox and self._size + len(body) > self._limits.message):
             raise too_many("too many messages wait in this session")
         self._size += len(body)
+        self._put(body)
+
+    def is_at_work_on(self, id_: RequestId) -> bool:
+        """Tell whether a request is to be answered here."""
+        return id_ in self._routes
+
+    def take(self, body: bytes) -> None:
+        """Take what was posted to another worker, which has accepted it."""
         self._put(body)
 
     def _put(self, message: bytes | Lost) -> None:
@@ -205,7 +216,7 @@ class SessionTransport:
         ids = set(stream.pending)
         self._unroute(ids)
         if ids:
-            await stream.put(_failure(ids, "the client hung up and did not come back"), ids)
+            await stream.put(failure(ids, "the client hung up and did not come back"), ids)
         if revision.cancelled is not None:
             for id_ in ids:
                 params = jsonrpc.typed_params(revision.cancelled, {"requestId": id_})
@@ -231,7 +242,7 @@ class SessionTransport:
             self._unroute(ids)
             try:
                 if ids:
-                    await stream.put(_failure(ids, reason), ids)
+                    await stream.put(failure(ids, reason), ids)
             except HttpError as error:
                 log.warning("the end of a session is not stored: %s", error)
             stream.end()
@@ -243,15 +254,15 @@ class SessionTransport:
         assert self._store is not None
         for name, stream in streams.items():
             if name != STANDING:
-                error = _failure(from_json(stream.pending), "the server was restarted while it handled this request")
-                await self._store.write(self._key, name, [Event(stream.last + 1, error)], None)
+                error = failure(from_json(stream.pending), "the server was restarted while it handled this request")
+                await self._store.write(self.key, name, [Event(stream.last + 1, error)], None)
 
 
 async def _nothing() -> None:
     pass
 
 
-def _failure(ids: Collection[RequestId], reason: str) -> bytes:
+def failure(ids: Collection[RequestId], reason: str) -> bytes:
     """Answer requests with an error: one message, or a batch."""
     error = ProtocolError(INTERNAL_ERROR, f"Internal error: {reason}")
     errors = [jsonrpc.failure(id_, error) for id_ in ids]

@@ -18,7 +18,8 @@ from ._call import EVENTS, RETRY_SOON, VERSION, Call, HttpError, check_version, 
 from ._envelope import Posted, posted
 from ._guarded_store import Guarded
 from ._session_registry import OpenSession, SessionRegistry
-from ._streams import STANDING, Stream, finish, parse_event_id, pour
+from ._shared_registry import SharedRegistry
+from ._streams import STANDING, Stream, finish, parse_event_id, pour, taken
 from .event_store.base import EventStore
 from .limits import LIMITS, HttpLimits
 
@@ -36,6 +37,7 @@ class HttpSessions:
         keep_alive: Seconds between comments on an idle stream; 0 sends none.
         quick: Seconds to wait for an answer that needs no stream, but fits into a plain response.
         retry: Milliseconds after which clients shall come back to a stream that broke.
+        shared: The sessions, where several workers serve them; they keep events in a store of their own.
     """
 
     service: Service
@@ -44,10 +46,11 @@ class HttpSessions:
     keep_alive: float = 15.0
     quick: float = 0.05
     retry: int = 1000
+    shared: SharedRegistry | None = None
 
     def __post_init__(self) -> None:
         self._store = None if self.store is None else Guarded(self.store)
-        self._registry = SessionRegistry(self.service, self._store, self.limits)
+        self._registry = self.shared or SessionRegistry(self.service, self._store, self.limits)
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Let sessions live while a block runs; it may be left out, then they end one by one.
@@ -111,8 +114,12 @@ class HttpSessions:
                 if said.ids:
                     await self._converse(call, session, body, said, new)
                 else:
+                    if self.shared is not None:
+                        await self.shared.forward(session, said, body)
                     session.transport.arrive(incoming(body, call.identity))
                     await session.transport.settle(said.cancelled)
+                    if self.shared is not None and said.confirms:
+                        await self.shared.confirm(session)
                     await call.respond(202)
         finally:
             if new and session.snapshot() is None:
@@ -120,6 +127,8 @@ class HttpSessions:
 
     async def _converse(self, call: Call, session: OpenSession, body: bytes, said: Posted, new: bool) -> None:
         """Respond to a POST that holds requests: at once as JSON if that is possible, else as a stream."""
+        if self.shared is not None and (said.answered or said.cancelled):
+            await self.shared.forward(session, said, body)
         stream = session.transport.expect(said.ids)
         headers = [(SESSION, session.id.encode())] if new else []
         try:
@@ -165,7 +174,21 @@ class HttpSessions:
         if not call.accepts(EVENTS):
             raise refused(406, "the answer is text/event-stream; the client must accept it")
         session = await self.find(call)
-        stream, after = await self._resumed(session, call.header(b"last-event-id"))
+        id_ = call.header(b"last-event-id")
+        if self.shared is None:
+            stream, after = await self._resumed(session, id_)
+            await self._read(call, session, stream, after)
+            return
+        if id_ is None and session.transport.standing.is_read:
+            raise taken()
+        name, number = (STANDING, None) if id_ is None else parse_event_id(id_) or ("", 0)
+        async with self.shared.readers.reading(session, name, number) as found:
+            if found is None:
+                raise _unknown_event()
+            await self._read(call, session, *found)
+
+    async def _read(self, call: Call, session: OpenSession, stream: Stream, after: int) -> None:
+        """Let a client read a stream from an event on."""
         session.transport.budget.take()
         try:
             with session.in_use():
@@ -183,14 +206,18 @@ class HttpSessions:
         if id_ is None:
             span = await self._span(session, STANDING) if standing.kept else None
             if standing.is_read:
-                raise refused(409, "the session has a standing stream already; Last-Event-ID takes it over")
+                raise taken()
             return standing, standing.given if span is None else max(standing.given, span[0] - 1)
         name, number = parse_event_id(id_) or ("", 0)
         span = await self._span(session, name)
         if span is None or not span[0] - 1 <= number <= span[1]:
-            raise refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")
+            raise _unknown_event()
         stream = standing if name == STANDING else session.transport.streams.get(name)
         return stream or Stream(session.key, name, (), self._store, last=span[1], over=True, kept=True), number
 
     async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
         return None if self._store is None else await self._store.span(session.key, stream)
+
+
+def _unknown_event() -> HttpError:
+    return refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")

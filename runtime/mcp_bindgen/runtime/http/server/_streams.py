@@ -18,6 +18,7 @@ import anyio
 from pydantic_core import to_json
 
 from ...core.envelope import RequestId
+from ...core.errors import INVALID_REQUEST, ProtocolError
 from ..event_stream import KEEP_ALIVE, encode
 from ._budgets import Budget
 from ._call import Call, HttpError, event
@@ -118,13 +119,16 @@ class Stream:
                 await self._write(self._store, events, left, over)
             self.last += len(events)
             if self._reader is not None or not self.kept:
-                self._ahead.extend(events)
-                size = sum(len(event.data) for event in events)
-                self._size += size
-                self._queue.add(size)
+                self._append(events)
             self.pending = left
             self._settle(over)
         return reachable
+
+    def _append(self, events: Sequence[Event]) -> None:
+        self._ahead.extend(events)
+        size = sum(len(event.data) for event in events)
+        self._size += size
+        self._queue.add(size)
 
     def end(self) -> None:
         """End it here; what the store has of it stays as it is."""
@@ -177,6 +181,22 @@ class Stream:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
+
+    def advance(self, number: int, data: bytes | None = None, over: bool = False) -> None:
+        """Take note of an event that is in the store already, written here or by another worker.
+
+        Args:
+            number: Its number, or that of the last one.
+            data: What it is, if that is at hand; else a reader finds it in the store.
+            over: Whether nothing will be added.
+        """
+        if number > self.last:
+            if self.is_full:
+                self._clear()
+            elif data is not None and number == self.last + 1 and self._reader is not None:
+                self._append([Event(number, data)])
+            self.last = number
+        self._settle(over)
 
     # --- reading ----------------------------------------------------------------------------------------------
 
@@ -266,6 +286,12 @@ class Stream:
     def id_of(self, number: int) -> str | None:
         """Return what a client shall name to resume after an event; `None` when it cannot."""
         return f"{self.name}-{number}" if self.kept else None
+
+
+def taken() -> HttpError:
+    """Make the error for a client that already has a standing stream."""
+    reason = "the session has a standing stream already; Last-Event-ID takes it over"
+    return HttpError(409, ProtocolError(INVALID_REQUEST, reason))
 
 
 def parse_event_id(id_: str) -> tuple[str, int] | None:

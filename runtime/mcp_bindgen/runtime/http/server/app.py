@@ -20,10 +20,12 @@ from ._origin_policy import OriginPolicy
 from ._probes import Probes
 from ._sessionless import Sessionless
 from ._sessions import SESSION, HttpSessions
+from ._shared_registry import SharedRegistry
 from .event_store.base import EventStore
 from .event_store.memory import MemoryEventStore
 from .exchange import Exchanges
 from .limits import LIMITS, HttpLimits
+from .shared_store.base import SharedStore
 
 
 class HttpApp(AsgiApp):
@@ -42,7 +44,7 @@ class HttpApp(AsgiApp):
         allowed_origins: The web pages that may call it, HOST, HOST:PORT or http[s]://HOST[:PORT], or `*`; by default
             those of this machine.
         store: Keeps events of stateful revisions, so that clients can come back for what they missed; by default in
-            memory, within bounds.
+            memory, within bounds. Several workers serve the same clients if they share a `RedisStore`.
         sessions: Whether stateful clients get sessions. Without them each of their messages stands alone, so that any
             worker can take it, as servers do that only answer: what needs a session raises `SessionRequired`.
         limits: How much it takes of its clients.
@@ -85,8 +87,9 @@ class HttpApp(AsgiApp):
         if store is not None and not sessions:
             raise ValueError("a store is for sessions: leave it out, or sessions=False")
         self.probes = Probes(lambda: not self.is_leaving, getattr(store, "ready", None))
+        self._shared = SharedRegistry(service, store, limits) if isinstance(store, SharedStore) else None
         if not self._is_modern and sessions:
-            self._sessions = HttpSessions(service, store or MemoryEventStore(), limits, keep_alive)
+            self._sessions = HttpSessions(service, store or MemoryEventStore(), limits, keep_alive, shared=self._shared)
         elif not self._is_modern:
             self._sessionless = Sessionless(service, keep_alive, limits.unread)
 
@@ -94,7 +97,8 @@ class HttpApp(AsgiApp):
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; when it ends, so does everything that is still open."""
         self.is_leaving = False
-        async with lifespans(self.servers), self._sessions.running() if self._sessions else nullcontext():
+        sessions = self._shared or self._sessions
+        async with lifespans(self.servers), nullcontext() if sessions is None else sessions.running():
             try:
                 yield
             finally:
@@ -102,8 +106,9 @@ class HttpApp(AsgiApp):
 
     def end(self) -> None:
         """End sessions and subscriptions in good order."""
-        if self._sessions is not None:
-            self._sessions.leave()
+        sessions = self._shared or self._sessions
+        if sessions is not None:
+            sessions.leave()
         for server in self.servers:
             for link in audience(server):
                 if isinstance(link, Subscription):
@@ -141,7 +146,7 @@ class HttpApp(AsgiApp):
             await self._sessions.post(call, body, session)
             return
         answering = self._exchanges if is_stateless or self._sessionless is None else self._sessionless
-        budget = self._requests.of(call.principal)
+        budget = self._requests.all if call.principal is None else self._requests.of(call.principal)
         budget.take()
         try:
             await answering.post(call, body)

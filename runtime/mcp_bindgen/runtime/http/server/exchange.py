@@ -49,6 +49,8 @@ class Exchange:
         streaming: Whether the response is a stream of events.
     """
 
+    network = "tcp"
+
     def __init__(self, call: Call, unread: float, threads_of: Callable[[str], CapacityLimiter] | None = None) -> None:
         self.principal = call.principal
         self.identity = call.identity

@@ -52,6 +52,7 @@ class SseServerTransport:
         turn: Held by the POST that is being taken, so that messages keep their order and only one is in memory.
     """
 
+    network = "tcp"
     independent = True
 
     def __init__(

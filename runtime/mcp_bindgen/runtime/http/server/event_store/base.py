@@ -14,6 +14,10 @@ PAGE = 256 * 1024
 """The bytes that a store gives at once, or a single event that is larger."""
 
 
+class StoreUnavailable(Exception):
+    """A store cannot be asked at the moment; it has logged why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """A message on a stream.

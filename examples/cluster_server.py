@@ -1,0 +1,143 @@
+"""One of several workers that serve the same clients: `python examples/cluster_server.py --port 8001 --redis URL`.
+
+Start as many as you like, with the same Redis, behind any load balancer, such as nginx with `nginx.conf`: any worker
+takes any request of any session. It serves http://127.0.0.1:PORT/mcp to clients of 2025-11-25 and 2026-07-28.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import anyio
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import InvalidParams, Server
+from mcp_bindgen.runtime.http.server.serve import serve_http
+from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
+
+INFO = {"name": "cluster", "version": "1.0.0"}
+NOTE = "note://1"
+TOOLS: dict[str, tuple[str, dict[str, str]]] = {
+    "count": ("Count up to a number, and say each.", {"to": "integer", "delay_ms": "integer"}),
+    "ask": ("Ask the user a question, and return the answer.", {"question": "string"}),
+    "announce": ("Tell all subscribers that a resource has changed.", {"uri": "string"}),
+}
+FRESH = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
+class Cluster(Server):
+    """Tools and a resource, in the types of a revision.
+
+    Attributes:
+        types: Those types.
+        more: What lists and contents have beside.
+    """
+
+    types: ClassVar[Any]
+    more: ClassVar[Mapping[str, Any]] = {}
+
+    async def list_tools(self, params: Any, ctx: Any) -> Any:
+        """List the tools."""
+        tools = [
+            {
+                "name": name,
+                "description": text,
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {one: {"type": kind} for one, kind in arguments.items()},
+                    "required": list(arguments),
+                },
+            }
+            for name, (text, arguments) in TOOLS.items()
+        ]
+        return self.types.ListToolsResult.model_validate({"tools": tools, **self.more})
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        """Call a tool."""
+        kinds = {"integer": int, "string": str}
+        wanted = TOOLS.get(params.name, ("", {}))[1]
+        given: dict[str, Any] = params.arguments or {}
+        if params.name not in TOOLS or {name: type(value) for name, value in given.items()} != {
+            name: kinds[kind] for name, kind in wanted.items()
+        }:
+            raise InvalidParams("tools/call", [{"path": "params", "problem": f"the tools are {TOOLS}"}])
+        text = await getattr(self, params.name)(ctx, **given)
+        return self.types.CallToolResult(content=[self.types.TextContent(text=text)])
+
+    async def count(self, ctx: Any, to: int, delay_ms: int) -> str:
+        """Count, and say each number in a progress notification."""
+        for number in range(1, to + 1):
+            await ctx.progress(number, to, str(number))
+            await anyio.sleep(delay_ms / 1000)
+        return f"counted to {to}"
+
+    async def ask(self, ctx: Any, question: str) -> str:
+        """Elicit a form with one field."""
+        form = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+        schema = self.types.ElicitRequestFormParamsRequestedSchema.model_validate(form)
+        answer = await ctx.ask_params(
+            "question", self.types.ElicitRequestFormParams(message=question, requested_schema=schema)
+        )
+        return str((answer.content or {}).get("answer", "no answer"))
+
+    async def announce(self, ctx: Any, uri: str) -> str:
+        """Tell the subscribers of all workers and revisions."""
+        for server in SERVERS:
+            await server.broadcast(lambda client: client.notify_resource_updated(uri))
+        return f"announced {uri}"
+
+    async def list_resources(self, params: Any, ctx: Any) -> Any:
+        """List the note."""
+        note = {"name": "note", "uri": NOTE, "mimeType": "text/plain"}
+        return self.types.ListResourcesResult.model_validate({"resources": [note], **self.more})
+
+    async def read_resource(self, params: Any, ctx: Any) -> Any:
+        """Read the note."""
+        if params.uri != NOTE:
+            raise InvalidParams("resources/read", [{"path": "params.uri", "problem": "there is no such resource"}])
+        note = {"uri": NOTE, "mimeType": "text/plain", "text": "any worker can say this"}
+        return self.types.ReadResourceResult.model_validate({"contents": [note], **self.more})
+
+
+class Old(Cluster, v2025_11_25.Server):
+    """For clients with sessions."""
+
+    types = v2025_11_25.types
+    info = v2025_11_25.types.Implementation.model_validate(INFO)
+
+    async def subscribe(self, params: Any, ctx: Any) -> Any:
+        """Let a client follow a resource; which ones it follows, the runtime remembers."""
+        return self.types.EmptyResult()
+
+    async def unsubscribe(self, params: Any, ctx: Any) -> Any:
+        """Let a client follow a resource no longer."""
+        return self.types.EmptyResult()
+
+
+class New(Cluster, v2026_07_28.Server):
+    """For clients whose requests speak for themselves."""
+
+    types = v2026_07_28.types
+    info = v2026_07_28.types.Implementation.model_validate(INFO)
+    more = FRESH
+
+
+SERVERS: tuple[Any, ...] = (Old(), New())
+
+
+def main() -> None:
+    """Serve until the process is stopped."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("--port", type=int, default=8001)
+    parser.add_argument(
+        "--redis", metavar="URL", default="redis://127.0.0.1:6379", help="redis://, rediss:// or unix://"
+    )
+    given = parser.parse_args()
+    anyio.run(partial(serve_http, *SERVERS, address=f"127.0.0.1:{given.port}", store=RedisStore(given.redis)))
+
+
+if __name__ == "__main__":
+    main()

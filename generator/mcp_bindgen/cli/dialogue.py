@@ -1,0 +1,227 @@
+"""Tell a person at the terminal what a server says while it works, and have them answer what it asks.
+
+In a pipe nobody is told, and `--answer` speaks for the person.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import typer
+
+from mcp_bindgen.runtime.core.logs import harmless
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.json import is_object
+
+from .output import console
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+Value: TypeAlias = str | int | float | bool | list[str]
+
+_REFUSALS = ("decline", "cancel")
+_YES = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
+class Unanswered(Exception):
+    """A server asked what nobody answers here; the message says how to."""
+
+
+class Dialogue:
+    """What a server says and asks, between it and a person.
+
+    Args:
+        answers: What the command line answers: `NAME=VALUE` for the fields of questions, or `decline`, or `cancel`.
+
+    Attributes:
+        answers: Whether anybody answers what is asked.
+        unanswered: What was asked and has no answer, and how to give one.
+
+    Raises:
+        BadInput: An answer is none of these.
+    """
+
+    def __init__(self, answers: Sequence[str] = ()) -> None:
+        self._refusal = next((answer for answer in answers if answer in _REFUSALS), None)
+        pairs = [answer.partition("=") for answer in answers if answer not in _REFUSALS]
+        for name, equals, _ in pairs:
+            if not name or not equals:
+                raise BadInput(f"--answer {name}{equals} is not NAME=VALUE", fix="or say decline, or cancel")
+        self._answers = {name: value for name, _, value in pairs}
+        self._is_seen = sys.stderr.isatty()
+        self._is_asked = sys.stdin.isatty() and self._is_seen
+        self.answers = bool(self._is_asked or self._answers or self._refusal)
+        self._status: Status | None = None
+        self.unanswered: Unanswered | None = None
+
+    def client(self, kind: type[Any]) -> Any:
+        """Return a client of a class whose handlers are this dialogue; it can be asked only if somebody can answer."""
+
+        async def on_logging_message(client: Any, params: Any, ctx: Any) -> None:
+            self._log(params)
+
+        handlers: dict[str, Any] = {"on_logging_message": on_logging_message}
+        if hasattr(kind, "on_elicit") and self.answers:
+
+            def on_elicit(client: Any, params: Any, ctx: Any) -> Any:  # in a thread, which keeps no process alive
+                return self._elicit(params.model_dump())
+
+            handlers["on_elicit"] = on_elicit
+        return type(kind.__name__, (kind,), handlers)()
+
+    @contextmanager
+    def waiting(self, words: str) -> Generator[None]:
+        """Say on a terminal that something takes time, as long as the block does."""
+        if not self._is_seen:
+            yield
+            return
+        with console(stderr=True).status(_text(words)) as self._status:
+            yield
+        self._status = None
+
+    @property
+    def on_progress(self) -> Callable[[Any], None] | None:
+        """What shows how far a request has come; `None` where nobody looks."""
+        return self._progress if self._is_seen else None
+
+    def _progress(self, params: Any) -> None:
+        if self._status is not None:
+            total = "" if params.total is None else f"/{params.total:g}"
+            said = getattr(params, "message", None)
+            self._status.update(_text(f"{params.progress:g}{total}{f' {said}' if said else ''}"))
+
+    def _log(self, params: Any) -> None:
+        if self._is_seen:
+            data = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
+            name = f"{params.logger}: " if params.logger else ""
+            self._say(f"[{params.level}] {name}{data}")
+
+    def _say(self, words: str) -> None:
+        console(stderr=True).print(harmless(words), markup=False, soft_wrap=True)
+
+    # --- questions --------------------------------------------------------------------------------------------
+
+    def _elicit(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to `elicitation/create`, in wire form."""
+        if self._refusal is not None:
+            return {"action": self._refusal}
+        status, self._status = self._status, None
+        if status is not None:
+            status.stop()
+        try:
+            return self._answer(asked)
+        except (EOFError, typer.Abort):
+            return {"action": "cancel"}
+        except Unanswered as error:
+            self.unanswered = error
+            return {"action": "cancel"}
+        finally:
+            if status is not None:
+                self._status = status
+                status.start()
+
+    def _answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        if self._is_asked:
+            self._say(f"The server asks: {asked['message']}")
+        if "url" in asked:
+            if not self._is_asked:
+                raise Unanswered(f"the server asks to open {harmless(asked['url'])}; --answer decline refuses")
+            self._say(f"It wants you to open: {asked['url']}")
+            return {"action": "accept" if typer.confirm("Did you?", err=True) else "decline"}
+        schema = asked["requestedSchema"]
+        required = schema.get("required", ())
+        content: dict[str, Value] = {}
+        for name, field in schema["properties"].items():
+            value = self._field(name, field, name in required, asked["message"])
+            if value is not None:
+                content[name] = value
+        if self._is_asked and not content and not typer.confirm("Accept?", default=True, err=True):
+            return {"action": "decline"}
+        return {"action": "accept", "content": content}
+
+    def _field(self, name: str, field: Mapping[str, Any], required: bool, message: str) -> Value | None:
+        read = _reader(field)
+        if name in self._answers:
+            try:
+                return read(self._answers[name])
+            except ValueError as error:
+                raise Unanswered(f"--answer {name}: {error}") from None
+        default: Any = field.get("default")
+        if not self._is_asked:
+            if required and default is None:
+                kind = field.get("type", "text")
+                raise Unanswered(f"the server asks: {harmless(message)}; answer with --answer {harmless(name)}={kind}")
+            return default
+        title, hint = field.get("title", name), _hint(field)
+        while True:
+            said = typer.prompt(
+                harmless(f"{title}{hint}"), default="" if default is None and not required else default, err=True
+            )
+            if said == "":
+                return None
+            try:
+                return read(str(said))
+            except ValueError as error:
+                self._say(str(error))
+
+
+def _text(words: str) -> str:
+    """Return text of others for a line of rich's."""
+    return harmless(words).replace("[", "\\[")
+
+
+def _choices(field: Mapping[str, Any]) -> list[str]:
+    """Return the values that a field may have; none where it may have any."""
+    options = field.get("enum") or [
+        option.get("const") for option in field.get("oneOf", field.get("anyOf", ())) if is_object(option)
+    ]
+    return [option for option in options if isinstance(option, str)]
+
+
+def _hint(field: Mapping[str, Any]) -> str:
+    described = f" ({field['description']})" if isinstance(field.get("description"), str) else ""
+    items = field.get("items")
+    choices = _choices(items if is_object(items) else field)
+    kind = " [y/n]" if field.get("type") == "boolean" else ""
+    more = ", several with commas" if is_object(items) else ""
+    shown = " | ".join(choices)
+    return f"{described}{kind}" + (f" [{shown}{more}]" if choices else "")
+
+
+def _reader(field: Mapping[str, Any]) -> Callable[[str], Value]:
+    """Return what reads text as a value of a field; it raises `ValueError` with what is wrong in one line."""
+    choices = _choices(field)
+
+    def chosen(text: str) -> str:
+        if choices and text not in choices:
+            raise ValueError(f"{text!r} is none of {', '.join(choices)}")
+        return text
+
+    def number(text: str, kind: Callable[[str], Value], what: str) -> Value:
+        try:
+            return kind(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not {what}") from None
+
+    def flag(text: str) -> Value:
+        if text.lower() not in _YES:
+            raise ValueError(f"{text!r} is not yes or no")
+        return _YES[text.lower()]
+
+    match field.get("type"):
+        case "integer":
+            return lambda text: number(text, int, "a whole number")
+        case "number":
+            return lambda text: number(text, float, "a number")
+        case "boolean":
+            return flag
+        case "array":
+            inner = _reader(field.get("items", {}))
+            return lambda text: [str(inner(part.strip())) for part in text.split(",") if part.strip()]
+        case _:
+            return chosen

@@ -1,0 +1,236 @@
+"""Know the hosts: where their configuration is, in which form, and what they understand of an entry."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp_bindgen.spec import BadInput, transaction
+from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.transaction import Change
+
+from . import jsonc
+
+BACKUP = ".bak"
+"""What is added to the name of a file for the copy of what it was before."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host and its configuration.
+
+    Attributes:
+        title: What it is called.
+        users: Where the file of a user is, from their home; a function of the platform.
+        project: Where that of a project is, from its folder; empty where there is none.
+        member: The member with the servers.
+        variable: How an environment variable is written that the host fills in; empty where it fills in none.
+        takes_urls: Whether its file may name servers at URLs.
+        states_type: Whether an entry says its transport, as `type`.
+    """
+
+    title: str
+    users: Callable[[str], str]
+    project: str = ""
+    member: str = "mcpServers"
+    variable: str = ""
+    takes_urls: bool = True
+    states_type: bool = False
+
+
+def _application(mac: str, windows: str, linux: str) -> Callable[[str], str]:
+    """Return where an application keeps its settings, by platform."""
+
+    def place(platform: str) -> str:
+        if platform == "darwin":
+            return f"Library/Application Support/{mac}"
+        return f"AppData/Roaming/{windows}" if platform == "win32" else f".config/{linux}"
+
+    return place
+
+
+def _same(place: str) -> Callable[[str], str]:
+    return lambda platform: place
+
+
+_DESKTOP = "Claude/claude_desktop_config.json"
+_CODE = "Code/User/mcp.json"
+
+HOSTS: Mapping[str, Host] = {
+    "claude-desktop": Host("Claude Desktop", _application(_DESKTOP, _DESKTOP, _DESKTOP), takes_urls=False),
+    "claude-code": Host("Claude Code", _same(".claude.json"), ".mcp.json", variable="${%s}", states_type=True),
+    "cursor": Host("Cursor", _same(".cursor/mcp.json"), ".cursor/mcp.json", variable="${env:%s}"),
+    "vscode": Host(
+        "VS Code", _application(_CODE, _CODE, _CODE), ".vscode/mcp.json", "servers", "${env:%s}", states_type=True
+    ),
+    "codex": Host("Codex", _same(".codex/config.toml"), ".codex/config.toml", "mcp_servers"),
+}
+"""Name -> host."""
+
+FILE = Host("the file", _same(""), variable="${%s}")
+"""A plain `mcpServers` file, of any host."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server to be entered.
+
+    Attributes:
+        name: Its name there.
+        command: The program; empty for one at a URL.
+        args: Its arguments.
+        env: Environment variables that are written down.
+        passed: The names of those that the host takes from its own environment, so that no secret is written.
+        url: Where it is.
+    """
+
+    name: str
+    command: str = ""
+    args: Sequence[str] = ()
+    env: Mapping[str, str] | None = None
+    passed: Sequence[str] = ()
+    url: str = ""
+
+
+def place_of(name: str, *, project: bool, platform: str = sys.platform) -> Path:
+    """Return the configuration file of a host.
+
+    Args:
+        name: The host.
+        project: Whether that of this folder is meant, and not that of the user.
+        platform: As `sys.platform` says it.
+
+    Raises:
+        BadInput: There is no such host, or it has no file for a project.
+    """
+    host = _host(name)
+    if not project:
+        home = Path(os.environ["CODEX_HOME"], "config.toml") if name == "codex" and "CODEX_HOME" in os.environ else None
+        return home or Path.home() / host.users(platform)
+    if not host.project:
+        raise BadInput(f"{host.title} has no file for a project", fix="leave --project out")
+    return Path(host.project)
+
+
+def _host(name: str) -> Host:
+    if name not in HOSTS:
+        raise BadInput(f"there is no host {name!r}", fix=f"known: {', '.join(HOSTS)}; or give --file FILE")
+    return HOSTS[name]
+
+
+def entry_for(name: str | None, server: Server) -> dict[str, Any]:
+    """Return the entry of a server as a host wants it; no name stands for a plain file.
+
+    Raises:
+        BadInput: The host cannot take it.
+    """
+    host = FILE if name is None else _host(name)
+    if server.url and not host.takes_urls:
+        raise BadInput(
+            f"{host.title} takes no URL from its file", fix="add it as a connector in its settings, or give a command"
+        )
+    if name == "codex":
+        entry: dict[str, Any] = {"url": server.url} if server.url else _program(server, server.env or {})
+        return entry | ({"env_vars": list(server.passed)} if server.passed else {})
+    if server.passed and not host.variable:
+        raise BadInput(
+            f"{host.title} fills in no variables, so {server.passed[0]} would have to be written down",
+            fix="leave --env out and write it there yourself",
+        )
+    if server.url:
+        return {"type": "http", "url": server.url}
+    passed = {one: host.variable % one for one in server.passed}
+    kind = {"type": "stdio"} if host.states_type else {}
+    return kind | _program(server, {**(server.env or {}), **passed})
+
+
+def _program(server: Server, env: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"command": server.command, "args": list(server.args)}
+    return found | ({"env": dict(env)} if env else {})
+
+
+def enter(file: Path, name: str | None, server: Server, *, force: bool = False) -> dict[str, Change]:
+    """Return what entering a server changes in the folder of a file.
+
+    Args:
+        file: The file.
+        name: The host; nobody for a plain `mcpServers` file.
+        server: The server.
+        force: Replace another entry of that name.
+
+    Returns:
+        File name -> change; nothing where the entry is there already.
+
+    Raises:
+        BadInput: The file is not what the host reads, or has another entry of that name.
+    """
+    host = FILE if name is None else _host(name)
+    before = transaction.read(file)
+    try:
+        text = (before or b"").decode("utf-8-sig")
+        entry = entry_for(name, server)
+        after = (_toml if file.suffix == ".toml" else _json)(text, host.member, server.name, entry, force)
+    except UnicodeDecodeError:
+        raise BadInput("is not UTF-8", file=file) from None
+    except BadInput as error:
+        raise BadInput(error.message, file=file, fix=error.fix) from None
+    if after is None:
+        return {}
+    return {file.name: Change(before, after.encode())}
+
+
+def back_up(file: Path) -> Path | None:
+    """Copy a file, if there is one, with who may read it; return the copy."""
+    if not file.exists():
+        return None
+    copy = file.with_name(f"{file.name}{BACKUP}")
+    with tempfile.TemporaryDirectory(dir=file.parent) as scratch:
+        fresh = Path(scratch, copy.name)
+        shutil.copy2(file, fresh)
+        fresh.replace(copy)
+    return copy
+
+
+def _json(text: str, member: str, name: str, entry: dict[str, Any], force: bool) -> str | None:
+    known: Any = jsonc.loads(text) if text.strip() else {}
+    servers: Any = known.get(member) if is_object(known) else None
+    if is_object(servers) and name in servers:
+        if servers[name] == entry:
+            return None
+        _refuse(name, force)
+    return jsonc.with_member(text, [member, name], entry)
+
+
+def _toml(text: str, member: str, name: str, entry: dict[str, Any], force: bool) -> str | None:
+    import tomlkit  # only for this one host
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document: Any = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise BadInput(f"is not TOML: {error}", fix="correct it there") from None
+    if member not in document:
+        document[member] = tomlkit.table(is_super_table=True)
+    servers: Any = document[member]
+    if not isinstance(servers, MutableMapping):
+        raise BadInput(f"{member} is no table", fix="correct it there")
+    if name in servers:
+        if document.unwrap()[member][name] == entry:
+            return None
+        _refuse(name, force)
+    table: Any = tomlkit.table()
+    for key, value in entry.items():
+        table[key] = value
+    servers[name] = table
+    return tomlkit.dumps(document)
+
+
+def _refuse(name: str, force: bool) -> None:
+    if not force:
+        raise BadInput(f"has another server {name!r}", fix="give --name, or replace it with --force")

@@ -1,0 +1,99 @@
+"""Let one observer see what is handled, asked, begun and refused; where there is none, this costs one look at a name.
+
+OpenTelemetry is one such observer (`runtime.telemetry`); nothing of it is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from .errors import ProtocolError
+from .events import Notified, Requested
+from .methods import Request
+from .revision import Revision
+from .transitions import Role
+
+
+class Handling(Protocol):
+    """What an observer wants to know of a message while it is handled; leaving it by an exception says so, too."""
+
+    def answered(self, answer: Any) -> None:
+        """Take note of what the handler returned."""
+        ...
+
+    def finished(self, error: ProtocolError | None) -> None:
+        """Take note that the message is handled, and of the error that answers it."""
+        ...
+
+
+class Asking(Protocol):
+    """What an observer wants to know of a request of ours; leaving it by an exception says so, too.
+
+    Attributes:
+        meta: What the request says beside what it would, in its `_meta`.
+    """
+
+    meta: Mapping[str, Any]
+
+    def answered(self, answer: Any) -> None:
+        """Take note of the answer."""
+        ...
+
+
+class Observer(Protocol):
+    """Sees what goes on. It is called in the task, and in the context variables, of what it sees."""
+
+    def handling(self, role: Role, link: Any, event: Requested | Notified) -> AbstractContextManager[Handling]:
+        """See a message being handled.
+
+        Args:
+            role: Which side handles it.
+            link: The way to the other side.
+            event: The message.
+        """
+        ...
+
+    def asking(
+        self, role: Role, link: Any, revision: Revision, method: Request[Any, Any, Any], params: Any
+    ) -> AbstractContextManager[Asking]:
+        """See a request of ours, from when it is made to its answer.
+
+        Args:
+            role: Which side asks.
+            link: The way to the other side.
+            revision: The revision that is spoken.
+            method: The method.
+            params: Its params.
+        """
+        ...
+
+    def connected(self, role: Role, link: Any) -> AbstractContextManager[None]:
+        """See a connection, or a session, while it lasts."""
+        ...
+
+    def refused(self, reason: str) -> None:
+        """See that something is refused because too much goes on; there are few reasons, and none tells of anybody."""
+        ...
+
+
+current: Observer | None = None
+"""The observer; `observe` sets it."""
+
+
+def observe(observer: Observer | None) -> None:
+    """Let an observer see everything from now on, in place of the one before; `None` for nobody."""
+    global current
+    current = observer
+
+
+def connected(role: Role, link: Any) -> AbstractContextManager[None]:
+    """Let the observer, if there is one, see a connection while a block lasts."""
+    return nullcontext() if current is None else current.connected(role, link)
+
+
+def refused(reason: str) -> None:
+    """Let the observer, if there is one, see a refusal."""
+    if current is not None:
+        current.refused(reason)

@@ -1,0 +1,183 @@
+"""The next revision, rehearsed: a made-up one gets its bridge by `generate`, and three lines of rules."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from mcp_bindgen.spec import Store
+from tests.support.commands import execute, inside, save
+from tests.support.next_revision import BASIS, add_a_method_and_a_notification
+from tests.support.small_schemas import Schema
+
+NAME = "next"
+OLDEST = next(iter(Store().pins))
+
+RULES = f"""
+["{BASIS} -> {NAME}"]
+ResourceTemplate.uriTemplate = {{ rename = "template", because = "it has a shorter name now" }}
+Tool.description = {{ give = "", because = "every tool is described now" }}
+"*".content.ResourceLink = {{ by = "content.link_as_text", because = "there are no links any more" }}
+"""
+
+UP, DOWN = f"v2026_07_28_to_v{NAME}.py", f"v{NAME}_to_v2026_07_28.py"
+
+CONVERT = """
+import json, sys
+from mcp_bindgen.runtime.bridges.chain import chain
+from mcp_bindgen.runtime.bridges.step import NotConvertible, Notes
+
+def made(source, target, method, value):
+    conversion = chain(source, target).results(method)
+    try:
+        return value if conversion is None else conversion.convert(value, Notes())
+    except NotConvertible as error:
+        return error.place
+
+print(json.dumps([made(*each) for each in json.load(sys.stdin)]))
+"""
+
+
+def schema() -> Schema:
+    """The newest revision with a method added, a field renamed, one made required, and a union member removed."""
+    definitions: Schema = copy.deepcopy(dict(Store().effective(BASIS).definitions))
+    add_a_method_and_a_notification(definitions)
+    template = definitions["ResourceTemplate"]
+    template["properties"]["template"] = template["properties"].pop("uriTemplate")
+    template["required"] = sorted("template" if name == "uriTemplate" else name for name in template["required"])
+    definitions["Tool"]["required"] = sorted([*definitions["Tool"]["required"], "description"])
+    union = definitions["ContentBlock"]["anyOf"]
+    union.remove({"$ref": "#/$defs/ResourceLink"})
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
+
+
+@contextmanager
+def user(folder: Path) -> Iterator[None]:
+    """Be somebody with that folder, who has an installation and no checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCP_BINDGEN_HOME", str(folder))
+        patch.setattr("mcp_bindgen.emit.target.is_checkout", lambda: False)
+        yield
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of somebody who imported it."""
+    folder = tmp_path_factory.mktemp("next")
+    with user(folder / "home"):
+        done = inside("schema", "import", NAME, save(folder / "next.json", schema()))
+    assert done.returncode == 0, done.stderr
+    return folder / "home"
+
+
+@pytest.fixture
+def home(imported: Path, tmp_path: Path) -> Iterator[Path]:
+    """The same, to be changed."""
+    shutil.copytree(imported, tmp_path / "home")
+    with user(tmp_path / "home"):
+        yield tmp_path / "home"
+
+
+def steps(home: Path) -> set[str]:
+    return {path.name for path in (home / "generated" / "mcp_bindgen" / "bridges").glob("*.py")}
+
+
+def converted(home: Path, *payloads: tuple[str, str, str, Any]) -> list[Any]:
+    """What becomes of payloads, or the place where they are refused."""
+    done = execute(sys.executable, "-c", CONVERT, stdin=json.dumps(payloads), MCP_BINDGEN_HOME=str(home))
+    assert done.returncode == 0, done.stderr
+    found: list[Any] = json.loads(done.stdout)
+    return found
+
+
+def valid(definition: str, value: Any) -> bool:
+    return jsonschema_rs.validator_for({**schema(), "$ref": f"#/$defs/{definition}"}).is_valid(value)
+
+
+def fields(**more: Any) -> dict[str, Any]:
+    return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **more}
+
+
+TEMPLATES = fields(resourceTemplates=[{"name": "a", "uriTemplate": "a:{b}"}])
+TOOLS = fields(tools=[{"name": "a", "inputSchema": {"type": "object"}}])
+LINKS = {"resultType": "complete", "content": [{"type": "resource_link", "name": "a", "uri": "a:b"}]}
+
+
+HARD = [
+    ("resources/templates/list", TEMPLATES, "ResourceTemplate.template"),
+    ("tools/list", TOOLS, "Tool.description"),
+    ("tools/call", LINKS, "CallToolResult.content.ResourceLink"),
+]
+
+
+def test_it_has_steps_at_once_which_refuse_what_no_rule_converts(imported: Path) -> None:
+    assert steps(imported) == {UP, DOWN}
+    refused = converted(imported, *((BASIS, NAME, method, value) for method, value, _ in HARD))
+    assert refused == [place for *_, place in HARD]
+    assert '"tools/preview": "MCP 2026-07-28 has no tools/preview"' in (
+        imported / "generated" / "mcp_bindgen" / "bridges" / DOWN
+    ).read_text("utf-8")
+
+
+def test_three_rules_make_its_bridge_complete(home: Path) -> None:
+    wanted = inside("bridges", "--missing").stdout
+    assert f'["{BASIS} -> {NAME}"]\n' in wanted
+    assert 'Tool.description = { do = "refuse", because = "MCP next wants it" }\n' in wanted
+    assert len(RULES.strip().splitlines()) == 4  # the name of the step, and three rules
+    (home / "schema" / "bridges.toml").write_text(RULES, "utf-8")
+    assert inside("generate", NAME).stderr == ""
+    assert inside("bridges", "--missing").stdout == ""
+    old = {"content": [{"type": "text", "text": "a"}]}
+    templates, tools, called, back, up, down = converted(
+        home,
+        *((BASIS, NAME, method, value) for method, value, _ in HARD),
+        (NAME, BASIS, "resources/templates/list", fields(resourceTemplates=[{"name": "a", "template": "a:{b}"}])),
+        (OLDEST, NAME, "tools/call", old),
+        (NAME, OLDEST, "tools/call", {"resultType": "complete", **old}),
+    )
+    assert templates["resourceTemplates"] == [{"name": "a", "template": "a:{b}"}]
+    assert valid("ListResourceTemplatesResult", templates)
+    assert tools["tools"][0]["description"] == ""
+    assert valid("ListToolsResult", tools)
+    assert called["content"] == [{"type": "text", "text": "a\na:b"}]
+    assert valid("CallToolResult", called)
+    assert back == TEMPLATES
+    assert valid("CallToolResult", up)
+    assert down == old
+
+
+def test_its_steps_go_with_it(home: Path) -> None:
+    assert inside("schema", "remove", NAME).returncode == 0
+    assert steps(home) == set()
+
+
+@pytest.mark.full
+def test_a_rule_without_a_place_is_told(home: Path) -> None:
+    (home / "schema" / "bridges.toml").write_text(RULES.replace("Tool.description", "Tool.prescription"), "utf-8")
+    done = inside("generate", NAME)
+    assert done.returncode == 0  # somebody's draft is only warned of
+    assert f"{BASIS} -> {NAME}: Tool.prescription is no place; remove the rule\n" in done.stderr
+    assert "1 places have no rule" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
+def test_steps_that_others_could_have_written_are_not_imported(home: Path) -> None:
+    (home / "generated" / "mcp_bindgen" / "bridges" / UP).chmod(0o666)
+    done = execute(
+        sys.executable,
+        *("-c", CONVERT),
+        stdin=json.dumps([(BASIS, NAME, "tools/call", LINKS)]),
+        MCP_BINDGEN_HOME=str(home),
+    )
+    assert "everybody can write to" in done.stderr
+    assert done.returncode == 1

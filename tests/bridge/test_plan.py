@@ -1,0 +1,145 @@
+"""What is planned for each step: counted, complete, and accounted for by an independent comparison."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from mcp_bindgen.bridge.places import Kind, Place
+from mcp_bindgen.bridge.plan import plan as planned
+from mcp_bindgen.bridge.rules import read_rules
+from mcp_bindgen.bridge.words import missing_rules
+from mcp_bindgen.diff import Finding, compare
+from mcp_bindgen.diff.finding import Plane, Severity
+from mcp_bindgen.emit import bridges_of, drift, targets
+from mcp_bindgen.spec import BadInput
+from tests.support.bridging import REVISIONS, STEPS, every_plan, plan, protocol
+
+COUNTS = {
+    ("2024-11-05", "2025-03-26"): ({"identity": 39}, 0, 3),
+    ("2025-03-26", "2024-11-05"): ({"identity": 32, "open": 3, "rule": 4}, 0, 0),
+    ("2025-03-26", "2025-06-18"): ({"identity": 39}, 0, 23),
+    ("2025-06-18", "2025-03-26"): ({"identity": 26, "open": 11, "rule": 2}, 1, 0),
+    ("2025-06-18", "2025-11-25"): ({"identity": 38, "rule": 3}, 0, 46),
+    ("2025-11-25", "2025-06-18"): ({"identity": 14, "open": 20, "rule": 7}, 6, 4),
+    ("2025-11-25", "2026-07-28"): ({"identity": 6, "open": 2, "fill": 5, "rule": 16}, 13, 10),
+    ("2026-07-28", "2025-11-25"): ({"identity": 3, "open": 14, "fill": 4, "rule": 8}, 3, 16),
+}
+"""Step -> the kinds of payloads, the methods that are gone, and the names that the source leaves open."""
+
+
+@pytest.mark.parametrize("step", STEPS, ids=str)
+def test_the_steps_are_counted(step: tuple[str, str]) -> None:
+    one = plan(*step)
+    claims = sum(place.kind is Kind.CLAIM for place in one.places)
+    assert (dict(Counter(payload.kind for payload in one.payloads)), len(one.absent), claims) == COUNTS[step]
+
+
+def test_every_hard_place_has_a_rule_and_every_rule_a_place() -> None:
+    assert [(one.name, place.name) for one in every_plan() for place in one.missing] == []
+    assert [(one.name, rule.path) for one in every_plan() for rule in one.unused] == []
+
+
+def test_a_place_has_one_rule() -> None:
+    for one in every_plan():
+        rules: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+        for place in one.places:
+            if place.rule is not None:
+                rules.setdefault(place.path, set()).add(place.rule.path)
+        assert [path for path, stands in rules.items() if len(stands) > 1] == []
+
+
+def test_what_is_generated_is_in_sync() -> None:
+    (steps,) = bridges_of(targets(["2025-11-25"]))
+    assert drift(steps.folder, steps.render()) == ""
+    assert steps.is_told
+
+
+# --- what `diff` finds, which shares no code with the plan -----------------------------------------------------
+
+
+def breaking() -> Iterator[tuple[str, str, Finding]]:
+    for old, new in pairwise(REVISIONS):
+        for finding in compare(protocol(old), protocol(new), evidence=False).findings:
+            if finding.plane is Plane.WIRE and finding.severity is Severity.BREAKING:
+                yield old, new, finding
+
+
+def places_of(old: str, new: str, method: str) -> list[Place]:
+    """What is planned for a method, up and down."""
+    steps = (plan(old, new), plan(new, old))
+    gone = [place for step in steps for place in step.gone if place.path[0] == method]
+    return gone + [
+        place for step in steps for payload in step.payloads if payload.method == method for place in payload.places
+    ]
+
+
+def accounted(finding: Finding, place: Place) -> bool:
+    """Whether a place is about what `diff` found."""
+    if place.path[0] == finding.group and not place.path[2:]:
+        return True  # the method itself is gone
+    (*_, name) = re.findall(r"[^.|{}\"\s\[\]]+(?:\.[^.|{}\"\s\[\]]+/[^\"]+)?", finding.subject)
+    own = {name, "[]"} if finding.subject.endswith("[]") else {name}
+    if "Meta" in finding.subject or name == "params":
+        own.add("_meta")  # what a request says of its sender
+    return bool(own & {*place.path})
+
+
+def test_every_breaking_finding_is_accounted_for() -> None:
+    count, left = 0, list[str]()
+    for old, new, finding in breaking():
+        count += 1
+        if not finding.reaches:
+            assert finding.subject.startswith("JSONRPC"), finding  # envelopes are the runtime's
+        elif finding.rule == "message-carrier-changed":
+            assert protocol(new).era != protocol(old).era  # questions inside of results are the era's
+        else:
+            methods = {message.method for message in finding.reaches}
+            left += [
+                f"{old} {new} {finding.subject} in {method}"
+                for method in methods
+                if not any(accounted(finding, place) for place in places_of(old, new, method))
+            ]
+    assert left == []
+    assert count > 60
+
+
+# --- rules ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('["a to b"]\n', "is no step"),
+        ('["a -> b"]\nTool.name = { do = "drop" }\n', "a rule without a reason"),
+        ('["a -> b"]\nTool.name = { do = "forget", because = "x" }\n', "of the wrong kind"),
+        ('["a -> b"]\nTool.name = { do = "drop", by = "m.f", because = "x" }\n', "a rule does one thing"),
+        ('["a -> b"]\nTool.name = { because = "x" }\n', "a rule does one thing"),
+        ('["a -> b"]\nTool.name = { by = "os.system(1)", because = "x" }\n', "of the wrong kind"),
+        ('["a -> b"]\nTool.name = { do = "drop", because = "x", why = "y" }\n', "'why' says nothing here"),
+        ('["a -> b"]\nTool.name = 1\n', "a rule without a reason"),
+        ("[[", "is not TOML"),
+    ],
+)
+def test_a_rule_that_nothing_would_read_is_refused(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "bridges.toml"
+    file.write_text(text)
+    with pytest.raises(BadInput, match=says) as caught:
+        read_rules(file)
+    assert str(file) in str(caught.value)
+
+
+def test_missing_rules_are_printed_to_be_pasted(tmp_path: Path) -> None:
+    bare = planned(protocol("2025-11-25"), protocol("2026-07-28"), {})
+    file = tmp_path / "bridges.toml"
+    file.write_text(missing_rules(bare))
+    rules = read_rules(file)[bare.source.revision, bare.target.revision]
+    assert rules.keys() == {place.path for place in bare.missing}
+    assert ("RequestMeta", "io.modelcontextprotocol/protocolVersion") in rules
+    complete = planned(bare.source, bare.target, rules)
+    assert (complete.missing, complete.unused) == ((), ())

@@ -1,0 +1,169 @@
+"""`mcp-bindgen call` while a server works: its words, its questions, and how long anybody waits."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import COMMAND, execute, inside
+
+SERVER = """
+import os, sys
+import anyio
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import run
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "seats": {"type": "integer", "title": "Seats [bold]"},
+        "window": {"type": "boolean", "default": True},
+        "days": {"type": "array", "items": {"type": "string", "enum": ["mon", "tue"]}},
+    },
+    "required": ["seats"],
+}
+
+def made(package):
+    mcp = package.types
+
+    class Asks(package.Server):
+        info = mcp.Implementation(name="asks", version="1")
+
+        def set_level(self, params, ctx):
+            return mcp.EmptyResult()
+
+        async def call_tool(self, params, ctx):
+            if params.name == "hang":
+                await anyio.sleep(600)
+            await ctx.progress(1, total=3, message="half \\x1b[31mway")
+            await ctx.log("info", "found [it] \\x1b[2J", "me")
+            await anyio.sleep(0.3)
+            form = mcp.ElicitRequestFormParamsRequestedSchema.model_validate(SCHEMA)
+            question = mcp.ElicitRequestFormParams(message="How many?", requested_schema=form)
+            answer = await ctx.ask_params("q", question)
+            return mcp.CallToolResult(content=[mcp.TextContent(text=str(answer.model_dump()))])
+
+    return Asks()
+
+packages = [v2025_11_25] if os.environ.get("OLD") else [v2025_11_25, v2026_07_28]
+run(*map(made, packages))
+"""
+
+
+@pytest.fixture(scope="module")
+def asks(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The command of a server whose tool tells, and asks."""
+    script = tmp_path_factory.mktemp("asks") / "server.py"
+    script.write_text(SERVER, "utf-8")
+    return f"'{sys.executable}' '{script}'"
+
+
+eras = pytest.mark.parametrize("era", ["OLD=1", "NEW=1"])
+
+
+@eras
+def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str) -> None:
+    words = ("call", asks, "tools/call", "book", "--env", era)
+    done = inside(*words, "--answer", "seats=2", "--answer", "window=no", "--answer", "days=mon, tue")
+    answer = {"action": "accept", "content": {"seats": 2, "window": False, "days": ["mon", "tue"]}}
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{answer}\n", "")
+    assert "'action': 'decline'" in inside(*words, "--answer", "decline").stdout
+    done = inside(*words)
+    assert done.returncode == 1
+    assert "--answer NAME=VALUE answers" in done.stderr
+    done = inside(*words, "--answer", "window=no")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: the server asks: How many?; answer with --answer seats=integer\n",
+    )
+    done = inside(*words, "--answer", "seats=many")
+    assert (done.returncode, done.stderr) == (1, "error: --answer seats: 'many' is not a whole number\n")
+
+
+@pytest.mark.parametrize("answer", ["x", "=1", "maybe"])
+def test_an_answer_that_is_none_is_refused_in_one_line(answer: str) -> None:
+    done = inside("call", "x", "--answer", answer)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is not NAME=VALUE" in done.stderr
+
+
+def typed(command: list[str], *lines: tuple[str, str], **variables: str) -> tuple[str, int]:
+    """What a command shows on a terminal, and its exit code; each line is typed once the text before it is there."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe(command[0], command, {**os.environ, "TERM": "xterm", **variables})
+    shown, left, deadline = "", list(lines), time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                shown += os.read(terminal, 65536).decode("utf-8", "replace")
+            except OSError:
+                break
+        if left and left[0][0] in shown.rpartition("\n")[2]:
+            os.write(terminal, left.pop(0)[1].encode())
+    else:
+        os.kill(pid, 9)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(terminal)
+    return shown, code
+
+
+@eras
+def test_a_person_sees_what_happens_and_answers_on_the_terminal(asks: str, era: str) -> None:
+    command = [str(COMMAND), "call", asks, "tools/call", "book", "--env", era]
+    shown, code = typed(command, ("Seats", "two\n"), ("Seats", "3\n"), ("window", "\n"), ("days", "tue\n"))
+    assert code == 0
+    assert "1/3 half \\x1b[31mway" in shown
+    assert "[info] me: found [it] \\x1b[2J" in shown
+    assert "The server asks: How many?" in shown
+    assert "'two' is not a whole number" in shown
+    assert "{'action': 'accept', 'content': {'seats': 3, 'window': True, 'days': ['tue']}}" in shown
+
+
+def test_ctrl_c_at_a_question_ends_the_command(asks: str) -> None:
+    command = [str(COMMAND), "call", asks, "tools/call", "book"]
+    began = time.monotonic()
+    shown, code = typed(command, ("Seats", "\x03"), NO_COLOR="1")
+    assert code == 130
+    assert time.monotonic() - began < 30
+    assert "\x1b[32m" not in shown
+
+
+def test_a_silent_server_takes_no_longer_than_it_may() -> None:
+    began = time.monotonic()
+    done = inside("call", "sleep 600", "--timeout", "1")
+    assert done.stderr == ("error: cannot connect to 'sleep 600': no answer within 1 s; --timeout gives it longer\n")
+    assert time.monotonic() - began < 15
+
+
+def test_a_crash_is_told_once(tmp_path: Path) -> None:
+    """Without the end of a line, and although the program is started twice."""
+    script = tmp_path / "crash.py"
+    script.write_text("import sys\nsys.stderr.write('boom')\nsys.exit(3)\n", "utf-8")
+    done = inside("call", f"'{sys.executable}' '{script}'")
+    assert done.returncode == 2
+    assert done.stderr.endswith(": boom\n")
+
+
+def test_call_needs_typer_and_rich_but_no_generator() -> None:
+    code = (
+        "import sys\n"
+        "for name in ('black', 'jinja2', 'libcst', 'mypy', 'tomlkit', 'ruamel', 'datamodel_code_generator'):\n"
+        "    sys.modules[name] = None\n"
+        "sys.argv = ['mcp-bindgen', *sys.argv[1:]]\n"
+        "from mcp_bindgen.cli import main\n"
+        "main()\n"
+    )
+    done = execute(sys.executable, "-c", code, "call", "--help")
+    assert done.returncode == 0, done.stderr
+    done = execute(sys.executable, "-c", code, "call", "false")
+    assert done.stderr.startswith("error: cannot connect to 'false': "), done.stderr
+    done = execute(sys.executable, "-c", code, "generate")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "which is not installed; run: pip install 'mcp-bindgen[generate]'" in done.stderr

@@ -1,0 +1,190 @@
+"""`mcp-bindgen install`: what it writes for each host, what it leaves alone, and what it never writes."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+import tomllib
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_bindgen.install.hosts import HOSTS, place_of
+from mcp_bindgen.install.jsonc import loads
+from mcp_bindgen.runtime.entrypoints.host import Host
+from mcp_bindgen.v2025_11_25 import Client
+from tests.support.commands import ROOT, Done, inside
+
+EXAMPLE = ROOT / "examples" / "weather_server.py"
+COMMAND = f"'{sys.executable}' '{EXAMPLE}'"
+
+COMMENTED = """// mine
+{
+\t"mcpServers": {
+\t\t// the first
+\t\t"one": {"command": "x", "env": {"A": "b"},}, // stays
+\t},
+\t"theme": "dark", /* as it was */
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without any configuration."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def done(*arguments: object) -> str:
+    """What `install` prints; it must succeed."""
+    finished = inside("install", *arguments)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    return finished.stdout
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_server_is_entered_for_every_host(host: str, home: Path) -> None:
+    done(COMMAND, "--host", host, "--name", "weather")
+    file = place_of(host, project=False)
+    assert file.is_relative_to(home)
+    text = file.read_text("utf-8")
+    known = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
+    entry = known[HOSTS[host].member]["weather"]
+    assert (entry["command"], entry["args"]) == (sys.executable, [str(EXAMPLE)])
+    assert "is there already" in done(COMMAND, "--host", host, "--name", "weather")
+    assert file.read_text("utf-8") == text
+
+
+def test_what_is_entered_starts() -> None:
+    done(COMMAND, "--file", "mcp.json")
+
+    async def tools() -> list[str]:
+        async with Host.from_config("mcp.json", client=Client) as host:
+            assert not host.failures
+            return [offer.item.name for offer in await host.tools()]
+
+    assert "forecast" in anyio.run(tools)
+
+
+def test_comments_and_what_others_entered_stay(home: Path) -> None:
+    file = home / "mcp.json"
+    file.write_text(COMMENTED, "utf-8")
+    file.chmod(0o600)
+    said = done(COMMAND, "--file", file, "--name", "weather")
+    assert said.startswith(f"{file}: weather is entered; as it was: mcp.json.bak\n")
+    text = file.read_text("utf-8")
+    for line in COMMENTED.splitlines():
+        assert line in text.splitlines()
+    known = loads(text)
+    assert known["mcpServers"]["one"] == loads(COMMENTED)["mcpServers"]["one"]
+    assert known["theme"] == "dark"
+    assert (home / "mcp.json.bak").read_text("utf-8") == COMMENTED
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE((home / "mcp.json.bak").stat().st_mode) == 0o600
+
+
+def test_comments_in_toml_stay(home: Path) -> None:
+    file = home / ".codex" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('# mine\nmodel = "x" # stays\n\n[mcp_servers.one]\ncommand = "y" # this too\n', "utf-8")
+    done(COMMAND, "--host", "codex", "--name", "weather", "--env", "API_KEY", "--env", "PLACE=here")
+    text = file.read_text("utf-8")
+    assert text.startswith('# mine\nmodel = "x" # stays\n\n[mcp_servers.one]\ncommand = "y" # this too\n')
+    entry = tomllib.loads(text)["mcp_servers"]["weather"]
+    assert (entry["env"], entry["env_vars"]) == ({"PLACE": "here"}, ["API_KEY"])
+
+
+def test_a_dry_run_writes_nothing(home: Path) -> None:
+    (home / "mcp.json").write_text(COMMENTED, "utf-8")
+    said = done(COMMAND, "--file", "mcp.json", "--dry-run")
+    assert said.startswith("--- a/mcp.json\n+++ b/mcp.json\n")
+    assert [line for line in said.splitlines()[2:] if line.startswith("-")] == []
+    done(COMMAND, "--host", "cursor", "--project", "--dry-run")
+    assert [path.name for path in home.iterdir()] == ["mcp.json"]
+    assert (home / "mcp.json").read_text("utf-8") == COMMENTED
+
+
+def test_another_server_of_that_name_is_replaced_only_by_force(home: Path) -> None:
+    done(COMMAND, "--file", "mcp.json", "--name", "x")
+    text = (home / "mcp.json").read_text("utf-8")
+    refused = inside("install", "https://example.com/mcp", "--file", "mcp.json", "--name", "x")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert (home / "mcp.json").read_text("utf-8") == text
+    done("https://example.com/mcp", "--file", "mcp.json", "--name", "x", "--force")
+    assert json.loads((home / "mcp.json").read_text())["mcpServers"] == {
+        "x": {"type": "http", "url": "https://example.com/mcp"}
+    }
+
+
+def test_a_link_stays_a_link(home: Path) -> None:
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles" / "real.json").write_text("{}", "utf-8")
+    (home / "mcp.json").symlink_to(home / "dotfiles" / "real.json")
+    done(COMMAND, "--file", "mcp.json", "--name", "x")
+    assert (home / "mcp.json").is_symlink()
+    assert "x" in json.loads((home / "dotfiles" / "real.json").read_text())["mcpServers"]
+
+
+def test_variables_are_named_as_each_host_reads_them(home: Path) -> None:
+    for host, said in (("claude-code", "${API_KEY}"), ("cursor", "${env:API_KEY}"), ("vscode", "${env:API_KEY}")):
+        done(COMMAND, "--host", host, "--project", "--name", "x", "--env", "API_KEY")
+        found = json.loads((home / place_of(host, project=True)).read_text())
+        assert found[HOSTS[host].member]["x"]["env"] == {"API_KEY": said}
+
+
+def test_a_project_is_entered_by_its_folder(home: Path) -> None:
+    assert inside("scaffold", "server", "weather").returncode == 0
+    done("weather", "--file", "mcp.json")
+    entry = json.loads((home / "mcp.json").read_text())["mcpServers"]["weather"]
+    assert entry["args"] == ["-m", "weather"]
+    assert entry["env"] == {"PYTHONPATH": str(home / "weather" / "src")}
+
+
+BAD = [
+    ((COMMAND,), "give --host"),
+    ((COMMAND, "--host", "emacs"), "there is no host 'emacs'; known: claude-desktop"),
+    ((COMMAND, "--host", "codex", "--file", "x.json"), "give --host"),
+    ((COMMAND, "--file", "x.json", "--project"), "--file and --project are two files"),
+    ((COMMAND, "--host", "claude-desktop", "--project"), "Claude Desktop has no file for a project"),
+    (("https://example.com", "--host", "claude-desktop"), "Claude Desktop takes no URL from its file"),
+    (("https://me:pw@example.com", "--file", "x.json"), "the URL has a secret in it"),
+    (("https://example.com/?api_key=s3cret", "--file", "x.json"), "the URL has a secret in it"),
+    ((COMMAND, "--file", "x.json", "--env", "API_KEY=s3cret"), "API_KEY looks like a secret"),
+    ((f"{COMMAND} --token=s3cret", "--file", "x.json"), "--token is a secret"),
+    ((COMMAND, "--host", "claude-desktop", "--env", "API_KEY"), "Claude Desktop fills in no variables"),
+    (("no-such-program x", "--file", "x.json"), "there is no program 'no-such-program'"),
+    ((COMMAND, "--file", "x.json", "--name", "a b"), "'a b' is no name for a server"),
+    ((COMMAND, "--file", "bad.json"), "bad.json: line 1: this is no JSON value; correct it there"),
+    ((COMMAND, "--file", "list.json"), "list.json: the document is no object"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), BAD, ids=lambda part: part if isinstance(part, str) else "")
+def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(
+    home: Path, words: tuple[str, ...], said: str
+) -> None:
+    (home / "bad.json").write_text("nonsense", "utf-8")
+    (home / "list.json").write_text("[]", "utf-8")
+    finished: Done = inside("install", *words)
+    assert (finished.returncode, finished.stdout, finished.stderr.count("\n")) == (2, "", 1)
+    assert said in finished.stderr
+    assert "s3cret" not in finished.stderr
+    assert sorted(path.name for path in home.iterdir()) == ["bad.json", "list.json"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "said"),
+    [
+        ("darwin", "Library/Application Support/Claude/claude_desktop_config.json"),
+        ("win32", "AppData/Roaming/Claude/claude_desktop_config.json"),
+        ("linux", ".config/Claude/claude_desktop_config.json"),
+    ],
+)
+def test_a_host_keeps_its_file_where_its_platform_does(home: Path, platform: str, said: str) -> None:
+    assert place_of("claude-desktop", project=False, platform=platform) == home / said

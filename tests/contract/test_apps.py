@@ -1,0 +1,116 @@
+"""The contract of an `App`: exported from its module, and kept in sync."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcp_bindgen.contract.document import read_contract
+from mcp_bindgen.contract.functions import is_app
+from tests.support.commands import inside
+
+NOTES = '''
+from mcp_bindgen.runtime import App
+
+app = App("notes", version="1")
+print("imported")
+
+@app.tool
+def add(text: str) -> int:
+    """Add a note."""
+    return 1
+'''
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Iterator[Path]:
+    """A module with an app, which is forgotten afterwards."""
+    known = set(sys.modules)
+    path = tmp_path / "some_notes.py"
+    path.write_text(NOTES, "utf-8")
+    yield path
+    for name in set(sys.modules) - known:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_an_app_is_written_down_and_kept_in_sync(module: Path, suffix: str) -> None:
+    out = module.with_name(f"contract.{suffix}")
+    assert inside("contract", "export", module, "--out", out).returncode == 0
+    contract = read_contract(out)
+    assert [tool.name for tool in contract.tools] == ["add"]
+    assert contract.document["serverInfo"] == {"name": "notes", "version": "1"}
+    done = inside("contract", "export", f"{module}:app", "--out", out, "--check")
+    assert (done.returncode, done.stdout) == (0, f"{out} is up to date.\n")
+
+    before = out.read_text("utf-8").replace("Add a note.", "Add notes.")
+    out.write_text(before, "utf-8")
+    done = inside("contract", "export", module, "--out", out, "--check")
+    assert done.returncode == 1
+    assert "tool add has another description" in done.stdout
+    assert done.stdout.endswith(f"{out} is not up to date: run the same without --check\n")
+    assert out.read_text("utf-8") == before
+
+
+def test_a_module_is_found_by_its_name(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(module.parent)
+    done = inside("contract", "export", "some_notes:app")
+    assert (done.returncode, done.stderr.splitlines()[:1]) == (0, ["imported"])
+    assert json.loads(done.stdout)["tools"][0]["name"] == "add"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("some_notes.py:other", "there is no App 'other'; say some_notes.py:NAME, with one of app"),
+        ("nowhere.py", "nowhere.py: there is no such file; give the path of a module"),
+        ("nowhere:app", "there is no module 'nowhere' in .; see --path"),
+        ("empty.py", 'there is not one App; write app = App("name")'),
+        ("two.py", "there is not one App; say two.py:NAME, with one of a, b"),
+    ],
+)
+def test_what_is_no_app_is_said_in_one_line(
+    module: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    monkeypatch.chdir(module.parent)
+    Path("empty.py").write_text("")
+    Path("two.py").write_text("from mcp_bindgen.runtime import App\na = App('a')\nb = App('b')\n")
+    done = inside("contract", "export", source)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr.splitlines()[-1]
+
+
+def test_a_check_needs_a_file(module: Path) -> None:
+    done = inside("contract", "export", module, "--check")
+    assert (done.returncode, done.stderr) == (2, "error: --check compares with a file; name it with --out\n")
+
+
+def test_apps_are_told_from_servers() -> None:
+    assert all(map(is_app, ("notes.py", "a/b.py:app", "pkg.mod:app", "notes:app")))
+    assert not any(map(is_app, ("python notes.py -x", "http://x/y", "https://x:80/mcp", "mcp.json#notes", "C:\\x.exe")))
+
+
+def test_members_that_are_nearly_the_protocols_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "contract.json"
+    for name, meant in (("inputschema", "inputSchema"), ("input_schema", "inputSchema"), ("descripton", "description")):
+        entry = {"name": "a", "inputSchema": {"type": "object"}}
+        entry.pop(meant, None)
+        path.write_text(json.dumps({"tools": [{**entry, name: {}}]}))
+        done = inside("contract", "diff", path, path)
+        assert done.returncode == 2
+        assert done.stderr == f"error: {path}#/tools/0/{name}: {name!r} says nothing here; did you mean {meant}?\n"
+    path.write_text(json.dumps({"tools": [{"name": "a", "inputSchema": {"type": "object"}, "vendor": 1}]}))
+    assert inside("contract", "diff", path, path).returncode == 0
+
+
+def test_one_server_of_a_file_must_be_named(tmp_path: Path) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text('{"mcpServers": {"notes": {"command": "x"}}}')
+    for words in (("call", config, "--list"), ("contract", "export", config)):
+        done = inside(*words)
+        assert (done.returncode, done.stderr) == (2, f"error: {config} is a file of servers: say {config}#notes\n")

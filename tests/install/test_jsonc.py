@@ -1,0 +1,82 @@
+"""JSON with comments: a member is set, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.install.jsonc import loads, with_member
+from mcp_bindgen.spec import BadInput
+from tests.support.effort import examples
+
+NAMES = st.sampled_from(["a", "b", "mcpServers", 'q"', "é\\", "//no", "/*no*/"])
+SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["// x", "/* x */", ","])
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=8
+)
+BLANKS = st.sampled_from(["", " ", "\n", "\t", "// said\n", "/* said,\n} */", "\r\n  "])
+
+
+@st.composite
+def written(draw: st.DrawFn, value: Any) -> str:
+    """A value with blanks and comments wherever they may stand, and perhaps a comma behind the last member."""
+    blank = lambda: draw(BLANKS)  # noqa: E731
+    if isinstance(value, dict):
+        inner = [f"{blank()}{json.dumps(name)}{blank()}:{draw(written(one))}" for name, one in value.items()]
+    elif isinstance(value, list):
+        inner = [draw(written(one)) for one in value]
+    else:
+        return f"{blank()}{json.dumps(value)}{blank()}"
+    start, end = "{}" if isinstance(value, dict) else "[]"
+    comma = "," if inner and draw(st.booleans()) else ""
+    return f"{blank()}{start}{','.join(inner)}{comma}{blank()}{end}{blank()}"
+
+
+@settings(max_examples=examples(30, 300))
+@given(st.data(), st.dictionaries(NAMES, VALUES, max_size=4), NAMES, NAMES, VALUES)
+def test_a_member_is_set_and_all_else_is_as_it_was(
+    data: st.DataObject, document: dict[str, Any], outer: str, inner: str, value: Any
+) -> None:
+    text = data.draw(written(document))
+    assert loads(text) == document
+    expected = json.loads(json.dumps(document))
+    if outer in expected and not isinstance(expected[outer], dict):
+        with pytest.raises(BadInput, match="is no object"):
+            with_member(text, [outer, inner], value)
+        return
+    expected.setdefault(outer, {})[inner] = value
+    after = with_member(text, [outer, inner], value)
+    assert loads(after) == expected
+    if inner not in document.get(outer, {}):
+        left = iter(after)
+        assert all(char in left for char in "".join(text.split())), "all is there, in its order"
+    assert loads(with_member(after, [outer, inner], value)) == expected
+
+
+@settings(max_examples=examples(50, 500))
+@given(st.text(max_size=20))
+def test_any_text_is_read_or_refused_as_bad_input(text: str) -> None:
+    with suppress(BadInput):
+        json.dumps(loads(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 1', 'line 1: "," or "}" is missing'),
+        ('{\n"a": 1, "a": 2}', "line 2: the member 'a' is there twice"),
+        ("{} {}", "line 1: there is more than one value"),
+        ("{a: 1}", 'line 1: a name in quotes or "}" is missing'),
+        ("[" * 5000, "line 1: it is nested too deeply"),
+        ("{} /* open", "line 1: there is more than one value"),
+        ('{"a": tru}', "line 1: this is no JSON value"),
+    ],
+)
+def test_what_is_no_json_is_refused_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said.replace("{", r"\{").replace("}", r"\}")):
+        with_member(text, ["a"], 1)

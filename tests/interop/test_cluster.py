@@ -1,0 +1,81 @@
+"""The official clients are users of two workers that share Redis, behind nginx without affinity."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+from mcp import ClientSession, types
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.interop.processes import HERE, needed, node
+from tests.support.checked_connections import bounded
+from tests.support.cluster import Cluster, cluster
+
+ROUNDS = 6
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("two"), lease=5.0) as made:
+        yield made
+
+
+@pytest.mark.full
+def test_the_typescript_sdk(two: Cluster) -> None:
+    needed("@modelcontextprotocol/sdk")
+    command = [node(), "cluster_client.mjs", two.url, str(ROUNDS)]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "counts": [[[1, 2, 3, 4, 5], "counted to 5"]] * ROUNDS,
+        "answers": [f"question {number}" for number in range(ROUNDS)],
+        "updates": ROUNDS,
+    }
+
+
+@bounded()
+async def use(url: str) -> None:
+    updates: list[Any] = []
+
+    async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"answer": params.message})
+
+    async def hear(message: Any) -> None:
+        if isinstance(getattr(message, "root", message), types.ResourceUpdatedNotification):
+            updates.append(message)
+
+    async with (
+        streamable_http_client(url) as (read, write, *_),
+        ClientSession(read, write, elicitation_callback=elicit, message_handler=hear) as session,
+    ):
+        await session.initialize()
+        await session.subscribe_resource("note://1")
+        for number in range(ROUNDS):
+            progress: list[float] = []
+
+            async def note(done: float, total: float | None, said: str | None, seen: list[float] = progress) -> None:
+                seen.append(done)
+
+            counted = await session.call_tool("count", {"to": 5, "delay_ms": 20}, progress_callback=note)
+            assert counted.content[0].text == "counted to 5"  # type: ignore[union-attr]
+            assert progress == [1, 2, 3, 4, 5]
+            asked = await session.call_tool("ask", {"question": f"question {number}"})
+            assert asked.content[0].text == f"question {number}"  # type: ignore[union-attr]
+            await session.call_tool("announce", {"uri": "note://1"})
+        with anyio.move_on_after(5):
+            while len(updates) < ROUNDS:
+                await anyio.sleep(0.05)
+        await anyio.sleep(0.2)
+        assert len(updates) == ROUNDS
+
+
+@pytest.mark.full
+def test_the_python_sdk(two: Cluster) -> None:
+    use(two.url)

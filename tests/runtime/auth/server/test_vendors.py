@@ -1,0 +1,139 @@
+"""The recipes of docs/authorization.md for servers, with tokens as vendors document them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.runtime import Identity
+from mcp_bindgen.runtime.auth.server import InvalidToken, JwtVerifier, TokenVerifier
+from tests.support.checked_connections import bounded
+from tests.support.issuer import Issuer
+from tests.support.protected import Protected, running, said
+
+RESOURCE = "https://example.org/mcp"
+APP = "11111111-2222-3333-4444-555555555555"
+LONG = f"api://{APP}/mcp.read"
+NONE: dict[str, Any] = {"scope": ..., "client_id": ..., "jti": ...}
+
+VENDORS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    # the verifier's options; the header of a token; its claims; how an ID token of the same login differs
+    "keycloak": (
+        {"types": ("JWT",)},
+        {"typ": "JWT"},
+        {**NONE, "aud": [RESOURCE, "account"], "azp": "desk", "typ": "Bearer", "scope": "openid mcp:read"},
+        {"aud": "desk", "typ": "ID", "nonce": "n", "at_hash": "h", "scope": ...},
+    ),
+    "entra": (
+        {"types": ("JWT",), "audience": APP},
+        {"typ": "JWT"},
+        {**NONE, "aud": APP, "azp": "desk", "scp": "mcp:read", "oid": "o", "tid": "t", "ver": "2.0"},
+        {"azp": ..., "scp": ..., "nonce": "n", "aud": APP},
+    ),
+    "auth0": (
+        {},
+        {"typ": "at+jwt"},
+        {"aud": [RESOURCE, "https://tenant.auth0.com/userinfo"], "client_id": "desk", "scope": "openid mcp:read"},
+        {"aud": "desk", "nonce": "n"},
+    ),
+    "cognito, bound to a resource": (
+        {"types": ("",)},
+        {"typ": ...},
+        {"aud": RESOURCE, "client_id": "desk", "token_use": "access", "version": 2, "scope": "mcp:read"},
+        {"aud": "desk", "client_id": ..., "token_use": "id", "scope": ...},
+    ),
+    "cognito": (
+        {"types": ("",), "audience": ["desk", "phone"], "audience_claim": "client_id"},
+        {"typ": ...},
+        {"aud": ..., "client_id": "desk", "token_use": "access", "version": 2, "scope": "mcp:read"},
+        {"aud": "desk", "client_id": ..., "token_use": "id", "scope": ...},
+    ),
+}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@bounded()
+async def test_a_token_as_the_documentation_says(vendor: str) -> None:
+    options, header, claims, id_token = VENDORS[vendor]
+    issuer = Issuer()
+    verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), **options)
+    token = issuer.token(RESOURCE, header=header, **claims)
+    found = await verifier.verify(token, RESOURCE)
+    assert found is not None
+    assert (found.subject, found.client) == ("alice", "desk")
+    assert found.has("mcp:read")
+    with pytest.raises(InvalidToken):  # the ID token of the same login
+        await verifier.verify(issuer.token(RESOURCE, header=header, **claims | id_token), RESOURCE)
+    elsewhere = {"client_id": "other"} if "audience_claim" in options else {"aud": "https://other.example/mcp"}
+    with pytest.raises(InvalidToken, match="not for this resource"):
+        await verifier.verify(issuer.token(RESOURCE, header=header, **claims | elsewhere), RESOURCE)
+    if header["typ"] != "at+jwt":  # without the departure
+        with pytest.raises(InvalidToken, match="type"):
+            await JwtVerifier(issuer.url, keys=issuer.jwks()).verify(token, RESOURCE)
+
+
+@bounded()
+async def test_an_id_token_is_told_by_what_its_issuer_calls_it() -> None:
+    issuer = Issuer()
+    verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), types=("JWT", ""))
+    for kind in ({"typ": "ID"}, {"typ": "Refresh"}, {"token_use": "id"}):
+        with pytest.raises(InvalidToken, match="no access token"):
+            await verifier.verify(issuer.token(RESOURCE, header={"typ": "JWT"}, **kind), RESOURCE)
+
+
+def test_clients_that_are_the_audience_must_be_named() -> None:
+    with pytest.raises(ValueError, match="name the clients"):
+        JwtVerifier("https://example.org", audience_claim="client_id")
+
+
+def test_the_long_scopes_of_entra_imply_the_short_ones_of_its_tokens(issuer: Issuer) -> None:
+    verifier = JwtVerifier(issuer.url, audience=APP, types=("JWT",))
+    with running(verifier, scopes={"*": [LONG]}, implies={"mcp.read": [LONG]}) as server:
+        claims = {**NONE, "aud": APP, "azp": "desk"}
+        token = issuer.token(RESOURCE, header={"typ": "JWT"}, scp="mcp.read", **claims)
+        assert said(server.call("whoami", token=token)) == "alice"
+        lacking = server.call("whoami", token=issuer.token(RESOURCE, header={"typ": "JWT"}, scp="other", **claims))
+        assert lacking.status_code == 403
+        assert f'scope="{LONG}"' in lacking.headers["www-authenticate"]
+
+
+class GoogleTokens:
+    """Asks about opaque tokens whose audience is a client, as the documentation shows."""
+
+    issuers = ("https://accounts.google.com",)
+
+    def __init__(self, client_id: str, told: dict[str, dict[str, str]]) -> None:
+        self._client_id = client_id
+        self._told = told
+
+    async def verify(self, token: str, resource: str) -> Identity | None:
+        told = self._told.get(token)
+        if told is None or told["aud"] != self._client_id:
+            return None
+        return Identity(
+            issuer="https://accounts.google.com",
+            subject=told["sub"],
+            client=told["azp"],
+            scopes=frozenset(told["scope"].split()),
+            expires=float(told["exp"]),
+            kept_until=min(float(told["exp"]), time.time() + 30),
+        )
+
+
+def test_opaque_tokens_of_google_are_good_for_our_client_only() -> None:
+    told = {"sub": "g-1", "azp": "desk", "scope": "openid", "exp": str(int(time.time()) + 600)}
+    verifier: TokenVerifier = GoogleTokens(
+        "desk", {"ya29.mine": {**told, "aud": "desk"}, "ya29.x": {**told, "aud": "x"}}
+    )
+    with running(verifier, scopes={"*": ["openid"]}) as server:
+        assert said(server.call("whoami", token="ya29.mine")) == "g-1"
+        assert server.call("whoami", token="ya29.x").status_code == 401
+        assert server.call("whoami", token="ya29.unknown").status_code == 401
+        assert _metadata(server)["authorization_servers"] == ["https://accounts.google.com"]
+
+
+def _metadata(server: Protected) -> dict[str, Any]:
+    found: dict[str, Any] = server.client.get(f"{server.origin}/.well-known/oauth-protected-resource/mcp").json()
+    return found

@@ -1,0 +1,94 @@
+"""The recipes of docs/authorization.md for clients, with authorization servers that depart as those of vendors do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.runtime.auth.client import ClientSecret, Departures, KnownClient
+from mcp_bindgen.runtime.core.errors import AuthorizationError
+from tests.support.authorization_world import CALLBACK, call, oauth, playing
+from tests.support.scripted_http_server import go
+from tests.support.vendors import AUTH0, COGNITO, ENTRA, GOOGLE, KEYCLOAK, Vendor, VendorWorld
+
+LONG = "api://application/mcp.read"
+
+
+def entra(given: VendorWorld, **departs: bool) -> dict[str, Any]:
+    departures = {given.issuer: Departures(**({"omit_resource": True, "assume_pkce": True} | departs))}
+    return {"client": KnownClient("app", given.issuer, CALLBACK), "scopes": [LONG], "departures": departures}
+
+
+def recipe(given: VendorWorld) -> dict[str, Any]:
+    """Return what the documentation says for a vendor."""
+    if given.vendor is ENTRA:
+        return entra(given)
+    if given.vendor is COGNITO:
+        departures = {given.issuer: Departures(assume_pkce=True)}
+        return {"client": KnownClient("app", given.issuer), "departures": departures}
+    if given.vendor is AUTH0:
+        return {"parameters": {"audience": given.url}}
+    if given.vendor is GOOGLE:
+        client = ClientSecret("app", given.issuer, secret="not-so-secret", method="client_secret_post")
+        return {"client": client, "scopes": ["openid"], "parameters": {"access_type": "offline", "prompt": "consent"}}
+    return {"client": KnownClient("app", given.issuer)}
+
+
+@pytest.mark.parametrize("vendor", [KEYCLOAK, ENTRA, AUTH0, GOOGLE, COGNITO], ids=repr)
+def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
+    async def body() -> None:
+        async with playing(VendorWorld(vendor)) as given:
+            auth = oauth(**recipe(given))
+            (token,) = await call(given.url, auth)
+            assert str(token).startswith("at-"), token
+            (query,) = given.queries
+            assert query["code_challenge_method"] == "S256"
+            assert ("resource" in query) == ("resource" not in vendor.refuses)
+            assert len(given.registered) == vendor.registers
+            given.tokens.clear()
+            (renewed,) = await call(given.url, auth)
+            assert renewed != token
+            assert given.counts("GET /authorize") == 1  # it was renewed without a login
+            assert "refused" not in " ".join(given.log)
+
+    go(body)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "changes", "said"),
+    [
+        (ENTRA, {"assume_pkce": False}, "does not say that it protects codes by PKCE"),
+        (ENTRA, {"omit_resource": False}, "invalid_target: the resource does not match"),
+        (COGNITO, {"departures": {}}, "does not say that it protects codes by PKCE"),
+        (KEYCLOAK, {"client": ()}, "lets no client register itself"),
+        (GOOGLE, {"client": KnownClient("app")}, "client_secret is missing"),
+        (AUTH0, {"parameters": None}, "refuses the tokens"),
+    ],
+    ids=str,
+)
+def test_a_departure_that_is_not_named_is_an_error_that_says_so(
+    vendor: Vendor, changes: dict[str, Any], said: str
+) -> None:
+    async def body() -> None:
+        async with playing(VendorWorld(vendor)) as given:
+            options = entra(given, **changes) if vendor is ENTRA else recipe(given) | changes
+            (error,) = await call(given.url, oauth(**options))
+            assert isinstance(error, AuthorizationError), error
+            assert said in str(error)
+            assert given.counts("GET /authorize") <= 1
+
+    go(body)
+
+
+def test_a_vendor_that_begins_to_name_itself_must_name_itself() -> None:
+    """Refuse a response without the issuer from a server that says it names itself."""
+
+    async def body() -> None:
+        async with playing(VendorWorld(KEYCLOAK)) as given:
+            given.edit_response = lambda back: {name: value for name, value in back.items() if name != "iss"}
+            (error,) = await call(given.url, oauth(**recipe(given)))
+            assert "is not of" in str(error)
+            assert given.counts("POST /token") == 0
+
+    go(body)

@@ -1,0 +1,174 @@
+"""The functions that rules name, where a random payload says little about them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime.bridges.chain import chain
+from mcp_bindgen.runtime.bridges.edits import Ruling, Say
+from mcp_bindgen.runtime.bridges.rules import completion, content, elicitation, sampling, structured, tasks
+from mcp_bindgen.runtime.bridges.step import NotConvertible, Notes
+from mcp_bindgen.runtime.bridges.words import missed
+from tests.support.json_instances import JSON
+
+TEXT = {"type": "text", "text": "a"}
+IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+
+
+@pytest.fixture
+def say() -> Say:
+    return Say(Ruling("Some.place", "there are no such words"), Notes())
+
+
+SCHEMAS: list[Any] = [
+    {},
+    {"type": "object", "properties": {"a": {"type": "integer"}}},
+    {"type": "array", "items": {"type": "integer"}},
+    {"type": ["string", "null"]},
+    {"type": ["object", "array"]},
+    {"anyOf": [{"type": "object", "required": ["a"]}, {"type": "integer"}]},
+    {"enum": [1, {"$ref": "#"}, {"result": 1}]},
+    {"const": {"a": [{"$ref": "#/$defs/x"}]}},
+    {"$defs": {"x": {"type": "integer"}}, "type": "array", "items": {"$ref": "#/$defs/x"}},
+    {"$defs": {"x": {"type": "integer"}}, "anyOf": [{"$ref": "#/$defs/x"}, {"type": "object"}]},
+    {"type": "array", "items": {"$ref": "#"}, "maxItems": 2},
+    {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#"}}, {"required": ["b"], "type": "object"}]},
+    {"$schema": "https://json-schema.org/draft/2020-12/schema", "not": {"type": "object"}},
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=str)
+def test_structured_content_and_its_schema_agree_before_and_after(schema: Any) -> None:
+    say = Say(Ruling("", ""), Notes())
+    made = structured.wrapped_schema(copy.deepcopy(schema), say)
+    assert made["type"] == "object"
+    assert structured.wrapped_schema(copy.deepcopy(made), say) == made
+    before, after = (jsonschema_rs.validator_for(one) for one in (schema, made))
+
+    @given(JSON | st.lists(st.integers(), max_size=3) | st.dictionaries(st.sampled_from("ab"), st.integers()))
+    def agree(value: Any) -> None:
+        goes = structured.wrapped(value, say)
+        assert after.is_valid(goes) is (before.is_valid(value) or before.is_valid(goes))
+
+    agree()
+
+
+def test_audio_becomes_a_resource_with_all_that_was_said(say: Say) -> None:
+    block = {"type": "audio", "data": "AA==", "mimeType": "audio/wav", "annotations": {"priority": 1}, "acme": 1}
+    made = content.audio_as_resource(block, say)
+    assert made == {
+        "type": "resource",
+        "resource": {"uri": "embedded:audio", "mimeType": "audio/wav", "blob": "AA=="},
+        "annotations": {"priority": 1},
+        "acme": 1,
+    }
+    assert list(say.notes.told) == [("Some.place", "there are no such words")]
+
+
+def test_a_link_becomes_text(say: Say) -> None:
+    link = {"type": "resource_link", "name": "n", "title": "T", "uri": "a:b", "description": "D", "size": 1, "acme": 1}
+    assert content.link_as_text(link, say) == {"type": "text", "text": "T\na:b\nD", "acme": 1}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "count"), [([], 1), ([IMAGE], 2), ([TEXT], 1), ([{"type": "text", "text": "{}"}, IMAGE], 2)]
+)
+def test_structured_content_goes_as_text_where_there_is_none(say: Say, blocks: list[Any], count: int) -> None:
+    result = content.structured_as_text({"content": list(blocks), "structuredContent": {"a": "é"}}, say)
+    assert len(result["content"]) == count
+    assert count == len(blocks) or result["content"][-1] == {"type": "text", "text": '{"a":"é"}'}
+    assert result["structuredContent"] == {"a": "é"}
+
+
+def test_a_message_with_several_blocks_becomes_several(say: Say) -> None:
+    messages = [{"role": "user", "content": [TEXT, IMAGE]}, {"role": "assistant", "content": TEXT}]
+    made = sampling.one_block_each(messages, say)
+    assert made == [
+        {"role": "user", "content": TEXT},
+        {"role": "user", "content": IMAGE},
+        {"role": "assistant", "content": TEXT},
+    ]
+    assert not say.notes.told
+
+
+def test_texts_are_joined_and_other_blocks_are_not(say: Say) -> None:
+    assert sampling.one_block([IMAGE], say) == IMAGE
+    assert sampling.one_block([TEXT, TEXT], say) == {"type": "text", "text": "a\na"}
+    with pytest.raises(NotConvertible, match="no such words"):
+        sampling.one_block([TEXT, IMAGE], say)
+
+
+def test_titles_of_choices_become_names(say: Say) -> None:
+    schema = {"type": "string", "oneOf": [{"const": "r", "title": "Red"}], "title": "Colour", "default": "r"}
+    made = elicitation.titles_as_names(schema, say)
+    assert made == {"type": "string", "enum": ["r"], "enumNames": ["Red"], "title": "Colour", "default": "r"}
+    assert elicitation.titles_as_names({"oneOf": 5}, say) == {"oneOf": 5}
+
+
+def test_visits_get_ids_of_their_own(say: Say) -> None:
+    one, other = (elicitation.with_id({}, say)["elicitationId"] for _ in range(2))
+    assert one != other
+    assert elicitation.with_id({"elicitationId": one}, say) == {"elicitationId": one}
+
+
+@given(st.integers(0, 300))
+def test_at_most_a_hundred_values_go(count: int) -> None:
+    notes = Notes()
+    made = completion.first_values({"values": ["x"] * count}, Say(Ruling("", ""), notes))
+    assert made == (
+        {"values": ["x"] * count} if count <= 100 else {"values": ["x"] * 100, "hasMore": True, "total": count}
+    )
+    assert bool(notes.told) is (count > 100)
+
+
+def test_tools_that_must_run_as_tasks_are_left_out(say: Say) -> None:
+    tools = [{"name": kind, "execution": {"taskSupport": kind}} for kind in ("required", "optional")] + [{"name": "a"}]
+    assert [tool["name"] for tool in tasks.without_required(tools, say)] == ["optional", "a"]
+    assert say.notes.told
+
+
+@given(JSON)
+def test_what_is_not_recognised_stays(value: Any) -> None:
+    say = Say(Ruling("", ""), Notes())
+    for function in (
+        content.structured_as_text,
+        completion.first_values,
+        sampling.one_block_each,
+        tasks.without_required,
+    ):
+        assert function(copy.deepcopy(value), say) == value
+
+
+# --- what a class's peers will miss ---------------------------------------------------------------------------
+
+
+def test_what_peers_miss_is_told_for_what_a_class_offers() -> None:
+    assert missed("2025-11-25", "2024-11-05", ["prompts/get"]) == [
+        "prompts/get: MCP 2025-03-26 has no links to resources, so they go as text: title, URI and description",
+        "prompts/get: MCP 2024-11-05 has no audio, so it goes as an embedded resource with its data and media type",
+    ]
+    assert missed("2025-11-25", "2024-11-05", ["prompts/list"]) == []
+    assert missed("2025-11-25", "2025-11-25", ["tools/call"]) == []
+
+
+def test_what_peers_cannot_be_asked_is_told_once() -> None:
+    (line,) = missed("2025-06-18", "2024-11-05", [], ["elicitation/create"])
+    assert line == "elicitation/create: MCP 2025-03-26 has no elicitation: its clients cannot ask their users"
+
+
+def test_what_is_done_otherwise_is_not_missed() -> None:
+    assert missed("2025-11-25", "2026-07-28", ["resources/subscribe", "logging/setLevel"]) == []
+    (line,) = missed("2025-11-25", "2026-07-28", ["notifications/roots/list_changed"])
+    assert line.startswith("notifications/roots/list_changed: servers of MCP 2026-07-28 ask for the roots")
+
+
+def test_there_is_nothing_to_tell_of_unknown_revisions() -> None:
+    assert chain("2025-11-25", "unheard-of") is None
+    with pytest.raises(LookupError, match="no bridge leads"):
+        missed("2025-11-25", "unheard-of", [])

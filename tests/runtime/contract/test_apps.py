@@ -1,0 +1,611 @@
+"""Servers of annotated functions, in every revision; every message is held against the schema of its revision."""
+
+from __future__ import annotations
+
+import enum
+import json
+import threading
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Annotated, Any, Literal
+
+import anyio
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import App, Context, ProtocolError
+from mcp_bindgen.runtime.contract import BadFunction, Completion, ResourceNotFound, ToolError
+from mcp_bindgen.runtime.core.access import Identity
+from mcp_bindgen.runtime.endpoint.server import lifespans
+from tests.support.checked_connections import STATEFUL, STATELESS, Connection, bindings, bounded, connected
+
+EVERY = [*STATEFUL, STATELESS]
+every = pytest.mark.parametrize("revision", EVERY)
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Note(BaseModel):
+    """A note."""
+
+    id: int
+    text: str = ""
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Named(TypedDict):
+    name: str
+
+
+@asynccontextmanager
+async def served(app: App, revision: str, *bases: type) -> AsyncGenerator[Connection[Any]]:
+    """A client of a revision that is connected to an app, whose lifespan runs."""
+    servers = app.servers()
+    client = type("Caller", (*bases, bindings(revision).Client), {})()
+    async with lifespans(servers), connected(client, *servers) as connection:
+        yield connection
+
+
+def small() -> App:
+    """An app with some of everything."""
+    app = App("small", version="2", title="Small", instructions="Ask.")
+
+    @app.tool
+    async def add(text: str, id: int = 7, colour: Colour = Colour.RED) -> Note:
+        """Add a note.
+
+        Args:
+            text: What it says.
+        """
+        return Note(id=id, text=f"{text} {colour.name}")
+
+    @app.tool(name="all-notes", title="All", annotations={"readOnlyHint": True}, meta={"acme.org/x": 1})
+    def all_notes(notes: list[Note], ctx: Context) -> list[Note]:
+        assert ctx.revision
+        assert threading.current_thread() is not threading.main_thread()
+        return notes
+
+    @app.tool
+    async def move(to: Point, near: Named | None = None) -> Point:
+        return Point(to.x + 1, len(near["name"]) if near else 0)
+
+    @app.tool
+    async def silent(what: Annotated[str, Field(max_length=3)]) -> None: ...
+
+    @app.tool
+    async def anything(what: Any) -> Any:
+        return what
+
+    @app.tool
+    async def fail(how: Literal["told", "not", "long"]) -> str:
+        if how == "told":
+            raise ToolError("as told")
+        raise KeyError("x\ny" if how == "not" else "x" * 1000)
+
+    @app.resource("note://{id}", mime_type="text/plain")
+    async def note(id: int) -> str:
+        """Read a note."""
+        if id > 9:
+            raise ResourceNotFound
+        return f"note {id}"
+
+    @app.resource("note://all")
+    async def everything() -> list[Note]:
+        return [Note(id=1)]
+
+    @app.resource("logo://small")
+    async def logo() -> bytes:
+        return b"\x00\xff"
+
+    @app.prompt
+    async def greet(name: str, style: Literal["short", "long"] = "short", times: int = 1) -> str:
+        """Greet somebody.
+
+        Args:
+            name: Whom.
+        """
+        return f"{style} hello to {name}, {times} times"
+
+    @app.prompt(title="Talk")
+    def talk() -> list[str]:
+        return ["a", "b"]
+
+    @app.completion("greet", "name")
+    async def names(asked: Completion) -> Sequence[str]:
+        return [name for name in ("Ada", "Alan") if name.startswith(asked.value)]
+
+    @app.completion("note://{id}", "id")
+    def ids(asked: Completion) -> list[str]:
+        return ["1", "2"]
+
+    return app
+
+
+# --- what follows from functions ------------------------------------------------------------------------------
+
+
+@every
+@bounded()
+async def test_functions_are_listed_with_what_they_say_of_themselves(revision: str) -> None:
+    async with served(small(), revision) as connection:
+        client = connection.client
+        tools = {tool["name"]: tool for tool in [one.model_dump() async for one in client.iter_tools()]}
+        prompts = [one.model_dump() async for one in client.iter_prompts()]
+        resources = [one.model_dump() async for one in client.iter_resources()]
+        templates = [one.model_dump() async for one in client.iter_resource_templates()]
+        assert (client.server_info.name, client.server_info.version, client.instructions) == ("small", "2", "Ask.")
+    assert list(tools) == ["add", "all-notes", "move", "silent", "anything", "fail"]
+    assert tools["add"] == {
+        "name": "add",
+        "description": "Add a note.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "text": {"type": "string", "description": "What it says."},
+                "id": {"type": "integer", "default": 7},
+                "colour": {"$ref": "#/$defs/Colour", "default": "red"},
+            },
+            "required": ["text"],
+            "$defs": {"Colour": {"enum": ["red", "blue"], "type": "string"}},
+        },
+        "outputSchema": {
+            "type": "object",
+            "title": "Note",
+            "description": "A note.",
+            "properties": {"id": {"type": "integer"}, "text": {"type": "string", "default": ""}},
+            "required": ["id"],
+        },
+    }
+    assert tools["all-notes"]["annotations"] == {"readOnlyHint": True}
+    assert (tools["all-notes"]["title"], tools["all-notes"]["_meta"]) == ("All", {"acme.org/x": 1})
+    assert [one["name"] for one in prompts] == ["greet", "talk"]
+    assert prompts[0]["arguments"] == [
+        {"name": "name", "description": "Whom.", "required": True},
+        {"name": "style", "enum": ["short", "long"]},
+        {"name": "times"},
+    ]
+    assert resources == [
+        {"uri": "note://all", "name": "everything", "mimeType": "application/json"},
+        {"uri": "logo://small", "name": "logo"},
+    ]
+    assert templates == [
+        {"uriTemplate": "note://{id}", "name": "note", "description": "Read a note.", "mimeType": "text/plain"}
+    ]
+
+
+@every
+@bounded()
+async def test_tools_take_and_give_what_is_annotated(revision: str) -> None:
+    async with served(small(), revision) as connection:
+
+        async def called(name: str, **arguments: Any) -> Any:
+            result = (await connection.client.call_tool(name, arguments)).model_dump()
+            assert "isError" not in result
+            if "structuredContent" in result:
+                (block,) = result["content"]
+                assert json.loads(block["text"]) == result["structuredContent"]
+                return result["structuredContent"]
+            return [block["text"] for block in result["content"]]
+
+        assert await called("add", text="a", colour="blue") == {"id": 7, "text": "a BLUE"}
+        assert await called("all-notes", notes=[{"id": 1}]) == {"result": [{"id": 1, "text": ""}]}
+        assert await called("move", to={"x": 1}, near={"name": "abc"}) == {"x": 2, "y": 3}
+        assert await called("silent", what="abc") == []
+        assert await called("anything", what={"a": [1, None]}) == ['{"a":[1,null]}']
+        assert await called("anything", what="x") == ['"x"']
+
+
+@every
+@bounded()
+async def test_resources_prompts_and_completions_are_functions_too(revision: str) -> None:
+    async with served(small(), revision) as connection:
+        client = connection.client
+
+        async def read(uri: str) -> dict[str, Any]:
+            (content,) = (await client.read_resource(uri)).model_dump()["contents"]
+            return dict(content)
+
+        assert await read("note://3") == {"uri": "note://3", "mimeType": "text/plain", "text": "note 3"}
+        everything = {"uri": "note://all", "mimeType": "application/json", "text": '[{"id":1,"text":""}]'}
+        assert await read("note://all") == everything
+        assert await read("logo://small") == {"uri": "logo://small", "blob": "AP8="}
+        for uri in ("note://10", "note://x", "other://1"):
+            with pytest.raises(ProtocolError, match="Resource not found"):
+                await client.read_resource(uri)
+
+        greeting = await client.get_prompt("greet", {"name": "Ada", "times": "3"})
+        assert greeting.model_dump()["messages"] == [
+            {"role": "user", "content": {"type": "text", "text": "short hello to Ada, 3 times"}}
+        ]
+        assert [message.content.text for message in (await client.get_prompt("talk")).messages] == ["a", "b"]
+        with pytest.raises(ProtocolError, match=r"Invalid arguments of greet: arguments\.style"):
+            await client.get_prompt("greet", {"name": "Ada", "style": "wide"})
+
+        async def completed(ref: dict[str, str], name: str, value: str) -> list[str]:
+            found: list[str] = (await client.complete(ref, {"name": name, "value": value})).completion.values
+            return found
+
+        prompt, template = {"type": "ref/prompt", "name": "greet"}, {"type": "ref/resource", "uri": "note://{id}"}
+        assert await completed(prompt, "name", "A") == ["Ada", "Alan"]
+        assert await completed(prompt, "style", "l") == ["long"]
+        assert await completed(template, "id", "") == ["1", "2"]
+
+
+@every
+@bounded()
+async def test_arguments_are_held_against_the_schema(revision: str) -> None:
+    async with served(small(), revision) as connection:
+        for name, arguments, problem in (
+            ("add", {}, '"text" is a required property'),
+            ("add", {"text": "a", "id": "7"}, "arguments.id"),
+            ("all-notes", {"notes": [{"id": 1}, {"text": "no id"}]}, "arguments.notes.1"),
+            ("silent", {"what": "long"}, "arguments.what"),
+            ("fail", {"how": "never"}, "arguments.how"),
+        ):
+            call = connection.client.call_tool(name, arguments)
+            if bindings(revision).REVISION.argument_errors_in_results:
+                result = await call
+                assert result.is_error
+                said = result.content[0].text
+            else:
+                with pytest.raises(ProtocolError) as caught:
+                    await call
+                said = caught.value.message
+            assert said.startswith(f"Invalid arguments of {name}: ")
+            assert problem in said
+
+
+@bounded()
+async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixture) -> None:
+    app = App("wrong")
+
+    @app.tool
+    def note() -> Note:
+        return {"id": 1}  # type: ignore[return-value]
+
+    @app.tool
+    def notes() -> list[Note]:
+        return [3]  # type: ignore[list-item]
+
+    @app.tool
+    def bounded_number() -> Annotated[int, Field(ge=10)]:
+        return 3
+
+    async with served(app, STATELESS) as connection:
+        for name in ("note", "notes", "bounded_number"):
+            with pytest.raises(ProtocolError, match=r"Internal error \(-32603\)"):
+                await connection.client.call_tool(name)
+    said = caplog.text
+    line = note.__code__.co_firstlineno
+    assert f"the tool 'note' returned dict, expected Note ({__file__}:{line})" in said
+    assert "the tool 'notes' returned list, expected list" in said
+    assert "the tool 'bounded_number' returned structuredContent.result: " in said
+
+
+@pytest.mark.parametrize(
+    ("hide", "identity", "shown"),
+    [
+        (None, None, True),
+        (None, Identity(subject="ada"), False),
+        (False, Identity(subject="ada"), True),
+        (True, None, False),
+    ],
+)
+@every
+@bounded()
+async def test_a_tool_that_fails_says_why_in_a_line_unless_that_is_hidden(
+    hide: bool | None, identity: Identity | None, shown: bool, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = small()
+    app.hide_errors = hide
+    package: Any = bindings(revision)
+
+    class Known(package.Context):  # type: ignore[misc]
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            self.identity = identity
+
+    servers = app.servers()
+    for server in servers:
+        if server.revision == revision:
+            type(server).context = Known
+    try:
+        async with connected(package.Client(), *servers) as connection:
+
+            async def said(how: str) -> str:
+                result = await connection.client.call_tool("fail", {"how": how})
+                assert result.is_error
+                (block,) = result.content
+                return str(block.text)
+
+            assert await said("told") == "as told"
+            assert await said("not") == ("fail failed: KeyError: 'x\\ny'" if shown else "fail failed")
+            long = await said("long")
+            assert (len(long) < 300 and "KeyError: 'xxx" in long) if shown else long == "fail failed"
+    finally:
+        for server in servers:
+            if server.revision == revision:
+                type(server).context = package.Context
+    assert "Traceback" in caplog.text
+
+
+@every
+@bounded()
+async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revision: str) -> None:
+    app = small()
+
+    async def secret_report() -> str:
+        return ""
+
+    app.add_tool(secret_report, scopes=["secrets"])
+    async with served(app, revision) as connection:
+        client = connection.client
+        for call, said in (
+            (client.call_tool("ad"), "Unknown tool: ad; did you mean 'add'?"),
+            (client.call_tool("al-notes"), "Unknown tool: al-notes; did you mean 'all-notes'?"),
+            (client.call_tool("something else"), "Unknown tool: something else"),
+            (client.call_tool("secret_reprot"), "Unknown tool: secret_reprot; did you mean 'secret_report'?"),
+            (client.get_prompt("greed"), "Unknown prompt: greed; did you mean 'greet'?"),
+        ):
+            with pytest.raises(ProtocolError) as caught:
+                await call
+            assert caught.value.message == said
+    (server, *_) = app.servers()
+    for scopes, near in ((frozenset[str](), ""), (frozenset({"secrets"}), "; did you mean 'secret_report'?")):
+        context: Any = type("Asked", (), {"identity": Identity(subject="ada", scopes=scopes)})()
+        with pytest.raises(ProtocolError) as caught:
+            server.find("tool", "secret_reprot", context)  # type: ignore[attr-defined]
+        assert caught.value.message == f"Unknown tool: secret_reprot{near}"
+
+
+# --- what cannot be -------------------------------------------------------------------------------------------
+
+
+def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None:
+    app = App("bad")
+
+    def untyped(a): ...  # type: ignore[no-untyped-def]
+
+    def speechless(a: int): ...  # type: ignore[no-untyped-def]
+
+    def raw() -> bytes:
+        return b""
+
+    def missing_variable() -> str:
+        return ""
+
+    def another(id: str, other: str) -> str:
+        return id + other
+
+    for function, problem in (
+        (untyped, "untyped: the parameter a has no type"),
+        (speechless, "speechless: does not say what it returns"),
+        (raw, "raw: returns bytes"),
+    ):
+        with pytest.raises(BadFunction) as caught:
+            app.tool(function)
+        assert str(caught.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}: {problem}")
+    with pytest.raises(BadFunction, match=r"missing_variable: \{id\} of note://\{id\} is no parameter; take id: str"):
+        app.resource("note://{id}")(missing_variable)
+    with pytest.raises(BadFunction, match=r"another: the parameter other is not in note://\{id\}"):
+        app.resource("note://{id}")(another)
+
+
+def test_a_name_is_given_once() -> None:
+    app = small()
+
+    async def add() -> None: ...
+
+    with pytest.raises(ValueError, match="there is a tool 'add' already"):
+        app.add_tool(add)
+    with pytest.raises(KeyError):
+        app.remove_tool("nothing")
+
+
+def test_a_module_is_an_app() -> None:
+    module = ModuleType("sums")
+    exec("def double(number: int) -> int: return 2 * number\ndef _hidden(): ...\n", vars(module))
+    app = App.of_module(module, version="3")
+    assert app.document["serverInfo"] == {"name": "sums", "version": "3"}
+    assert [tool["name"] for tool in app.document["tools"]] == ["double"]
+
+
+# --- what comes and goes --------------------------------------------------------------------------------------
+
+
+class Listening:
+    """A client that notes what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+        self.heard.append("tools")
+
+    def on_prompt_list_changed(self, params: Any, ctx: Any) -> None:
+        self.heard.append("prompts")
+
+    def on_resource_list_changed(self, params: Any, ctx: Any) -> None:
+        self.heard.append("resources")
+
+    def on_resource_updated(self, params: Any, ctx: Any) -> None:
+        self.heard.append(params.uri)
+
+
+@every
+@bounded()
+async def test_only_what_can_change_is_declared(revision: str) -> None:
+    async with served(small(), revision) as connection:
+        assert connection.client.server_capabilities["tools"] == {}
+        assert connection.client.server_capabilities["prompts"] == {}
+        assert connection.client.server_capabilities["resources"] == {}
+    async with served(App("none", dynamic=["tools", "contents"]), revision) as connection:
+        declared = connection.client.server_capabilities
+        assert declared["tools"] == {"listChanged": True}
+        assert declared["resources"] == {"subscribe": True}
+        assert "prompts" not in declared
+        assert (await connection.client.list_tools()).tools == []
+
+
+@pytest.mark.parametrize("revision", STATEFUL)
+@bounded()
+async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
+    app = small()
+    app = App("changing", dynamic=["tools", "prompts", "resources"])
+
+    @app.tool
+    def grow() -> str:  # in a thread
+        async def grown(a: int) -> int:
+            return a
+
+        app.add_tool(grown)
+        return "grown"
+
+    async with served(app, revision, Listening) as connection:
+        client = connection.client
+        await client.call_tool("grow")
+        await told(client, ["tools"])
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["grow", "grown"]
+        assert (await client.call_tool("grown", {"a": 3})).model_dump()["structuredContent"] == {"result": 3}
+        app.remove_tool("grown")
+        await told(client, ["tools"])
+        with pytest.raises(ProtocolError, match="Unknown tool"):
+            await client.call_tool("grown", {"a": 3})
+
+        async def read(id: str = "") -> str:
+            return id
+
+        async def said() -> str:
+            return "x"
+
+        app.add_resource("note://{id}", read)
+        app.add_resource("note://one", read)
+        app.add_prompt(said)
+        await told(client, ["prompts", "resources"])
+        assert (await client.read_resource("note://two")).contents[0].text == "two"
+        assert (await client.get_prompt("said")).messages[0].content.text == "x"
+        app.remove_resource("note://{id}")
+        app.remove_prompt("said")
+        await told(client, ["prompts", "resources"])
+        with pytest.raises(ProtocolError, match="Resource not found"):
+            await client.read_resource("note://two")
+        assert [one.uri for one in (await client.list_resources()).resources] == ["note://one"]
+
+
+async def told(client: Any, news: list[str]) -> None:
+    """Wait until a client has heard just this, in whatever order."""
+    with anyio.fail_after(10):
+        while len(client.heard) < len(news):
+            await anyio.sleep(0.005)
+    assert sorted(client.heard) == news
+    client.heard.clear()
+
+
+@pytest.mark.parametrize("revision", STATEFUL)
+@bounded()
+async def test_subscribers_hear_of_new_contents(revision: str) -> None:
+    app = App("contents", dynamic=["contents"])
+
+    @app.resource("note://{id}")
+    async def note(id: str) -> str:
+        return id
+
+    async with served(app, revision, Listening) as connection:
+        client = connection.client
+        await client.subscribe("note://1")
+        app.updated("note://2")
+        app.updated("note://1")
+        await told(client, ["note://1"])
+        await client.unsubscribe("note://1")
+        await client.subscribe("note://3")
+        app.updated("note://1")
+        app.updated("note://3")
+        await told(client, ["note://3"])
+        with pytest.raises(ProtocolError, match="Resource not found"):
+            await client.subscribe("other://1")
+
+
+@bounded()
+async def test_those_who_listen_hear_of_all_that_changes() -> None:
+    app = App("listened", dynamic=["tools", "contents"])
+
+    @app.resource("note://{id}")
+    async def note(id: str) -> str:
+        return id
+
+    async with served(app, STATELESS, Listening) as connection:
+        client = connection.client
+        wanted = v2026_07_28.types.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["note://1"])
+        async with client.subscribed(wanted):
+
+            async def more() -> None: ...
+
+            app.add_tool(more)
+            app.updated("note://2")
+            app.updated("note://1")
+            await told(client, ["note://1", "tools"])
+
+
+@bounded()
+async def test_what_is_not_dynamic_does_not_change_while_it_is_served() -> None:
+    app = App("fixed")
+
+    async def one() -> None: ...
+
+    app.add_tool(one)
+    async with served(app, STATELESS):
+        with pytest.raises(ValueError, match=r"say|dynamic=\{'tools'\}"):
+            app.add_tool(one, name="two")
+        with pytest.raises(ValueError, match=r"dynamic=\{'tools'\}"):
+            app.remove_tool("one")
+        with pytest.raises(ValueError, match=r"dynamic=\{'contents'\}"):
+            app.updated("note://1")
+
+
+@bounded()
+async def test_scopes_stand_beside_functions_and_cannot_come_later() -> None:
+    app = App("scoped", revisions=[v2025_11_25, v2026_07_28], dynamic=["tools"])
+
+    async def open_() -> None: ...
+
+    app.add_tool(open_)
+    app.servers()
+    with pytest.raises(ValueError, match="'closed' needs scopes, and nothing did"):
+        app.add_tool(open_, name="closed", scopes=["a"])
+
+    scoped = App("scoped", revisions=[v2025_11_25, v2026_07_28], dynamic=["tools"])
+    scoped.tool(name="closed", scopes=["a", "b"])(open_)
+    servers = scoped.servers()
+    scoped.add_tool(open_, name="later", scopes=["c"])
+    for server in servers:
+        assert set(server.required_scopes("tools/call", "closed")) == {"a", "b"}
+        assert set(server.required_scopes("tools/call", "later")) == {"c"}
+    assert scoped.document["tools"][0]["x-mcp-scopes"] == ["a", "b"]
+
+
+@bounded()
+async def test_the_lifespan_is_entered_once_for_all_revisions() -> None:
+    events: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncGenerator[None]:
+        events.append("up")
+        yield
+        events.append("down")
+
+    app = App("alive", lifespan=lifespan)
+    async with lifespans(app.servers()):
+        assert events == ["up"]
+    assert events == ["up", "down"]

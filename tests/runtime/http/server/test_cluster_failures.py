@@ -1,0 +1,601 @@
+"""Workers that die or are told to stop, and Redis that is away, slow or full: what a client was told is not lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from tests.support.checked_connections import bounded
+from tests.support.cluster import Cluster, Lost, Patient, cluster, numbers, text
+
+NOTE = "note://1"
+LEASE = 1.5
+SOON = 4 * LEASE
+"""Seconds until the requests of a dead worker are answered at the latest."""
+
+
+@pytest.fixture
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("two"), lease=LEASE) as made:
+        yield made
+
+
+@asynccontextmanager
+async def patient(cluster: Cluster, url: str | None = None) -> AsyncIterator[Patient]:
+    """A client with a session."""
+    limits = httpx2.Limits(max_connections=1000)
+    async with httpx2.AsyncClient(timeout=httpx2.Timeout(20), limits=limits) as http:
+        client = Patient(http, url or cluster.url)
+        await client.begin()
+        yield client
+
+
+def ports(cluster: Cluster) -> list[int]:
+    return list(cluster.workers)
+
+
+def calling(client: Patient, name: str, **arguments: Any) -> dict[str, Any]:
+    id_ = client.id()
+    params = {"name": name, "arguments": arguments, "_meta": {"progressToken": id_}}
+    return {"id": id_, "method": "tools/call", "params": params}
+
+
+def stream(client: Patient, url: str, request: dict[str, Any]) -> Any:
+    return client.http.stream("POST", url, headers=client.headers, json={"jsonrpc": "2.0", **request})
+
+
+def resumed(client: Patient, url: str, last: list[str]) -> Any:
+    return client.http.stream("GET", url, headers={**client.headers, "last-event-id": last[-1]})
+
+
+# --- kill -9, in each state of a request's life ---------------------------------------------------------------
+
+
+def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seconds(two: Cluster) -> None:
+    @bounded(40)
+    async def body() -> None:
+        async with patient(two) as client:
+            first, second = ports(two)
+            last: list[str] = []
+            said: list[Any] = []
+            with suppress(httpx2.HTTPError):
+                async with stream(client, two.at(first), calling(client, "count", to=1000, delay_ms=20)) as response:
+                    async for message in client.events(response, last):
+                        said.append(message)
+                        if len(said) == 10:
+                            two.kill(first)
+            died = time.monotonic()
+            async with resumed(client, two.at(second), last) as response:
+                said += [message async for message in client.events(response, last)]
+            assert time.monotonic() - died < SOON
+            assert numbers(said) == list(range(1, len(said)))
+            assert "the worker that handled this request has died" in said[-1]["error"]["message"]
+            assert numbers(await client.call("count", to=3, delay_ms=0)) == [1, 2, 3]  # the session lives on
+
+    body()
+
+
+def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> None:
+    @bounded(40)
+    async def body() -> None:
+        async with patient(two) as client:
+            first, second = ports(two)
+            last: list[str] = []
+            said: list[Any] = []
+            async with stream(client, two.at(first), calling(client, "count", to=60, delay_ms=20)) as response:
+                async for message in client.events(response, last):
+                    said.append(message)
+                    if len(said) == 5:
+                        break
+            with suppress(httpx2.HTTPError):
+                async with resumed(client, two.at(second), last) as response:
+                    async for message in client.events(response, last):
+                        said.append(message)
+                        if len(said) == 15:
+                            two.kill(second)
+            async with resumed(client, two.at(first), last) as response:
+                said += [message async for message in client.events(response, last)]
+            assert numbers(said) == list(range(1, 61))
+            assert text(said[-1]) == "counted to 60"
+
+    body()
+
+
+def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Cluster) -> None:
+    @bounded(40)
+    async def body() -> None:
+        async with patient(two) as client:
+            first, second = ports(two)
+            last: list[str] = []
+            async with stream(client, two.at(first), calling(client, "count", to=10, delay_ms=20)) as response:
+                said = [await anext(client.events(response, last))]
+            await anyio.sleep(0.5)
+            two.kill(first)
+            async with resumed(client, two.at(second), last) as response:
+                said += [message async for message in client.events(response, last)]
+            assert numbers(said) == list(range(1, 11))
+            assert text(said[-1]) == "counted to 10"
+
+    body()
+
+
+def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> None:
+    @bounded(40)
+    async def body() -> None:
+        async with patient(two) as client:
+            first, second = ports(two)
+            last: list[str] = []
+            with suppress(httpx2.HTTPError):
+                async with stream(client, two.at(first), calling(client, "ask", question="Why?")) as response:
+                    events = client.events(response, last)
+                    message = await anext(events)
+                    two.kill(first)
+                    await anext(events)
+            assert message["method"] == "elicitation/create"
+            answer = {"id": message["id"], "result": {"action": "accept", "content": {"answer": "x"}}}
+            assert (await client.post(answer, two.at(second))).status_code == 202
+            async with resumed(client, two.at(second), last) as response:
+                (error,) = [message async for message in client.events(response, last)]
+            assert "has died" in error["error"]["message"]
+
+    body()
+
+
+def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cluster) -> None:
+    @bounded(40)
+    async def body() -> None:
+        async with patient(two) as client:
+            first, second = ports(two)
+            two.signal(first, signal.SIGSTOP)  # it has the request, and has said nothing
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_kill_soon, two, first)
+                with pytest.raises(httpx2.HTTPError):
+                    await client.post(calling(client, "count", to=1, delay_ms=0), two.at(first))
+            assert (await client.post({"id": client.id(), "method": "ping"}, two.at(second))).status_code == 200
+
+    body()
+
+
+async def _kill_soon(cluster: Cluster, port: int) -> None:
+    await anyio.sleep(0.2)
+    cluster.kill(port)
+
+
+def test_what_was_announced_while_no_worker_was_there_for_a_session_is_told_once(two: Cluster) -> None:
+    @bounded(40)
+    async def body() -> None:
+        first, second = ports(two)
+        async with patient(two, two.at(first)) as client, patient(two, two.at(second)) as other:
+            uri = {"params": {"uri": NOTE}}
+            await client.post({"id": client.id(), "method": "resources/subscribe", **uri}, two.at(first))
+            last: list[str] = []
+            told = 0
+            listening = client.listen(last, two.at(first))
+            for _ in range(3):
+                await other.post(calling(other, "announce", uri=NOTE))
+                told += (await anext(listening))["params"] == {"uri": NOTE}
+            await listening.aclose()
+            two.kill(first)
+            for _ in range(4):
+                await other.post(calling(other, "announce", uri=NOTE))
+            with anyio.move_on_after(8):
+                async for _ in client.listen(last, two.at(second)):
+                    told += 1
+                    if told == 7:
+                        break
+            with anyio.move_on_after(0.3):
+                async for _ in client.listen(last, two.at(second)):
+                    told += 1
+            assert told == 7
+
+    body()
+
+
+def test_a_worker_that_was_taken_for_dead_begins_anew(two: Cluster) -> None:
+    @bounded(40)
+    async def body() -> None:
+        async with patient(two) as client:
+            first, second = ports(two)
+            last: list[str] = []
+            said: list[Any] = []
+            async with stream(client, two.at(first), calling(client, "count", to=1000, delay_ms=20)) as response:
+                async for message in client.events(response, last):
+                    said.append(message)
+                    if len(said) == 5:
+                        break
+            two.signal(first, signal.SIGSTOP)
+            async with resumed(client, two.at(second), last) as response:
+                said += [message async for message in client.events(response, last)]
+            two.signal(first, signal.SIGCONT)
+            assert "has died" in said[-1]["error"]["message"]
+            await anyio.sleep(LEASE)
+            async with resumed(client, two.at(second), last) as response:  # it has written nothing since
+                assert [message async for message in client.events(response, last)] == []
+            for port in (first, second):
+                assert (await client.insist({"id": client.id(), "method": "ping"}, two.at(port))).status_code == 200
+
+    body()
+
+
+# --- kill -9 at seeded moments, under load --------------------------------------------------------------------
+
+
+class Checker:
+    """Counts what clients get: each event once and in order, and an answer or a clear error to each request."""
+
+    def __init__(self) -> None:
+        self.done = self.died = self.lost = 0
+
+    def count(self, to: int, messages: list[Any]) -> None:
+        found = numbers(messages)
+        assert found == list(range(1, len(found) + 1)), found
+        answer = messages[-1]
+        if "result" in answer:
+            assert len(found) == to
+            assert text(answer) == f"counted to {to}"
+            self.done += 1
+        else:
+            assert "has died" in answer["error"]["message"], answer
+            self.died += 1
+
+
+async def _counts(client: Patient, check: Checker, seed: int) -> None:
+    choice = random.Random(seed)
+    while True:
+        to, delay = choice.choice([(1, 0), (5, 1), (20, 10), (40, 20)])
+        request = calling(client, "count", to=to, delay_ms=delay)
+        try:
+            check.count(to, [message async for message in client.messages(request)])
+        except Lost:
+            check.lost += 1
+
+
+async def _asks(client: Patient, check: Checker, seed: int) -> None:
+    choice = random.Random(seed)
+    while True:
+        try:
+            async for message in client.messages(calling(client, "ask", question="Why?")):
+                if message.get("method") == "elicitation/create":
+                    await anyio.sleep(choice.random() * 0.2)
+                    await client.insist({"id": message["id"], "result": {"action": "decline"}})
+            assert ("result" in message and text(message) == "no answer") or "has died" in message["error"]["message"]
+            check.done += 1
+        except Lost:
+            check.lost += 1
+
+
+async def _listens(client: Patient, told: list[str]) -> None:
+    await client.insist({"id": client.id(), "method": "resources/subscribe", "params": {"uri": NOTE}})
+    async for message in client.listen([]):
+        told.append(message["params"]["uri"])
+
+
+async def _announces(speaker: Patient, said: list[str]) -> str:
+    """Announces something new until a worker says that it did; returns that, and adds what was tried to a list."""
+    while True:
+        said.append(f"{NOTE}/{len(said)}")  # a part of what is subscribed to
+        with suppress(Lost):
+            (answer,) = await speaker.call("announce", uri=said[-1])
+            if "result" in answer:
+                return said[-1]
+        await anyio.sleep(0.05)
+
+
+async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> Checker:
+    """Kills a worker at each of some moments, and starts it again, while clients count, ask and listen."""
+    check, choice = Checker(), random.Random(seed)
+    heard: list[list[str]] = []
+    tried: list[str] = []
+    announced: set[str] = set()
+    limits = httpx2.Limits(max_connections=1000)
+    async with (
+        httpx2.AsyncClient(timeout=httpx2.Timeout(20), limits=limits) as http,
+        anyio.create_task_group() as tasks,
+    ):
+        for number in range(clients):
+            client = Patient(http, cluster.url)
+            await client.begin()
+            if number % 4 == 0:
+                tasks.start_soon(_asks, client, check, seed + number)
+            elif number % 4 == 1:
+                heard.append([])
+                tasks.start_soon(_listens, client, heard[-1])
+            else:
+                tasks.start_soon(_counts, client, check, seed + number)
+        speaker = Patient(http, cluster.url)
+        await speaker.begin()
+        for _ in range(kills):
+            await anyio.sleep(0.2 + choice.random() * 0.6)
+            port = choice.choice(ports(cluster))
+            cluster.kill(port)
+            await anyio.to_thread.run_sync(cluster.start, port)
+            announced.add(await _announces(speaker, tried))
+        with anyio.move_on_after(2 * SOON):
+            while any(announced.difference(told) for told in heard):
+                await anyio.sleep(0.05)
+        await anyio.sleep(0.3)
+        tasks.cancel_scope.cancel()
+    for told in heard:
+        assert len(told) == len(set(told))
+        assert announced <= set(told) <= set(tried)
+        assert told == sorted(told, key=tried.index)
+    assert check.done > 5 * kills
+    return check
+
+
+def test_workers_are_killed_at_moments_of_all_kinds_under_load(two: Cluster) -> None:
+    @bounded(60)
+    async def body() -> None:
+        await _under_load(two, 3, 8, 1)
+
+    body()
+
+
+@pytest.mark.full
+def test_workers_are_killed_at_twenty_moments_under_load(two: Cluster) -> None:
+    @bounded(120)
+    async def body() -> None:
+        check = await _under_load(two, 20, 12, 16)
+        assert check.died > 0, "no running request was hit"
+
+    body()
+
+
+# --- told to stop ---------------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) -> None:
+    @bounded(40)
+    async def body() -> None:
+        async with patient(two) as client:
+            first, second = ports(two)
+            standing: list[str] = []
+
+            async def stand() -> None:
+                async with client.http.stream("GET", two.at(first), headers=client.headers) as response:
+                    standing.extend([line async for line in response.aiter_lines()])
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(stand)
+                said: dict[int, list[Any]] = {50: [], 5000: []}
+
+                async def count(to: int) -> None:
+                    request = calling(client, "count", to=to, delay_ms=20)
+                    async with stream(client, two.at(first), request) as response:
+                        async for message in client.events(response, []):
+                            said[to].append(message)
+
+                for to in said:
+                    tasks.start_soon(count, to)
+                while not all(said.values()):
+                    await anyio.sleep(0.05)
+                two.signal(first, signal.SIGTERM)
+                await anyio.sleep(0.2)
+                with pytest.raises(httpx2.HTTPError):
+                    (await client.post({"id": 0, "method": "ping"}, two.at(first))).raise_for_status()
+                assert (await client.post({"id": 0, "method": "ping"}, two.at(second))).status_code == 200
+            assert "retry: 500" in standing
+            assert text(said[50][-1]) == "counted to 50"
+            assert "the server is stopping" in said[5000][-1]["error"]["message"]
+            for messages in said.values():
+                assert numbers(messages) == list(range(1, len(messages)))
+            with anyio.fail_after(10):
+                while _is_alive(two.workers[first]):
+                    await anyio.sleep(0.05)
+
+    body()
+
+
+def _is_alive(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+# --- Redis ----------------------------------------------------------------------------------------------------
+
+
+def test_redis_is_away_and_comes_back(two: Cluster) -> None:
+    @bounded(60)
+    async def body() -> None:
+        async with patient(two) as client:
+            first, second = ports(two)
+            last: list[str] = []
+            said: list[Any] = []
+            async with stream(client, two.at(first), calling(client, "count", to=150, delay_ms=20)) as response:
+                events = client.events(response, last)
+                said += [await anext(events) for _ in range(5)]
+                two.redis.stop()
+                await anyio.sleep(0.5)
+                for port in (first, second):
+                    for message in ({"id": client.id(), "method": "ping"}, _hello(client)):
+                        begun = time.monotonic()
+                        headers = client.headers if message["method"] == "ping" else _anybody(client)
+                        response = await client.http.post(
+                            two.at(port), headers=headers, json={"jsonrpc": "2.0", **message}
+                        )
+                        assert response.status_code == 503, response.text
+                        assert int(response.headers["retry-after"]) > 0
+                        assert time.monotonic() - begun < 3
+                two.redis.start()
+                back = time.monotonic()
+                for port in (first, second):
+                    while (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code != 200:
+                        await anyio.sleep(0.02)
+                assert time.monotonic() - back < 2
+                said += [message async for message in events]
+            if "result" not in said[-1]:  # its connection may have ended meanwhile
+                async with resumed(client, two.at(second), last) as response:
+                    said += [message async for message in client.events(response, last)]
+            assert numbers(said) == list(range(1, 151))
+            assert text(said[-1]) == "counted to 150"
+
+    body()
+
+
+def _hello(client: Patient) -> dict[str, Any]:
+    info = {"name": "x", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    return {"id": client.id(), "method": "initialize", "params": params}
+
+
+def _anybody(client: Patient) -> dict[str, str]:
+    return {name: value for name, value in client.headers.items() if name != "mcp-session-id"}
+
+
+def test_redis_that_does_not_answer_holds_nobody_up(two: Cluster) -> None:
+    @bounded(60)
+    async def body() -> None:
+        async with patient(two) as client:
+            first, second = ports(two)
+            with two.redis.paused():
+                for port in (first, second):
+                    begun = time.monotonic()
+                    answers: list[int] = []
+
+                    async def ping(port: int, answers: list[int] = answers) -> None:
+                        message = {"id": client.id(), "method": "ping"}
+                        answers.append((await client.post(message, two.at(port))).status_code)
+
+                    async with anyio.create_task_group() as tasks:
+                        for _ in range(20):
+                            tasks.start_soon(ping, port)
+                    assert answers == [503] * 20
+                    assert time.monotonic() - begun < 5
+            back = time.monotonic()
+            for port in (first, second):
+                while (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code != 200:
+                    await anyio.sleep(0.02)
+            assert time.monotonic() - back < 3
+
+    body()
+
+
+def test_redis_is_full(two: Cluster) -> None:
+    @bounded(60)
+    async def body() -> None:
+        async with patient(two) as client:
+            two.redis.client.config_set("maxmemory", "1")
+            begin = {"jsonrpc": "2.0", **_hello(client)}
+            response = await client.http.post(two.url, headers=_anybody(client), json=begin)
+            assert response.status_code == 503, response.text
+            assert int(response.headers["retry-after"]) > 0
+            for _ in range(4):  # what needs no more room goes on
+                assert (await client.post({"id": client.id(), "method": "ping"})).status_code == 200
+            with suppress(Lost):
+                (answer,) = [one for one in await client.call("count", to=3, delay_ms=30) if "method" not in one]
+                assert "error" in answer
+            two.redis.client.config_set("maxmemory", "0")
+            assert numbers(await client.call("count", to=3, delay_ms=30)) == [1, 2, 3]
+
+    body()
+
+
+def test_redis_is_restarted_in_the_middle_of_everything(two: Cluster) -> None:
+    @bounded(60)
+    async def body() -> None:
+        check = Checker()
+        async with anyio.create_task_group() as tasks:
+
+            async def load(seed: int) -> None:
+                async with patient(two) as client:
+                    choice = random.Random(seed)
+                    for _ in range(8):
+                        to = choice.randint(1, 60)
+                        request = calling(client, "count", to=to, delay_ms=10)
+                        while True:
+                            try:
+                                check.count(to, [message async for message in client.messages(request)])
+                                break
+                            except Lost:
+                                check.lost += 1
+                                request["id"] = client.id()
+                                await anyio.sleep(0.1)
+
+            for seed in range(8):
+                tasks.start_soon(load, seed)
+            for _ in range(3):
+                await anyio.sleep(0.6)
+                two.redis.stop()
+                await anyio.sleep(0.3)
+                await anyio.to_thread.run_sync(two.redis.start)
+        assert check.done == 64, vars(check)
+
+    body()
+
+
+def test_redis_that_has_lost_its_data_is_begun_anew(two: Cluster) -> None:
+    @bounded(60)
+    async def body() -> None:
+        async with patient(two) as client:
+            two.redis.client.flushall()
+            with anyio.fail_after(3 * LEASE):
+                for port in ports(two):
+                    while (await client.post({"id": 7, "method": "ping"}, two.at(port))).status_code != 404:
+                        await anyio.sleep(0.05)
+        await anyio.sleep(LEASE / 2)
+        async with patient(two) as client:
+            for port in ports(two):
+                assert (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code == 200
+
+    body()
+
+
+# --- many -----------------------------------------------------------------------------------------------------
+
+
+async def _crowd(cluster: Cluster, clients: int, seconds: float) -> Checker:
+    check = Checker()
+    end = time.monotonic() + seconds
+    limits = httpx2.Limits(max_connections=1000)
+    async with (
+        httpx2.AsyncClient(timeout=httpx2.Timeout(20), limits=limits) as http,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def one(seed: int) -> None:
+            client = Patient(http, cluster.url)
+            await client.begin()
+            choice = random.Random(seed)
+            while time.monotonic() < end:
+                to = choice.randint(1, 30)
+                check.count(to, await client.call("count", to=to, delay_ms=choice.choice([0, 5, 30])))
+            response = await client.http.delete(cluster.url, headers=client.headers)
+            assert response.status_code == 204
+
+        for seed in range(clients):
+            tasks.start_soon(one, seed)
+    assert check.died == 0
+    left = [key for key in cluster.redis.client.keys("*") if b":s:" in key or b":e:" in key or b":o:" in key]
+    assert left == []
+    return check
+
+
+@pytest.mark.full
+def test_a_crowd_for_a_moment(two: Cluster) -> None:
+    @bounded(60)
+    async def body() -> None:
+        assert (await _crowd(two, 40, 2)).done > 80
+
+    body()
+
+
+@pytest.mark.slow
+def test_two_hundred_clients_for_a_minute(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with cluster(tmp_path_factory.mktemp("four"), count=4, lease=5.0) as four:
+
+        @bounded(150)
+        async def body() -> None:
+            assert (await _crowd(four, 200, 60)).done > 2000
+
+        body()

@@ -1,0 +1,477 @@
+"""What workers share in Redis: who may use a session, how long it lasts, what is merged, and what is written there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import Server
+from mcp_bindgen.runtime.core.errors import ProtocolError
+from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.http.server._shared_session import merged
+from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
+from mcp_bindgen.runtime.http.server.limits import HttpLimits
+from mcp_bindgen.runtime.http.server.shared_store.base import SharedStore
+from mcp_bindgen.runtime.http.server.shared_store.redis import FORMAT, RedisStore
+from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.support.checked_connections import bounded
+from tests.support.effort import examples
+from tests.support.redis_server import RedisServer, redis_server
+
+HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture
+def redis(server: RedisServer) -> RedisServer:
+    server.client.flushall()
+    return server
+
+
+class Tools(v2025_11_25.Server):
+    """Tells how much it logs."""
+
+    info = mcp.Implementation(name="tools", version="1")
+
+    async def list_tools(self, params: mcp.PaginatedRequestParams, ctx: v2025_11_25.Context) -> mcp.ListToolsResult:
+        return mcp.ListToolsResult(tools=[])
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2025_11_25.Context) -> mcp.CallToolResult:
+        level = ctx.negotiated.log_level if ctx.negotiated is not None else None
+        client = ctx.peer_info.name
+        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{client} {level}")])
+
+
+def user(scope: Any) -> str | None:
+    """The principal of a request: whatever a header says."""
+    return dict(scope["headers"]).get(b"x-user", b"").decode() or None
+
+
+class Workers:
+    """Workers in this process, each with a store of its own on the same Redis; users are named in a header."""
+
+    def __init__(self, clients: list[httpx2.AsyncClient], apps: list[HttpApp]) -> None:
+        self.clients, self.apps = clients, apps
+
+    async def post(self, worker: int, session: str | None, message: dict[str, Any], **headers: str) -> httpx2.Response:
+        sent = {**HEADERS, **headers, **({} if session is None else {"mcp-session-id": session})}
+        return await self.clients[worker].post("/mcp", headers=sent, json={"jsonrpc": "2.0", **message})
+
+    async def begin(self, worker: int = 0, confirmed: int = 0, **headers: str) -> str:
+        info = {"name": "client", "version": "1"}
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+        response = await self.post(worker, None, {"id": 1, "method": "initialize", "params": params}, **headers)
+        assert response.status_code == 200, response.text
+        session = response.headers["mcp-session-id"]
+        told = await self.post(confirmed, session, {"method": "notifications/initialized"}, **headers)
+        assert told.status_code == 202
+        return session
+
+    async def says(self, worker: int, session: str, **headers: str) -> str:
+        call = {"id": 2, "method": "tools/call", "params": {"name": "x"}}
+        said: str = (await self.post(worker, session, call, **headers)).json()["result"]["content"][0]["text"]
+        return said
+
+
+@asynccontextmanager
+async def workers(
+    redis: RedisServer,
+    count: int = 2,
+    make: Callable[[], Server] = Tools,
+    limits: HttpLimits | None = None,
+    **options: Any,
+) -> AsyncIterator[Workers]:
+    async with AsyncExitStack() as stack:
+        clients, apps = [], []
+        for _ in range(count):
+            store = RedisStore(redis.url, **options)
+            app = HttpApp(make(), store=store, principal=user, limits=limits or HttpLimits(), allowed_hosts=["*"])
+            await stack.enter_async_context(app.lifespan())
+            transport = httpx2.ASGITransport(app)
+            clients.append(
+                await stack.enter_async_context(httpx2.AsyncClient(transport=transport, base_url="http://w"))
+            )
+            apps.append(app)
+        yield Workers(clients, apps)
+
+
+def run(body: Callable[[], Awaitable[None]]) -> None:
+    bounded(30)(body)()
+
+
+# --- sessions -------------------------------------------------------------------------------------------------
+
+
+def test_every_worker_checks_whose_session_it_is(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis) as two:
+            session = await two.begin(**{"x-user": "anna"})
+            for turn in range(2):
+                for worker in (0, 1):
+                    for other in ({"x-user": "bob"}, {}):
+                        response = await two.post(worker, session, {"id": turn, "method": "ping"}, **other)
+                        assert response.status_code == 404
+                        deleted = {**HEADERS, **other, "mcp-session-id": session}
+                        assert (await two.clients[worker].delete("/mcp", headers=deleted)).status_code == 404
+                    assert await two.says(worker, session, **{"x-user": "anna"}) == "client None"
+
+    run(body)
+
+
+def test_a_handshake_may_go_on_with_another_worker(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis) as two:
+            session = await two.begin(0, 1)
+            for worker in (0, 1):  # the first has not seen that the client is initialized
+                assert await two.says(worker, session) == "client None"
+
+    run(body)
+
+
+def test_a_client_that_never_says_that_it_is_initialized_loses_its_session(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis, limits=HttpLimits(handshake=0.4)) as two:
+            info = {"name": "client", "version": "1"}
+            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+            response = await two.post(0, None, {"id": 1, "method": "initialize", "params": params})
+            confirmed = await two.begin(0, 1)
+            await asyncio.sleep(1)
+            ping = {"id": 1, "method": "ping"}
+            assert (await two.post(1, response.headers["mcp-session-id"], ping)).status_code == 404
+            assert (await two.post(0, confirmed, ping)).status_code == 200
+
+    run(body)
+
+
+def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis) as two:
+            session = await two.begin()
+            assert [await two.says(worker, session) for worker in (0, 1)] == ["client None"] * 2
+            for worker, level in ((0, "error"), (1, "debug"), (0, "info")):
+                wish = {"id": 3, "method": "logging/setLevel", "params": {"level": level}}
+                assert (await two.post(worker, session, wish)).json()["result"] == {}
+                assert [await two.says(one, session) for one in (0, 1)] == [f"client {level}"] * 2
+
+    run(body)
+
+
+def test_a_session_that_nobody_uses_expires_everywhere(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis, limits=HttpLimits(idle=0.6)) as two:
+            idle, used = await two.begin(), await two.begin()
+            for turn in range(10):
+                await asyncio.sleep(0.1)
+                assert await two.says(turn % 2, used) == "client None"
+            for worker in (0, 1):
+                assert (await two.post(worker, idle, {"id": 1, "method": "ping"})).status_code == 404
+            await asyncio.sleep(1.2)
+            assert (await two.post(0, used, {"id": 1, "method": "ping"})).status_code == 404
+            assert [key for key in redis.client.keys("*") if b":s:" in key or b":e:" in key] == []
+
+    run(body)
+
+
+def test_nothing_stays_for_ever_and_ids_are_not_in_the_store(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis, prefix="mine:") as two:
+            session = await two.begin()
+            await two.says(1, session)
+            await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
+            await asyncio.sleep(1.2)  # a worker has renewed its lease
+            keys = redis.client.keys("*")
+            assert keys
+            for key in keys:
+                assert key.startswith(b"mine:")
+                assert redis.client.ttl(key) > 0, key
+                assert session.encode() not in key
+                if redis.client.type(key) == b"hash":
+                    assert session.encode() not in repr(redis.client.hgetall(key)).encode()
+
+    run(body)
+
+
+def test_two_endpoints_with_different_prefixes_do_not_see_each_other(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis, 1, prefix="one:") as one, workers(redis, 1, prefix="two:") as two:
+            session = await one.begin()
+            assert (await two.post(0, session, {"id": 1, "method": "ping"})).status_code == 404
+
+    run(body)
+
+
+def test_without_redis_a_worker_starts_and_waits_for_it(tmp_path: Path) -> None:
+    async def body() -> None:
+        later = RedisServer(tmp_path)
+        async with workers(later, 1, timeout=0.5) as one:
+            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+            hello = {"id": 1, "method": "initialize", "params": params}
+            response = await one.post(0, None, hello)
+            assert response.status_code == 503
+            assert int(response.headers["retry-after"]) > 0
+            assert not await one.apps[0].is_ready()
+            later.start()
+            try:
+                await asyncio.sleep(1.5)
+                assert (await one.post(0, None, hello)).status_code == 200
+                assert await one.apps[0].is_ready()
+            finally:
+                later.stop()
+
+    run(body)
+
+
+# --- two versions side by side --------------------------------------------------------------------------------
+
+
+def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis) as two:
+            session = await two.begin()
+            (key,) = redis.client.keys("*:s:*")
+            record = json.loads(redis.client.hget(key, "record") or b"")
+            record["hat"], record["memory"]["colour"] = "new", "red"
+            redis.client.hset(key, mapping={"record": json.dumps(record), "shoes": "x"})
+            redis.client.hincrby(key, "version", 1)
+            for worker, level in ((0, "error"), (1, "debug")):
+                wish = {"id": 3, "method": "logging/setLevel", "params": {"level": level}}
+                assert (await two.post(worker, session, wish)).json()["result"] == {}
+            record = json.loads(redis.client.hget(key, "record") or b"")
+            assert (record["hat"], record["memory"]["colour"]) == ("new", "red")
+            assert record["memory"]["logLevel"] == "debug"
+            assert redis.client.hget(key, "shoes") == b"x"
+
+    run(body)
+
+
+def test_a_session_that_only_a_newer_program_understands_is_left_to_that(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis) as two:
+            session = await two.begin()
+            (key,) = redis.client.keys("*:s:*")
+            redis.client.hset(key, "needs", FORMAT + 1)
+            response = await two.post(1, session, {"id": 1, "method": "ping"})
+            assert response.status_code == 503
+            assert redis.client.exists(key)
+
+    run(body)
+
+
+def test_mail_of_an_unknown_kind_is_left_alone(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis) as two:
+            session = await two.begin()
+            (key,) = redis.client.keys("*:s:*")
+            for box in redis.client.zrange("mcp-bindgen:workers", 0, -1):
+                fields = {"kind": "dance", "session": key.rpartition(b":")[2], "step": "left"}
+                redis.client.xadd(b"mcp-bindgen:m:" + box, fields)
+            await asyncio.sleep(0.2)
+            assert await two.says(1, session) == "client None"
+
+    run(body)
+
+
+JSON = st.dictionaries(
+    st.sampled_from(["level", "follows"]), st.one_of(st.integers(0, 3), st.lists(st.integers(0, 4), unique=True))
+)
+
+
+@given(JSON, JSON, JSON)
+@settings(max_examples=examples(50, 500))
+def test_what_two_workers_have_changed_is_merged(base: dict[str, Any], ours: dict[str, Any], theirs: Any) -> None:
+    found = merged(base, ours, theirs)
+    assert merged(base, base, theirs) == {**base, **theirs} or set(base) - set(theirs)
+    for name in {**ours, **theirs}:
+        mine, other, before = ours.get(name), theirs.get(name), base.get(name)
+        if isinstance(mine, list) and isinstance(other, list):
+            known = before if isinstance(before, list) else []
+            removed = (set(known) - set(mine)) | (set(known) - set(other))
+            assert set(found[name]) == (set(mine) | set(other)) - removed
+        elif name in ours and mine != before:
+            assert found[name] == mine
+        elif name in theirs:
+            assert found[name] == other
+
+
+# --- the store itself -----------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def stores(redis: RedisServer, count: int = 1, **options: Any) -> AsyncIterator[list[RedisStore]]:
+    made = [RedisStore(redis.url, **options) for _ in range(count)]
+    for one in made:
+        await one.beat()
+    try:
+        yield made
+    finally:
+        for one in made:
+            await one.resign()
+
+
+def events(*numbers: int, size: int = 3) -> list[Event]:
+    return [Event(number, b"%d" % number * size) for number in numbers]
+
+
+def test_events_come_back_in_order_and_in_pages(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis) as (store,):
+            assert isinstance(store, SharedStore)
+            await store.save("s", b"x")
+            await store.write("s", "a", events(1, 2), b"[1]")
+            await store.write("s", "b", events(1), b"[2]")
+            await store.write("s", "a", events(3), None)
+            await store.write("s", "a", events(4), None)  # it is over
+            assert await store.read("s", "a", 0) == events(1, 2, 3)
+            assert await store.read("s", "a", 2) == events(3)
+            assert await store.span("s", "a") == (1, 3)
+            assert await store.span("s", "c") is await store.span("t", "a") is None
+            large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 5)]
+            await store.write("s", "c", large, b"")
+            assert [event.number for event in await store.read("s", "c", 1)] == [2, 3]
+            await store.forget("s")
+            assert await store.read("s", "a", 0) == []
+            assert await store.load("s") is None
+
+    run(body)
+
+
+def test_the_oldest_events_of_a_session_go_first(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis, limits=StoreLimits(events=4, size=100)) as (store,):
+            for session in ("s", "t"):
+                await store.save(session, b"x")
+                await store.write(session, "a", events(1, 2), None)
+                await store.write(session, "b", events(1, 2), b"")
+            await store.write("s", "b", events(3), b"")
+            assert await store.span("s", "a") == (2, 2)
+            await store.write("s", "b", events(4), b"")
+            assert await store.span("s", "a") is None
+            await store.write("s", "b", [Event(5, bytes(95))], b"")
+            assert await store.span("s", "b") == (4, 5)
+            await store.write("s", "b", [Event(6, bytes(200))], b"")
+            assert await store.span("s", "b") == (6, 6)
+            assert [event.number for event in await store.read("t", "b", 0)] == [1, 2]
+
+    run(body)
+
+
+def test_a_write_that_is_repeated_is_written_once(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis) as (store,):
+            await store.save("s", b"x")
+            for _ in range(3):
+                await store.write("s", "a", events(1, 2), b"[1]")
+            assert await store.read("s", "a", 0) == events(1, 2)
+
+    run(body)
+
+
+def test_one_of_two_wins(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis, 2) as (one, other):
+            await one.create("s", 60)
+            first = await one.update("s", b"first", 0)
+            assert first is not None
+            assert first.record is None
+            late = await other.update("s", b"late", 0)
+            assert late is not None
+            assert (late.version, late.record) == (1, b"first")
+            await one.write("s", "a", events(1), b"[1]")
+            await other.write("s", "a", events(2), b"[1]")  # it is not its stream
+            assert await one.read("s", "a", 0) == events(1)
+            await asyncio.gather(*(other.fail("s", "a", one.worker, b"dead") for _ in range(5)))
+            await one.write("s", "a", events(2), None)
+            assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
+            told = await asyncio.gather(*(store.tell_all([("s", 1, b"news")], 0, 1) for store in (one, other) * 3))
+            assert sorted(found.number for (found,) in told) == [0, 0, 0, 0, 0, 1]
+
+    run(body)
+
+
+def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis, 2, lease=0.4) as (one, other):
+            for _ in range(6):
+                await asyncio.sleep(0.1)
+                beat = await one.beat()
+            assert list(beat.dead) == [other.worker]
+            await one.bury(other.worker)
+            assert not (await other.beat()).known
+            other.begin_anew()
+            assert (await other.beat()).known
+            await asyncio.sleep(0.6)  # nobody could say anything
+            assert list((await one.beat()).dead) == []
+            assert (await other.beat()).known
+
+    run(body)
+
+
+def test_keys_are_the_same_everywhere_and_replaced_in_time(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_bindgen.runtime.http.server.shared_store.redis._SETTLE", 0.2)
+
+    async def body() -> None:
+        async with stores(redis, 2, rotate=0.5) as (one, other):
+            first = list(await one.keys(0.3))
+            assert len(first) == 1
+            assert list(await other.keys(0.3)) == first
+            await asyncio.sleep(0.6)
+            second = list(await one.keys(0.3))
+            assert second[0] == first[0]  # it is used until everybody can know the next
+            assert len(second) == 2
+            await asyncio.sleep(0.3)
+            third = list(await other.keys(0.3))
+            assert third == second[::-1]
+            await asyncio.sleep(0.3)
+            assert first[0] not in await one.keys(0.3)
+
+    run(body)
+
+
+def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
+    class New(v2026_07_28.Server):
+        info = v2026_07_28.types.Implementation(name="new", version="1")
+
+    async def body() -> None:
+        async with workers(redis, make=New) as two:
+            first, second = [app.servers[0] for app in two.apps]
+            assert second.state_seal.open(first.state_seal.seal("x", 1), 1) == "x"
+        with pytest.raises(ProtocolError):  # later they are on their own again
+            first.state_seal.open(StateSeal().seal("x", 1), 1)
+        mine = StateSeal([b"0123456789abcdef"])
+        New.state_seal = mine
+        async with workers(redis, 1, make=New) as one:
+            assert one.apps[0].servers[0].state_seal is mine
+
+    run(body)
+
+
+def test_a_url_of_something_else_is_refused() -> None:
+    with pytest.raises(ValueError, match="redis://"):
+        RedisStore("postgres://localhost")
+
+
+def test_no_secret_of_the_url_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def body() -> None:
+        store = RedisStore("redis://user:hunter2@127.0.0.1:1/0", timeout=0.5)
+        with pytest.raises(StoreUnavailable):
+            await store.beat()
+
+    run(body)
+    assert "Redis is away" in caplog.text
+    assert "hunter2" not in caplog.text

@@ -1,0 +1,480 @@
+"""Traces and metrics: what is told of requests on both sides, what is never told, and that nothing is paid unused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import anyio
+import pytest
+from opentelemetry import baggage, context, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import Limits, Options, ProtocolError, RequestTimeout, connect
+from mcp_bindgen.runtime.core import observation
+from mcp_bindgen.runtime.http import HttpApp, HttpLimits
+from mcp_bindgen.runtime.telemetry import instrument, instrumentation, uninstrument
+from tests.support.checked_connections import STATELESS, bounded, connected, lone, played, request, until
+from tests.support.http_wires import listening, stateless, wires
+
+LATEST = "2025-11-25"
+SECRET = "hunter2"
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
+
+
+class Seen:
+    """What was exported."""
+
+    def __init__(self) -> None:
+        self._spans, self._reader = InMemorySpanExporter(), InMemoryMetricReader()
+        self.tracers = TracerProvider(shutdown_on_exit=False)
+        self.tracers.add_span_processor(SimpleSpanProcessor(self._spans))
+        self.meters = MeterProvider([self._reader], shutdown_on_exit=False)
+
+    @property
+    def spans(self) -> Sequence[ReadableSpan]:
+        """All spans that have ended, the oldest first."""
+        return self._spans.get_finished_spans()
+
+    def span(self, kind: SpanKind, method: str) -> ReadableSpan:
+        """The newest span of a method."""
+        return [one for one in self.spans if one.kind is kind and attributes(one)["mcp.method.name"] == method][-1]
+
+    def points(self, name: str) -> list[Any]:
+        """The points of a metric."""
+        data = self._reader.get_metrics_data()
+        scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
+        found = [
+            point for scope in scopes for one in scope.metrics if one.name == name for point in one.data.data_points
+        ]
+        return list(found)
+
+    def all(self) -> str:
+        """Everything that was exported, as text."""
+        spans = "\n".join(f"{span.to_json()} {span.status.description}" for span in self.spans)
+        data = self._reader.get_metrics_data()
+        return spans + (data.to_json() if data else "")
+
+
+def attributes(span: ReadableSpan) -> dict[str, Any]:
+    """The attributes of a span."""
+    return dict(span.attributes or {})
+
+
+@pytest.fixture
+def seen() -> Iterator[Seen]:
+    """Lets everything be exported here."""
+    found = Seen()
+    instrument(tracer_provider=found.tracers, meter_provider=found.meters)
+    yield found
+    uninstrument()
+
+
+class Tools:
+    """Tools of any revision."""
+
+    types: Any
+    limits = Limits(at_work=2, waiting=1)
+
+    def __init__(self) -> None:
+        self.found: list[Any] = []
+
+    async def list_tools(self, params: Any, ctx: Any) -> Any:
+        more = {"ttl_ms": 0, "cache_scope": "private"} if self.types is v2026_07_28.types else {}
+        return self.types.ListToolsResult(tools=[], **more)
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        self.found.append((trace.get_current_span().get_span_context(), baggage.get_baggage("who")))
+        if params.name == "refuse":
+            raise ProtocolError(-32602, f"no such city: {SECRET}", SECRET)
+        if params.name == "break":
+            raise ValueError(SECRET)
+        if params.name == "wait":
+            await anyio.sleep_forever()
+        if params.name == "roots":
+            await ctx.list_roots()
+        return self.types.CallToolResult(
+            content=[self.types.TextContent(text=SECRET)], is_error=True if params.name == "fail" else None
+        )
+
+    async def read_resource(self, params: Any, ctx: Any) -> Any:
+        more = {"ttl_ms": 0, "cache_scope": "private"} if self.types is v2026_07_28.types else {}
+        return self.types.ReadResourceResult(contents=[], **more)
+
+    async def get_prompt(self, params: Any, ctx: Any) -> Any:
+        return self.types.GetPromptResult(messages=[])
+
+    async def on_roots_list_changed(self, params: Any, ctx: Any) -> None:
+        self.found.append(ctx)
+
+
+class Then(Tools, v2025_11_25.Server):
+    types = v2025_11_25.types
+    info = v2025_11_25.types.Implementation(name="tools", version="1")
+
+
+class Now(Tools, v2026_07_28.Server):
+    types = v2026_07_28.types
+    info = v2026_07_28.types.Implementation(name="tools", version="1")
+
+
+class ThenClient(v2025_11_25.Client):
+    info = v2025_11_25.types.Implementation(name="asks", version="1")
+
+    async def on_list_roots(self, params: Any, ctx: Any) -> Any:
+        return v2025_11_25.types.ListRootsResult(roots=[])
+
+
+class NowClient(v2026_07_28.Client):
+    info = v2026_07_28.types.Implementation(name="asks", version="1")
+
+
+BOTH = pytest.mark.parametrize(("client", "server"), [(ThenClient, Then), (NowClient, Now)], ids=[LATEST, STATELESS])
+
+
+# --- one trace ------------------------------------------------------------------------------------------------
+
+
+@BOTH
+@bounded()
+async def test_both_sides_of_a_call_are_one_trace(client: Any, server: Any, seen: Seen) -> None:
+    tools = server()
+    with trace.use_span(seen.tracers.get_tracer("a program").start_span("work")) as work:
+        async with connected(client(), tools) as connection:
+            await connection.client.call_tool("echo", {"password": SECRET})
+    asked, handled = (seen.span(kind, "tools/call") for kind in (SpanKind.CLIENT, SpanKind.SERVER))
+    assert asked.parent is not None
+    assert asked.context is not None
+    assert handled.parent is not None
+    assert handled.context is not None
+    assert asked.parent.span_id == work.get_span_context().span_id
+    assert handled.parent.span_id == asked.context.span_id
+    assert handled.context.trace_id == asked.context.trace_id == work.get_span_context().trace_id
+    assert tools.found[0][0] == handled.context, "what a handler does belongs to its request"
+    (params,) = connection.ours.params("tools/call")
+    assert params["_meta"]["traceparent"].split("-")[2] == f"{asked.context.span_id:016x}"
+
+
+@bounded()
+async def test_what_a_handler_asks_is_part_of_the_same_trace(seen: Seen) -> None:
+    async with connected(ThenClient(), Then()) as connection:
+        await connection.client.call_tool("roots")
+    call = seen.span(SpanKind.SERVER, "tools/call")
+    asked, answered = (seen.span(kind, "roots/list") for kind in (SpanKind.CLIENT, SpanKind.SERVER))
+    assert asked.parent == call.context
+    assert (asked.context, answered.parent) != (None, None)
+    assert answered.parent.span_id == asked.context.span_id  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("message", [request(1, "tools/call"), lone(1, "tools/call")], ids=[LATEST, STATELESS])
+@bounded()
+async def test_the_context_of_a_request_reaches_its_handler(message: Any, seen: Seen) -> None:
+    server = Now() if "params" in message else Then()
+    said = {"name": "x", **message.get("params", {})}
+    carried = {"traceparent": TRACEPARENT, "tracestate": "a=b", "baggage": "who=ada"}
+    said["_meta"] = {**said.get("_meta", {}), **carried}
+    async with played(server) as (raw, _):
+        if isinstance(server, Then):
+            await raw.introduce(LATEST)
+        await raw.ask({**message, "params": said})
+    ((found, who),) = server.found
+    assert (f"{found.trace_id:032x}", found.trace_state.get("a"), who) == (TRACE, "b", "ada")
+    parent = seen.span(SpanKind.SERVER, "tools/call").parent
+    assert parent is not None
+    assert f"{parent.span_id:016x}" == PARENT
+
+
+@bounded()
+async def test_a_trace_of_the_transport_is_linked(seen: Seen) -> None:
+    """A request belongs to the trace that it carries, not to that of the HTTP request by which it came."""
+    app = HttpApp(Now())
+
+    async def traced(scope: Any, receive: Any, send: Any) -> None:
+        with trace.use_span(seen.tracers.get_tracer("http").start_span("POST"), end_on_exit=True):
+            await app(scope, receive, send)
+
+    traced.leave = app.leave  # type: ignore[attr-defined]
+    async with wires(traced) as http:  # type: ignore[arg-type]
+        for carried in ({"traceparent": TRACEPARENT}, {}):
+            message = lone(1, "tools/call", name="x")
+            message["params"]["_meta"] |= carried
+            assert await (await http.ask("POST", message, **stateless(message))).status() == 200
+    linked, nested = [one for one in seen.spans if one.kind is SpanKind.SERVER]
+    assert linked.parent is not None
+    assert nested.parent is not None
+    posts = [one.context.span_id for one in seen.spans if one.name == "POST" and one.context is not None]
+    assert (f"{linked.parent.span_id:016x}", [one.context.span_id for one in linked.links]) == (PARENT, posts[:1])
+    assert (nested.parent.span_id, list(nested.links)) == (posts[1], [])
+
+
+@bounded()
+async def test_a_context_that_somebody_gives_is_not_replaced(seen: Seen) -> None:
+    async with connected(NowClient(), Now()) as connection:
+        client = connection.client
+        await client.list_tools(meta={"traceparent": TRACEPARENT})
+    (params,) = connection.ours.params("tools/list")
+    assert params["_meta"]["traceparent"] == TRACEPARENT
+
+
+# --- attacks --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [
+        {"traceparent": "00-zz-1-01"},
+        {"traceparent": f"00-{'0' * 32}-{'0' * 16}-01"},
+        {"traceparent": 7, "baggage": ["a"], "tracestate": None},
+        {"tracestate": "x" * 10_000, "baggage": ",".join(f"a{n}={n}" for n in range(10_000))},
+        {"traceparent": "00-" + "f" * 100_000},
+    ],
+    ids=["no hex", "zeros", "no text", "long lists", "long"],
+)
+@bounded()
+async def test_a_context_that_is_not_valid_is_left_out(carried: Any, seen: Seen) -> None:
+    message = lone(1, "tools/call", name="x")
+    message["params"]["_meta"] |= carried
+    async with played(Now()) as (raw, _):
+        assert "result" in await raw.ask(message)
+    assert seen.span(SpanKind.SERVER, "tools/call").parent is None
+
+
+@bounded()
+async def test_strangers_decide_nothing_about_traces() -> None:
+    found, server = Seen(), Now()
+    instrument(tracer_provider=found.tracers, meter_provider=found.meters, trust=False)
+    try:
+        message = lone(1, "tools/call", name="x")
+        message["params"]["_meta"] |= {"traceparent": TRACEPARENT, "baggage": "who=eve"}
+        async with played(server) as (raw, _):
+            await raw.ask(message)
+    finally:
+        uninstrument()
+    span = found.span(SpanKind.SERVER, "tools/call")
+    assert span.parent is None
+    assert [f"{one.context.trace_id:032x}" for one in span.links] == [TRACE]
+    assert server.found[0][1] is None
+
+
+@BOTH
+@bounded()
+async def test_no_argument_no_result_and_no_text_of_an_error_is_told(client: Any, server: Any, seen: Seen) -> None:
+    async with connected(client(), server()) as connection:
+        for name in ("echo", "fail", "refuse", "break"):
+            with pytest.raises(ProtocolError) if name in ("refuse", "break") else nullcontext():
+                await connection.client.call_tool(name, {"password": SECRET})
+        await connection.client.read_resource(f"https://ada:{SECRET}@x.example/?token={SECRET}")
+        await connection.client.get_prompt("greet", {"name": SECRET})
+    assert len(seen.spans) >= 12
+    assert SECRET not in seen.all()
+    assert not [event for span in seen.spans for event in span.events]
+
+
+@bounded()
+async def test_sessions_are_secrets(seen: Seen) -> None:
+    async with wires(HttpApp(Then())) as http:
+        session = await http.begin()
+        assert await (await http.call(session)).status() == 200
+        assert await (await http.ask("DELETE", **session)).status() == 204
+        await until(lambda: seen.points("mcp.server.session.duration"))
+    assert session["mcp_session_id"] not in seen.all()
+
+
+@bounded()
+async def test_names_that_do_not_exist_make_no_metric_and_no_name_of_a_span(
+    seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who makes up names cannot fill the memory of whoever counts them."""
+    monkeypatch.setattr(instrumentation, "_MOST_NAMES", 5)
+
+    class Strict(Then):
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            if params.name.startswith("no"):
+                raise ProtocolError(-32602, "Unknown tool")
+            return await super().call_tool(params, ctx)
+
+    async with played(Strict()) as (raw, _):
+        await raw.introduce(LATEST)
+        for n in range(30):
+            await raw.ask(request(n, "tools/call", {"name": f"no{n}{'x' * 1000}"}))
+            await raw.ask(request(n, "tools/call", {"name": f"tool{n}"}))
+    names = {point.attributes.get("gen_ai.tool.name") for point in seen.points("mcp.server.operation.duration")}
+    assert names == {None, *(f"tool{n}" for n in range(5))}
+    calls = {span.name for span in seen.spans if attributes(span)["mcp.method.name"] == "tools/call"}
+    assert calls == {"tools/call", *(f"tools/call tool{n}" for n in range(5))}
+    assert max(len(attributes(span).get("gen_ai.tool.name", "")) for span in seen.spans) == 128
+
+
+# --- conventions ----------------------------------------------------------------------------------------------
+
+
+@BOTH
+@bounded()
+async def test_attributes_are_those_of_the_conventions(client: Any, server: Any, seen: Seen) -> None:
+    async with connected(client(), server()) as connection:
+        for _ in range(2):
+            await connection.client.call_tool("echo")
+        await connection.client.get_prompt("greet")
+    for kind in (SpanKind.CLIENT, SpanKind.SERVER):
+        call, prompt = seen.span(kind, "tools/call"), seen.span(kind, "prompts/get")
+        assert (call.name, prompt.name) == ("tools/call echo", "prompts/get greet")
+        told = attributes(call)
+        assert kind is SpanKind.CLIENT or told.pop("jsonrpc.request.id").isdecimal()
+        assert told == {
+            "mcp.method.name": "tools/call",
+            "mcp.protocol.version": client.revision,
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "echo",
+        }
+        assert attributes(prompt)["gen_ai.prompt.name"] == "greet"
+        assert call.status.status_code is StatusCode.UNSET
+
+
+@BOTH
+@bounded()
+async def test_failures_are_told_by_their_kind(client: Any, server: Any, seen: Seen) -> None:
+    async with connected(client(), server()) as connection:
+        calls = connection.client.with_options(timeout=0.1)
+        for name, error in (
+            ("fail", None),
+            ("refuse", ProtocolError),
+            ("break", ProtocolError),
+            ("wait", RequestTimeout),
+        ):
+            with pytest.raises(error) if error else nullcontext():
+                await calls.call_tool(name)
+        await until(lambda: len([one for one in seen.spans if one.kind is SpanKind.SERVER and _called(one)]) == 4)
+
+    def failures(kind: SpanKind) -> list[Any]:
+        found = [one for one in seen.spans if one.kind is kind and _called(one)]
+        assert {one.status.status_code for one in found} == {StatusCode.ERROR}
+        return [(attributes(one)["error.type"], attributes(one).get("rpc.response.status_code")) for one in found]
+
+    told = [("tool_error", None), ("-32602", "-32602"), ("-32603", "-32603")]
+    assert failures(SpanKind.CLIENT) == [*told, ("timeout", None)]
+    assert failures(SpanKind.SERVER) == [*told, ("cancelled", None)]
+    metrics = {point.attributes.get("error.type") for point in seen.points("mcp.client.operation.duration")}
+    assert metrics >= {"tool_error", "-32602", "timeout"}
+
+
+def _called(span: ReadableSpan) -> bool:
+    return bool(attributes(span)["mcp.method.name"] == "tools/call")
+
+
+@bounded()
+async def test_durations_are_measured_by_method_and_revision(seen: Seen) -> None:
+    async with connected(ThenClient(), Then()) as connection:
+        await connection.client.call_tool("echo")
+        await connection.client.list_tools()
+    for side in ("client", "server"):
+        points: list[HistogramDataPoint] = seen.points(f"mcp.{side}.operation.duration")
+        counts = {dict(point.attributes or {})["mcp.method.name"]: point.count for point in points}
+        expected = {"initialize": 1, "tools/call": 1, "tools/list": 1}
+        assert counts == expected | ({"notifications/initialized": 1} if side == "server" else {})
+        assert list(points[0].explicit_bounds)[:3] == [0.01, 0.02, 0.05]
+        assert all("jsonrpc.request.id" not in (point.attributes or {}) for point in points)
+        (session,) = seen.points(f"mcp.{side}.session.duration")
+        assert session.attributes == {"mcp.protocol.version": LATEST}
+    assert [point.value for point in seen.points("mcp_bindgen.active_requests")] == [0] * 4
+    assert [point.value for point in seen.points("mcp_bindgen.open_sessions")] == [0, 0]
+
+
+@bounded()
+async def test_transports_are_told(seen: Seen) -> None:
+    client: Any = NowClient()
+    async with listening(HttpApp(Now())) as port, connect(f"http://127.0.0.1:{port}/mcp", client) as asked:
+        await asked.call_tool("echo")
+    for kind in (SpanKind.CLIENT, SpanKind.SERVER):
+        told = attributes(seen.span(kind, "tools/call"))
+        assert (told["network.transport"], told["network.protocol.name"]) == ("tcp", "http")
+
+
+@bounded()
+async def test_uris_are_told_only_if_somebody_wants_it() -> None:
+    found = Seen()
+    instrument(tracer_provider=found.tracers, meter_provider=found.meters, resource_uris=True)
+    try:
+        async with connected(ThenClient(), Then()) as connection:
+            await connection.client.read_resource("note://1")
+    finally:
+        uninstrument()
+    for kind in (SpanKind.CLIENT, SpanKind.SERVER):
+        assert attributes(found.span(kind, "resources/read"))["mcp.resource.uri"] == "note://1"
+    assert "note://1" not in str([point.attributes for point in found.points("mcp.server.operation.duration")])
+
+
+@bounded()
+async def test_refusals_are_counted_by_their_reason(seen: Seen) -> None:
+    async with played(Then()) as (raw, _):
+        await raw.introduce(LATEST)
+        for n in range(5):
+            await raw.send(request(n, "tools/call", {"name": "wait"}))
+        for _ in range(2):
+            assert (await raw.receive())["error"]["code"] == -32000
+    async with wires(HttpApp(Now(), limits=HttpLimits(requests=0))) as http:
+        message = lone(1, "tools/call", name="x")
+        assert await (await http.ask("POST", message, **stateless(message))).status() == 429
+    counted = {
+        point.attributes["mcp_bindgen.reason"]: point.value for point in seen.points("mcp_bindgen.refused_requests")
+    }
+    assert counted == {"too many messages of a connection wait": 2, "too many requests are at work": 1}
+
+
+@bounded()
+async def test_the_context_of_whoever_calls_is_theirs_again(seen: Seen) -> None:
+    before = context.get_current()
+    async with connected(ThenClient(), Then()) as connection:
+        await connection.client.call_tool("echo")
+        with pytest.raises(ProtocolError):
+            await connection.client.call_tool("refuse")
+        assert context.get_current() == before
+
+
+# --- unused ---------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_it_is_imported_unless_it_is_wanted() -> None:
+    code = """
+import asyncio, sys
+from mcp_bindgen import v2025_11_25 as v, v2026_07_28
+from mcp_bindgen.runtime import run, serve, connect
+from mcp_bindgen.runtime.http import HttpApp, http
+from mcp_bindgen.runtime.transports.memory import pair
+class Tools(v.Server):
+    info = v.types.Implementation(name="x", version="1")
+class Asks(v.Client):
+    info = v.types.Implementation(name="x", version="1")
+async def main():
+    ours, theirs = pair()
+    serving = asyncio.create_task(serve(theirs, Tools()))
+    async with Asks().connected(ours) as client:
+        await client.ping()
+    await serving
+asyncio.run(main())
+HttpApp(Tools(), sessions=False)
+print(sorted(name for name in sys.modules if "opentelemetry" in name or "telemetry" in name))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+@bounded()
+async def test_it_can_be_ended(seen: Seen) -> None:
+    uninstrument()
+    assert observation.current is None
+    async with connected(ThenClient(), Then()) as connection:
+        connection.client.options = Options(timeout=5)
+        await connection.client.call_tool("echo")
+    (params,) = connection.ours.params("tools/call")
+    assert "_meta" not in params
+    assert not seen.spans

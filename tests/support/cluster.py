@@ -1,0 +1,258 @@
+"""Workers of `examples/cluster_server.py` behind a real nginx without affinity, on Redis, and a patient client."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from tests.support.commands import ROOT
+from tests.support.processes import PATIENCE, free_port, process
+from tests.support.redis_server import RedisServer, redis_server
+
+NGINX_CONF = ROOT / "examples" / "nginx.conf"
+OLD, NEW = "2025-11-25", "2026-07-28"
+HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+
+
+@contextmanager
+def nginx(folder: Path, ports: Sequence[int]) -> Iterator[str]:
+    """nginx in front of workers, configured as the example says; gives its address."""
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        missing = "there is no nginx"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    front = free_port()
+    conf = NGINX_CONF.read_text("utf-8")
+    servers = re.compile(r"(?: +server 127\.0\.0\.1:80\d\d;\n)+")
+    assert servers.search(conf)
+    conf = servers.sub("".join(f"        server 127.0.0.1:{port} max_fails=0;\n" for port in ports), conf)
+    assert "listen 127.0.0.1:8000;" in conf
+    conf = conf.replace("listen 127.0.0.1:8000;", f"listen 127.0.0.1:{front};")
+    (folder / "nginx.conf").write_text(conf, "utf-8")
+    command = [program, "-p", folder, "-c", folder / "nginx.conf", "-e", "stderr"]
+    with process(command, front, folder / "nginx.log"):
+        yield f"http://127.0.0.1:{front}/mcp"
+
+
+class Cluster:
+    """Workers of one server.
+
+    Args:
+        folder: Where logs go.
+        redis: What they share.
+        lease: Seconds after which a worker that is not heard of counts as dead.
+
+    Attributes:
+        url: Where nginx serves; that of the first worker before.
+        workers: Port -> process id.
+    """
+
+    def __init__(self, folder: Path, redis: RedisServer, lease: float) -> None:
+        self.redis = redis
+        self.url = ""
+        self.workers: dict[int, int] = {}
+        self._log = (folder / "workers.log").open("wb")
+        self.log = folder / "workers.log"
+        self._starter = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.cluster_worker", redis.url, str(lease)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def start(self, port: int | None = None) -> int:
+        """Starts a worker, and waits until it listens; returns its port."""
+        port = port or free_port()
+        assert self._starter.stdin is not None
+        assert self._starter.stdout is not None
+        self._starter.stdin.write(f"{port}\n")
+        self._starter.stdin.flush()
+        said = self._starter.stdout.readline().split()
+        assert said[:1] == [str(port)], self.log.read_text()
+        self.workers[port] = int(said[1])
+        end = time.monotonic() + PATIENCE
+        while True:
+            with suppress(OSError):
+                socket.create_connection(("127.0.0.1", port)).close()
+                return port
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.01)
+
+    def signal(self, port: int, number: int) -> None:
+        """Sends a worker a signal."""
+        os.kill(self.workers[port], number)
+
+    def kill(self, port: int) -> None:
+        """Kills a worker as it is."""
+        self.signal(port, signal.SIGKILL)
+
+    def at(self, port: int) -> str:
+        """The address of a worker."""
+        return f"http://127.0.0.1:{port}/mcp"
+
+    def stop(self) -> None:
+        """Ends all of it."""
+        for pid in self.workers.values():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        assert self._starter.stdin is not None
+        self._starter.stdin.close()
+        self._starter.wait(PATIENCE)
+        self._starter.stdout.close()  # type: ignore[union-attr]
+        self._log.close()
+
+
+@contextmanager
+def cluster(folder: Path, count: int = 2, lease: float = 2.0) -> Iterator[Cluster]:
+    """Workers behind nginx."""
+    with redis_server(folder) as redis:
+        made = Cluster(folder, redis, lease)
+        try:
+            ports = [made.start() for _ in range(count)]
+            with nginx(folder, ports) as url:
+                made.url = url
+                yield made
+        finally:
+            made.stop()
+
+
+# --- a client -------------------------------------------------------------------------------------------------
+
+
+class Lost(Exception):
+    """A request whose worker died before the client could know how to come back: the connection broke."""
+
+
+class Patient:
+    """A client by hand, that sees each event and comes back to its streams: a checker counts what it gets.
+
+    Attributes:
+        seen: The ids of all events, each once.
+        session: The session.
+    """
+
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+        self.http = http
+        self.url = url
+        self.headers = dict(HEADERS)
+        self.seen: set[str] = set()
+        self._next = 0
+
+    async def begin(self, capabilities: Any = None) -> None:
+        """Shakes hands."""
+        params = {
+            "protocolVersion": OLD,
+            "capabilities": {"elicitation": {}} if capabilities is None else capabilities,
+            "clientInfo": {"name": "patient", "version": "1"},
+        }
+        response = await self.post({"id": self.id(), "method": "initialize", "params": params})
+        assert response.status_code == 200, response.text
+        self.headers["mcp-session-id"] = response.headers["mcp-session-id"]
+        response = await self.post({"method": "notifications/initialized"})
+        assert response.status_code == 202, response.text
+
+    def id(self) -> int:
+        """An id that was not used yet."""
+        self._next += 1
+        return self._next
+
+    async def post(self, message: dict[str, Any], url: str | None = None) -> httpx2.Response:
+        """Posts a message, and reads whatever answers it to the end."""
+        return await self.http.post(url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **message})
+
+    async def insist(self, message: dict[str, Any], url: str | None = None) -> httpx2.Response:
+        """Posts a message that may be sent twice until a worker takes it."""
+        with anyio.fail_after(PATIENCE):
+            while True:
+                with suppress(httpx2.HTTPError):
+                    response = await self.post(message, url)
+                    if response.status_code < 500:
+                        return response
+                await anyio.sleep(0.05)
+
+    async def call(self, name: str, **arguments: Any) -> list[Any]:
+        """Calls a tool; gives all messages until the answer, which comes last."""
+        id_ = self.id()
+        params = {"name": name, "arguments": arguments, "_meta": {"progressToken": id_}}
+        return [one async for one in self.messages({"id": id_, "method": "tools/call", "params": params})]
+
+    async def messages(self, request: dict[str, Any], url: str | None = None) -> AsyncIterator[Any]:
+        """Yields what comes on the stream of a request until its answer, from whichever workers.
+
+        Raises:
+            Lost: The connection broke before anything was said that one could come back for.
+        """
+        last: list[str] = []
+        attempt = self.http.stream("POST", url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **request})
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                async with attempt as response:
+                    if response.headers.get("content-type") == "application/json":
+                        yield json.loads(await response.aread())
+                        return
+                    if response.status_code != 200 and not last:
+                        raise Lost(response.status_code)
+                    if response.status_code == 200:
+                        async for message in self.events(response, last):
+                            yield message
+                            if message.get("id") == request["id"] and "method" not in message:
+                                return
+                    assert response.status_code not in (400, 404), await response.aread()
+            except httpx2.HTTPError:
+                if not last:
+                    raise Lost("the connection broke") from None
+            assert time.monotonic() < end, last
+            await anyio.sleep(0.05)
+            headers = {**self.headers, "last-event-id": last[-1]}
+            attempt = self.http.stream("GET", self.url, headers=headers)
+
+    async def listen(self, last: list[str], url: str | None = None) -> AsyncIterator[Any]:
+        """Yields what comes on the standing stream, for ever; comes back to it with the last id in `last`."""
+        while True:
+            more = {"last-event-id": last[-1]} if last else {}
+            with suppress(httpx2.HTTPError):
+                async with self.http.stream("GET", url or self.url, headers={**self.headers, **more}) as response:
+                    if response.status_code == 200:
+                        async for message in self.events(response, last):
+                            yield message
+                    else:
+                        assert response.status_code >= 500 or response.status_code == 409, response.status_code
+            await anyio.sleep(0.05)
+
+    async def events(self, response: httpx2.Response, last: list[str]) -> AsyncIterator[Any]:
+        async for line in response.aiter_lines():
+            if line.startswith("id: "):
+                last.append(line[4:])
+            elif line.startswith("data: ") and line[6:]:
+                assert last[-1] not in self.seen, f"{last[-1]} came twice"
+                self.seen.add(last[-1])
+                yield json.loads(line[6:])
+
+
+def numbers(messages: Sequence[Any]) -> list[int]:
+    """What was counted."""
+    return [one["params"]["progress"] for one in messages if one.get("method") == "notifications/progress"]
+
+
+def text(message: Any) -> str:
+    """What a result says."""
+    said: str = message["result"]["content"][0]["text"]
+    return said

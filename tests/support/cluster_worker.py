@@ -1,0 +1,53 @@
+"""Starts workers of `examples/cluster_server.py` quickly: everything is imported, and each worker is a fork.
+
+    python -m tests.support.cluster_worker REDIS LEASE
+
+Each line of its input is a port, `PORT`; what it writes is the port and the process id of the worker, `PORT PID`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from mcp_bindgen.runtime.http.server.serve import serve_http
+from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
+from tests.support.commands import ROOT
+
+
+def example(path: Path) -> Any:
+    """An example as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    """Starts a worker for each line."""
+    url, lease = sys.argv[1], float(sys.argv[2])
+    servers = example(ROOT / "examples" / "cluster_server.py").SERVERS
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for line in sys.stdin:
+        port = int(line)
+        pid = os.fork()
+        if pid == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.close(0)
+            store = RedisStore(url, lease=lease)
+            anyio.run(partial(serve_http, *servers, address=f"127.0.0.1:{port}", store=store))
+            os._exit(0)
+        print(port, pid, flush=True)
+
+
+if __name__ == "__main__":
+    main()

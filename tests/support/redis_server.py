@@ -1,0 +1,87 @@
+"""A real Redis in a folder of its own, which tests may stop, kill and start again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import RedisError
+
+PATIENCE = 20.0
+"""Seconds after which something has gone wrong."""
+
+
+class RedisServer:
+    """A Redis that listens at a socket in a folder; it writes down each command before it answers.
+
+    Args:
+        folder: The folder, whose path must be short.
+        options: More of its options.
+    """
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self._socket = folder / "redis"
+        self.url = f"unix://{self._socket}"
+        self.client = Redis.from_url(self.url)
+        durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+        place = ["--port", "0", "--unixsocket", str(self._socket), "--dir", str(folder)]
+        self._command = [_program(), *place, *durable, *options]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self.client.ping()
+                return
+            except RedisError:
+                assert self._process.poll() is None, "redis-server has ended"
+                assert time.monotonic() < end, "redis-server does not answer"
+                time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Kill it, at any moment of its work."""
+        self.client.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let it answer nobody while a block runs."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._process.pid, signal.SIGCONT)
+
+
+def _program() -> str:
+    found = shutil.which("redis-server")
+    if found is None:
+        missing = "there is no redis-server"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    return str(found)
+
+
+@contextmanager
+def redis_server(folder: Path, *options: str) -> Iterator[RedisServer]:
+    """Run a Redis."""
+    server = RedisServer(folder, *options)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

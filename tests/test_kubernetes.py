@@ -1,0 +1,102 @@
+"""The manifests for Kubernetes are YAML, have only fields that exist, with values of their types, and fit together."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+from ruamel.yaml import YAML
+
+from mcp_bindgen.runtime.http import HttpLimits
+from mcp_bindgen.runtime.http.server import _probes, serve
+from tests.support.commands import ROOT
+
+FOLDER = ROOT / "examples" / "kubernetes"
+FILES = sorted(FOLDER.glob("*.yaml"))
+VERSION = "1.34"
+
+
+def documents(*names: str) -> list[Any]:
+    """The objects in manifests."""
+    yaml = YAML(typ="safe", pure=True)
+    return [one for name in names for one in yaml.load_all((FOLDER / name).read_text("utf-8"))]
+
+
+ALL = documents(*(path.name for path in FILES))
+
+
+def find(kind: str, name: str) -> Any:
+    """The object of a kind and a name."""
+    (found,) = [one for one in ALL if one["kind"] == kind and one["metadata"]["name"] == name]
+    return found
+
+
+def check(document: Any) -> None:
+    """Hold an object against the schemas of Kubernetes, unknown fields included; raise `ValidationError`."""
+    kubernetes_validate.validate(document, VERSION, strict=True)
+
+
+@pytest.mark.parametrize("document", ALL, ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
+def test_manifests_have_only_fields_that_exist(document: Any) -> None:
+    check(document)
+
+
+@pytest.mark.parametrize("change", [{"replicaz": 3}, {"replicas": "3"}, {"template": {"spec": {}}}])
+def test_mistakes_in_manifests_are_found(change: Any) -> None:
+    deployment = find("Deployment", "mcp-server")
+    with pytest.raises(kubernetes_validate.ValidationError):
+        check({**deployment, "spec": {**deployment["spec"], **change}})
+
+
+def test_probes_ask_where_the_server_answers() -> None:
+    (container,) = find("Deployment", "mcp-server")["spec"]["template"]["spec"]["containers"]
+    asked = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert asked == {
+        "startupProbe": _probes.HEALTHZ,
+        "livenessProbe": _probes.HEALTHZ,
+        "readinessProbe": _probes.READYZ,
+    }
+    assert container["readinessProbe"]["timeoutSeconds"] > _probes._PATIENCE
+
+
+def test_a_pod_has_the_time_that_it_takes_to_stop() -> None:
+    spec = find("Deployment", "mcp-server")["spec"]["template"]["spec"]
+    pause = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pause + serve._GRACE + 5 <= spec["terminationGracePeriodSeconds"]
+
+
+def test_objects_name_each_other_rightly() -> None:
+    deployment, service = find("Deployment", "mcp-server"), find("Service", "mcp-server")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == labels == service["spec"]["selector"]
+    assert find("PodDisruptionBudget", "mcp-server")["spec"]["selector"]["matchLabels"] == labels
+    assert find("HorizontalPodAutoscaler", "mcp-server")["spec"]["scaleTargetRef"]["name"] == "mcp-server"
+    redis = find("StatefulSet", "mcp-redis")["spec"]
+    assert redis["serviceName"] == find("Service", "mcp-redis")["metadata"]["name"]
+    (rule,) = find("NetworkPolicy", "mcp-redis")["spec"]["ingress"]
+    assert rule["from"] == [{"podSelector": {"matchLabels": labels}}]
+    (paths,) = [one["http"]["paths"] for one in find("Ingress", "mcp-server")["spec"]["rules"]]
+    assert [(one["path"], one["backend"]["service"]["name"]) for one in paths] == [("/mcp", "mcp-server")]
+
+
+def test_nothing_is_sticky_and_nothing_runs_as_root() -> None:
+    assert find("Service", "mcp-server")["spec"]["sessionAffinity"] == "None"
+    for document in ALL:
+        spec = document.get("spec", {}).get("template", {}).get("spec")
+        if spec is not None:
+            assert spec["securityContext"]["runAsNonRoot"]
+            assert spec["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    annotations = find("Ingress", "mcp-server")["metadata"]["annotations"]
+    assert not [name for name in annotations if re.search("affinity|session|hash", name)]
+
+
+def test_the_proxy_takes_as_large_messages_as_the_server() -> None:
+    size = find("Ingress", "mcp-server")["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"]
+    assert size == f"{HttpLimits().message // 1024**2}m"
+
+
+def test_redis_loses_nothing_that_a_client_was_told() -> None:
+    lines = find("ConfigMap", "mcp-redis")["data"]["redis.conf"].splitlines()
+    assert {"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"} <= set(lines)
