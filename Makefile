@@ -51,6 +51,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/http_listeners.py
 	$(BIN)/python benchmarks/capacity.py
 	$(BIN)/python benchmarks/authorization.py
+	$(BIN)/python benchmarks/cluster.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
