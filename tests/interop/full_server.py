@@ -420,4 +420,5 @@ def now() -> str:
 
 if __name__ == "__main__":
     wanted = sys.argv.pop(1)
-    run(*(server(revision) for revision in (REVISIONS if wanted == "all" else [wanted])))
+    served = REVISIONS if wanted == "all" else (wanted,)
+    run(*map(server, served), revisions=served)
