@@ -43,7 +43,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/contracts.py
-	$(BIN)/python benchmarks/notes.py
+	$(BIN)/python benchmarks/notes_servers.py
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/clients.py
 	$(BIN)/python benchmarks/sse_idle.py
@@ -51,6 +51,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/http_listeners.py
 	$(BIN)/python benchmarks/capacity.py
 	$(BIN)/python benchmarks/authorization.py
+	$(BIN)/python benchmarks/cluster.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -40,4 +40,5 @@ if __name__ == "__main__":
     if over_http and rest[-1].isdecimal():
         rest[-1] = f"127.0.0.1:{rest[-1]}"
     sys.argv[1:] = rest
-    run(*map(server, revisions or (["2025-11-25", "2026-07-28"] if over_http else ["2025-11-25"])))
+    revisions = revisions or (["2025-11-25", "2026-07-28"] if over_http else ["2025-11-25"])
+    run(*map(server, revisions), revisions=revisions)

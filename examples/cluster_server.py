@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import anyio
 
@@ -36,8 +36,8 @@ class Cluster(Server):
         more: What lists and contents have beside.
     """
 
-    types: ClassVar[Any]
-    more: ClassVar[Mapping[str, Any]] = {}
+    types: Any
+    more: Mapping[str, Any] = {}
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
         """List the tools."""

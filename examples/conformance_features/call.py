@@ -22,7 +22,7 @@ class Ask(Protocol):
 
 
 class Announce(Protocol):
-    """Tells the clients of all revisions that something has changed: the method, and its params."""
+    """Tells all clients that something has changed: the method, and its params."""
 
     async def __call__(self, method: str, params: Object) -> None: ...
 
@@ -52,7 +52,7 @@ class Call:
         """Return the answer of the client's model to a prompt."""
         message = {"role": "user", "content": text(prompt)}
         answer = await self.ask(key, "sampling/createMessage", {"messages": [message], "maxTokens": 100})
-        blocks: list[Object] | Object = answer["content"]  # revisions before 2025-11-25 have one block
+        blocks: list[Object] | Object = answer["content"]
         one_or_more = blocks if isinstance(blocks, list) else [blocks]
         return " ".join(block["text"] for block in one_or_more if block["type"] == "text")
 

@@ -6,6 +6,7 @@ import json
 import re
 
 from mcp_bindgen.runtime import ProtocolError
+from mcp_bindgen.runtime.core.errors import INVALID_PARAMS
 
 from .call import PIXEL, Object
 
@@ -34,12 +35,12 @@ def list_resource_templates() -> list[Object]:
     return [{"uriTemplate": TEMPLATE, "name": "template", "mimeType": "application/json"}]
 
 
-def read_resource(uri: str, not_found: int) -> list[Object]:
-    """Return the contents of a resource; raise `ProtocolError` with `not_found`, whose code depends on the revision."""
+def read_resource(uri: str) -> list[Object]:
+    """Return the contents of a resource; raise `ProtocolError` where there is none."""
     if uri in RESOURCES:
         return [{"uri": uri, **RESOURCES[uri]}]
     matched = re.fullmatch("test://template/([^/]+)/data", uri)
     if matched is None:
-        raise ProtocolError(not_found, "Resource not found", {"uri": uri})
+        raise ProtocolError(INVALID_PARAMS, "Resource not found", {"uri": uri})
     data = {"id": matched[1], "templateTest": True, "data": f"Data for ID: {matched[1]}"}
     return [{"uri": uri, "mimeType": "application/json", "text": json.dumps(data)}]

@@ -7,6 +7,7 @@ each goes to every other revision.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,6 +98,8 @@ def check(payload: Payload, value: Json, target: str) -> None:
     # 5: where no guard fires, nothing changes
     if conversion is None or not conversion.fires(text(value)):
         assert text(made) == text(value)
+    if conversion is None or not conversion.fires_in_any(json.dumps(value, indent=1).encode()):
+        assert made == value
     # 7: what neither names is still there
     if not notes.told:
         assert own(made) >= own(without(value, aside))

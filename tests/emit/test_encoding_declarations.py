@@ -14,7 +14,7 @@ import jinja2
 import pytest
 
 from mcp_bindgen.bridge.plan import plan
-from mcp_bindgen.bridge.rules import Rule
+from mcp_bindgen.bridge.rules import Rule, Rules
 from mcp_bindgen.emit import environment as emitted
 from mcp_bindgen.emit.bridges import emit
 from mcp_bindgen.scaffold import rendering
@@ -79,7 +79,7 @@ def write_everything(folder: Path, text: str) -> None:
     ):
         done = inside(*command)
         assert done.returncode == 0, (command, done.stderr)
-    because = {("CallToolResult", "structuredContent"): Rule("refuse", text, path=("CallToolResult", text))}
+    because: Rules = {("CallToolResult", "structuredContent"): Rule("refuse", text, path=("CallToolResult", text))}
     (folder / "bridges").mkdir()
     for file, code in emit([plan(protocol(REVISIONS[-1]), protocol(REVISIONS[-2]), because)], "generate").items():
         (folder / "bridges" / file).write_text(code, "utf-8")

@@ -295,16 +295,16 @@ def server(revision: str) -> Server:
                 raise ProtocolError(not_found, "Resource not found", {"uri": uri})
             return mcp.ReadResourceResult(contents=[contents])
 
-        async def subscribe_(self, params: Any, ctx: Any) -> Any:
+        async def _subscribe(self, params: Any, ctx: Any) -> Any:
             self.subscriptions.add((ctx.session, params.uri))
             return mcp.Result()
 
-        async def unsubscribe_(self, params: Any, ctx: Any) -> Any:
+        async def _unsubscribe(self, params: Any, ctx: Any) -> Any:
             self.subscriptions.discard((ctx.session, params.uri))
             return mcp.Result()
 
         if not stateless:  # where clients listen instead
-            subscribe, unsubscribe = subscribe_, unsubscribe_
+            subscribe, unsubscribe = _subscribe, _unsubscribe
 
         # --- prompts and completion -------------------------------------------------------------------------------
 
@@ -420,4 +420,5 @@ def now() -> str:
 
 if __name__ == "__main__":
     wanted = sys.argv.pop(1)
-    run(*(server(revision) for revision in (REVISIONS if wanted == "all" else [wanted])))
+    served = REVISIONS if wanted == "all" else (wanted,)
+    run(*map(server, served), revisions=served)

@@ -61,6 +61,7 @@ class Report:
         works: The features that were tried and worked.
         absent: Feature -> why the peer cannot do it, as far as the peer itself says.
         failures: Feature -> what went wrong.
+        without: Features that the peer cannot have, because it was written for another revision.
     """
 
     peer: str
@@ -69,6 +70,7 @@ class Report:
     works: list[str] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()
 
     @contextmanager
     def step(self, feature: str) -> Generator[None]:
@@ -96,6 +98,8 @@ class Report:
 
     def has(self, feature: str) -> bool:
         """Whether the revision has a feature, over this transport."""
+        if feature in self.without:
+            return False
         first, last = FEATURES[feature]
         return first <= self.revision <= last and (feature not in HTTP_ONLY or self.transport == "http")
 

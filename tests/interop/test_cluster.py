@@ -57,17 +57,18 @@ async def use(url: str) -> None:
     ):
         await session.initialize()
         await session.subscribe_resource("note://1")
+        progress: list[float] = []
+
+        async def note(done: float, total: float | None, said: str | None) -> None:
+            progress.append(done)
+
         for number in range(ROUNDS):
-            progress: list[float] = []
-
-            async def note(done: float, total: float | None, said: str | None, seen: list[float] = progress) -> None:
-                seen.append(done)
-
-            counted = await session.call_tool("count", {"to": 5, "delay_ms": 20}, progress_callback=note)
-            assert counted.content[0].text == "counted to 5"  # type: ignore[union-attr]
+            progress.clear()
+            counted: Any = await session.call_tool("count", {"to": 5, "delay_ms": 20}, None, note)
+            assert counted.content[0].text == "counted to 5"
             assert progress == [1, 2, 3, 4, 5]
-            asked = await session.call_tool("ask", {"question": f"question {number}"})
-            assert asked.content[0].text == f"question {number}"  # type: ignore[union-attr]
+            asked: Any = await session.call_tool("ask", {"question": f"question {number}"})
+            assert asked.content[0].text == f"question {number}"
             await session.call_tool("announce", {"uri": "note://1"})
         with anyio.move_on_after(5):
             while len(updates) < ROUNDS:

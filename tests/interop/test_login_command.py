@@ -23,13 +23,13 @@ from playwright.sync_api import Browser, Page
 
 from mcp_bindgen.runtime.auth.store import FileStore
 from tests.interop.processes import HERE, node
-from tests.interop.test_authorization import EXAMPLE, SECRET, example, issuer
+from tests.interop.test_authorization import EXAMPLE, SECRET, callback_port, example, issuer
 from tests.support.browser import chromium
 from tests.support.commands import COMMAND, Done
 from tests.support.processes import PATIENCE, free_port, process
 from tests.support.protected import Protected
 
-__all__ = ["example", "issuer"]
+__all__ = ["callback_port", "example", "issuer"]
 
 pytestmark = [
     pytest.mark.full,

@@ -351,22 +351,30 @@ class Connection(Generic[AnyClient]):
 
 
 @asynccontextmanager
-async def connected(client: AnyClient, *servers: Server) -> AsyncGenerator[Connection[AnyClient]]:
+async def connected(
+    client: AnyClient, *servers: Server, revisions: Sequence[str] | None = None
+) -> AsyncGenerator[Connection[AnyClient]]:
     """Connects a client to servers; afterwards both sides must have kept to the schema of the client's revision."""
     left, right = pair()
     ours, theirs = Recording(left, client.revision), Recording(right, client.revision)
-    async with running(serve(theirs, *servers)), client.connected(ours) as connected:
+    async with running(serve(theirs, *servers, revisions=revisions)), client.connected(ours) as connected:
         yield Connection(connected, ours, theirs)
     ours.check()
     theirs.check()
 
 
+def own(*servers: Server) -> list[str]:
+    """The revisions that servers are written for, to serve these and no others."""
+    return [server.revision for server in servers]
+
+
 @asynccontextmanager
-async def played(*servers: Server) -> AsyncGenerator[tuple[Raw, Recording]]:
-    """Servers, for a client that is played by hand, and what they send."""
+async def played(*servers: Server, revisions: Sequence[str] | None = None) -> AsyncGenerator[tuple[Raw, Recording]]:
+    """Servers, for a client that is played by hand, and what they send; by default in their own revisions alone."""
     left, right = pair()
-    recording = Recording(right, *[server.revision for server in servers])
-    async with running(serve(recording, *servers)):
+    served = own(*servers) if revisions is None else revisions
+    recording = Recording(right, *served)
+    async with running(serve(recording, *servers, revisions=served)):
         try:
             yield Raw(left), recording
         finally:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -224,7 +224,7 @@ class Patient:
             headers = {**self.headers, "last-event-id": last[-1]}
             attempt = self.http.stream("GET", self.url, headers=headers)
 
-    async def listen(self, last: list[str], url: str | None = None) -> AsyncIterator[Any]:
+    async def listen(self, last: list[str], url: str | None = None) -> AsyncGenerator[Any]:
         """Yields what comes on the standing stream, for ever; comes back to it with the last id in `last`."""
         while True:
             more = {"last-event-id": last[-1]} if last else {}
@@ -245,6 +245,12 @@ class Patient:
                 assert last[-1] not in self.seen, f"{last[-1]} came twice"
                 self.seen.add(last[-1])
                 yield json.loads(line[6:])
+
+
+def answer(response: httpx2.Response) -> Any:
+    """The answer to a request, be it JSON or the last event of a stream: that is a matter of time."""
+    lines = [line[6:] for line in response.text.splitlines() if line.startswith("data: ") and line[6:]]
+    return json.loads(lines[-1]) if lines else response.json()
 
 
 def numbers(messages: Sequence[Any]) -> list[int]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -30,7 +31,7 @@ class RedisServer:
     def __init__(self, folder: Path, *options: str) -> None:
         self._socket = folder / "redis"
         self.url = f"unix://{self._socket}"
-        self.client = Redis.from_url(self.url)
+        self.client: Any = Redis.from_url(self.url)
         durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
         place = ["--port", "0", "--unixsocket", str(self._socket), "--dir", str(folder)]
         self._command = [_program(), *place, *durable, *options]

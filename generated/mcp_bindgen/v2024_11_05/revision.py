@@ -7,18 +7,16 @@ from typing import Final
 
 from mcp_bindgen.runtime.abi import HANDSHAKE, Revision
 
-from . import errors, methods, types
+from . import errors
 
 REVISION: Final = Revision(
     "2024-11-05",
     era=HANDSHAKE,
-    methods=methods.METHODS,
-    types=types,
-    cancelled=methods.CANCELLED,
-    progress=methods.PROGRESS,
-    log=methods.LOGGING_MESSAGE,
-    ping=methods.PING,
-    flags=methods.FLAGS,
+    package=__name__.rpartition(".")[0],
+    cancelled_name="notifications/cancelled",
+    progress_name="notifications/progress",
+    log_name="notifications/message",
+    ping_name="ping",
     errors={
         "RESOURCE_NOT_FOUND": errors.RESOURCE_NOT_FOUND,
     },

@@ -7,17 +7,15 @@ from typing import Final
 
 from mcp_bindgen.runtime.abi import STATELESS, Revision
 
-from . import errors, methods, types
+from . import errors
 
 REVISION: Final = Revision(
     "2026-07-28",
     era=STATELESS,
-    methods=methods.METHODS,
-    types=types,
-    cancelled=methods.CANCELLED,
-    progress=methods.PROGRESS,
-    log=methods.LOGGING_MESSAGE,
-    flags=methods.FLAGS,
+    package=__name__.rpartition(".")[0],
+    cancelled_name="notifications/cancelled",
+    progress_name="notifications/progress",
+    log_name="notifications/message",
     errors={
         "UNSUPPORTED_PROTOCOL_VERSION": errors.UNSUPPORTED_PROTOCOL_VERSION,
         "MISSING_REQUIRED_CLIENT_CAPABILITY": errors.MISSING_REQUIRED_CLIENT_CAPABILITY,

@@ -11,7 +11,7 @@ import typer
 from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.steps import plans, rule_file
 from mcp_bindgen.bridge.words import missing_rules, step_words
-from mcp_bindgen.runtime.bridges.chain import packages
+from mcp_bindgen.runtime.bridges.chain import chain
 from mcp_bindgen.runtime.bridges.words import missed
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable
@@ -59,8 +59,11 @@ def _print_missing(store: Store, both: list[tuple[bool, Plan]]) -> None:
 def _print_missed(subject: str) -> None:
     kind = _imported(subject)
     handled = kind.dispatcher.offered(object.__new__(kind))
-    for package in packages():
-        name = import_module(f"mcp_bindgen.{package}").REVISION.name
+    reached = [name for name in Store().pins if chain(kind.revision, name) is not None]
+    if not {*reached} - {kind.revision}:
+        fix = "import that revision: mcp-bindgen schema import"
+        raise BadInput(f"no bridges lead from MCP {kind.revision}", fix=fix)
+    for name in reached:
         lines = missed(kind.revision, name, handled)
         print(f"MCP {name}{'' if lines else ': nothing is missed'}")
         print("".join(f"  {line}\n" for line in lines), end="")

@@ -116,7 +116,7 @@ def _works(revisions: Sequence[str], name: str | None, arguments: list[str]) -> 
     problems: list[BadInput] = []
     for revision in [one for one in revisions if name in _requests(one)] or revisions[:1]:
         try:
-            found[revision] = _reporting(_request(revision, name, arguments))
+            found[revision] = _reporting(request_work(revision, name, arguments))
         except BadInput as problem:
             problems.append(problem)
     if not found:
@@ -133,7 +133,7 @@ def _reporting(work: Work[Document]) -> Work[_Answer]:
     return report
 
 
-def _request(revision: str, name: str, arguments: list[str]) -> Work[Document]:
+def request_work(revision: str, name: str, arguments: list[str]) -> Work[Document]:
     """Return what sends a request once a client is connected.
 
     Raises:

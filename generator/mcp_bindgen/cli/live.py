@@ -122,10 +122,8 @@ class Live:
             BadInput: There is no such revision, or no connection.
             Failed: The server does not answer, or not with a result.
         """
-        pins = Store().pins
-        by_rank = sorted(pins, key=lambda name: (pins[name].status != "draft", order(name)), reverse=True)
-        ours = [name for name in by_rank if _has_bindings(name, wanted=name == revision)]
-        wanted = works([Store().pin(revision).name] if revision else ours)
+        ours = revisions_of(revision, only=False)
+        wanted = works(revisions_of(revision) if revision else ours)
         left = [name for name in ours if name not in wanted]
         if not self.verbose:
             logging.getLogger("mcp_bindgen").addHandler(logging.NullHandler())
@@ -216,6 +214,18 @@ def _has_bindings(revision: str, *, wanted: bool) -> bool:
         print(f"warning: MCP {revision} is left out: {error}", file=sys.stderr)
         return False
     return True
+
+
+def revisions_of(revision: str | None, *, only: bool = True) -> list[str]:
+    """Return the revisions to speak, the best first; one alone where it is named, unless others may follow.
+
+    Raises:
+        BadInput: There is no such revision, or it cannot be imported.
+    """
+    pins = Store().pins
+    by_rank = sorted(pins, key=lambda name: (pins[name].status != "draft", order(name)), reverse=True)
+    ours = [name for name in by_rank if _has_bindings(name, wanted=name == revision)]
+    return [Store().pin(revision).name] if revision and only else ours
 
 
 def bindings(revision: str, name: str) -> Any:

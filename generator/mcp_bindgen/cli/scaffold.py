@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[str | None, typer.Argument(help="What to call it, as in weather-app; asked for on a terminal.")]
 Revisions = Annotated[
-    list[str] | None, typer.Option("--revision", metavar="R", help="A revision to speak; repeatable.")
+    list[str] | None, typer.Option("--revision", metavar="R", help="The revision to write it in; several narrow what a server speaks to them.")
 ]
 With = Annotated[
     str | None, typer.Option("--with", metavar="NAMES", help="What to offer: tools,prompts,resources,logging")

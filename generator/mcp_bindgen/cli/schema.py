@@ -16,7 +16,7 @@ from mcp_bindgen.protocol.status import Report, entries, reports_of, tasks
 from mcp_bindgen.spec import BadInput, Reading, Store, sources
 
 from .options import SOURCES, Folder, Strict
-from .output import MARKUP, console, page, print_table, say_corrections, say_decisions
+from .output import MARKUP, console, page, print_table, say_corrections, say_decisions, say_missing
 
 schema = typer.Typer(
     help="List, import, remove and verify the schemas that everything is generated from.",
@@ -81,7 +81,7 @@ def import_(
 
     `mcp-bindgen schema import 2025-11-25 schema.json --commit c4c367f9`
     """
-    from mcp_bindgen.emit.target import is_checkout
+    from mcp_bindgen.emit.target import bridges_of, is_checkout
     from mcp_bindgen.emit.user_revisions import import_revision  # what it is made with takes time to load
 
     source = sources.read(file)
@@ -104,6 +104,8 @@ def import_(
     print(f"{target.package}  {target.folder}")
     say_corrections(target.source)
     say_decisions(reading, target.protocol)
+    for steps in bridges_of([target]):
+        say_missing(steps)
 
 
 @schema.command()

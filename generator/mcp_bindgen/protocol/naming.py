@@ -72,6 +72,7 @@ _CONTEXTS = frozenset(
         "session",
         "threads",
         "warning",
+        "wire_revision",
     }
 )
 INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS

@@ -60,12 +60,13 @@ class Plan:
     Attributes:
         names: What it is called.
         kind: Whether it is a server or a client.
-        revision_plans: The revisions that it speaks, the oldest first.
+        revision_plans: The revisions that its classes are written in, the oldest first.
         transports: How messages travel.
         contract: What the server offers that it is, or talks to, if that is known.
         file: The name of the contract's file in the project.
         text: What stands in it.
         auth: Whether it wants tokens over HTTP.
+        narrowed: The revisions that a server shall speak and no others; by default it speaks all.
     """
 
     names: Names
@@ -76,6 +77,7 @@ class Plan:
     file: str | None = None
     text: str | None = None
     auth: bool = False
+    narrowed: tuple[str, ...] = ()
 
     @property
     def http(self) -> bool:
@@ -84,7 +86,7 @@ class Plan:
 
     @property
     def revisions(self) -> tuple[str, ...]:
-        """The names of the revisions."""
+        """The names of the revisions that its classes are written in."""
         return tuple(revision_plan.protocol.revision for revision_plan in self.revision_plans)
 
     @property
@@ -134,7 +136,8 @@ def plan(
     Args:
         names: What it is called.
         kind: Whether it is a server or a client.
-        revisions: The revisions that it shall speak; by default the one that all clients know.
+        revisions: The revision that it is written in, by default the one that all clients know. A server is written in
+            the newest of several, and speaks these alone; a client, and a server with a contract, in each of them.
         wanted: The capabilities that it shall offer.
         transports: How messages shall travel.
         contract: What the server offers.
@@ -157,9 +160,11 @@ def plan(
             f"MCP {users[0]} is not part of mcp-bindgen, and a contract is generated again where nobody imported it",
             fix="leave --contract out, or take a revision of `mcp-bindgen schema list` that is not in your folder",
         )
-    protocols = [build(store.effective(name)) for name in known]
+    each = kind == "client" or contract is not None
+    written = known if each else [name for name in known if name in users or name == _ours(known, users)]
+    protocols = [build(store.effective(name)) for name in written]
     chosen = choose(protocols, kind, DEFAULTS[kind] if wanted is None else wanted)
-    alone = len(known) == 1 or (contract is not None and kind == "server")
+    alone = len(written) == 1 or (contract is not None and kind == "server")
     revision_plans = tuple(
         RevisionPlan(
             protocol,
@@ -174,7 +179,8 @@ def plan(
 
         refuse_unservable(contract, known, source)
     file = f"contract{source.suffix.lower()}" if source is not None else None
-    planned = Plan(names, kind, revision_plans, transports_of(transports), contract, file, text, auth)
+    narrowed = tuple(known) if kind == "server" and len(known) > 1 else ()
+    planned = Plan(names, kind, revision_plans, transports_of(transports), contract, file, text, auth, narrowed)
     if auth and not planned.http:
         raise BadInput("--auth is for servers over HTTP", fix="add http to --transport")
     if kind == "server" and planned.http and not auth and scopes_of(contract):
@@ -182,6 +188,11 @@ def plan(
             "the contract states scopes, and nothing would check them over HTTP", file=source, fix="add --auth"
         )
     return planned
+
+
+def _ours(known: Sequence[str], users: Sequence[str]) -> str | None:
+    """Return the newest revision that is part of mcp-bindgen: others are converted, those of a user's are not."""
+    return next((name for name in reversed(known) if name not in users), None)
 
 
 def scopes_of(contract: Contract | None) -> list[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .eras.handshake import HANDSHAKE as HANDSHAKE
     from .eras.stateless.era import STATELESS as STATELESS
 
-GENERATION = 1
+GENERATION = 2
 """Grows whenever generated code of before could not be run any longer."""
 
 

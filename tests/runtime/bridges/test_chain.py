@@ -72,6 +72,15 @@ def test_a_chain_with_a_step_that_always_converts_always_does() -> None:
     assert conversion.fires(b"{}")
 
 
+def test_text_of_others_counts_whatever_its_spaces_and_escapes() -> None:
+    conversion = Conversion(lambda value, notes: value, (b'"type":"audio"', b'"tasks":['))
+    for data in (b'{"type" : "audio"}', b'{"tasks"\n:\n[ ]}', b'{"t\\u0079pe":"audio"}'):
+        assert conversion.fires_in_any(data)
+    for data in (b'{"type": "text"}', b'{"task": []}', b"{}"):
+        assert not conversion.fires_in_any(data)
+    assert Conversion(lambda value, notes: value).fires_in_any(b"{}")
+
+
 def test_error_codes_follow_the_method_and_then_any() -> None:
     both = Chain(ONE, TWO)
     assert [both.error("m", 1), both.error("n", 1), both.error("n", 7)] == [4, 3, 7]

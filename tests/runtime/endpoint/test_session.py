@@ -1264,7 +1264,7 @@ async def test_connections_belong_to_the_server_of_their_revision() -> None:
 async def test_no_revision_in_common(ours: str, theirs: str) -> None:
     left, right = pair()
     recording = Recording(left, ours)
-    async with running(serve(Recording(right, theirs), server(theirs))):
+    async with running(serve(Recording(right, theirs), server(theirs), revisions=[theirs])):
         with pytest.raises(UnsupportedRevision, match=theirs):
             async with client(ours).connected(recording, exactly=True):
                 raise AssertionError

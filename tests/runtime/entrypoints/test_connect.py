@@ -46,6 +46,7 @@ from tests.support.checked_connections import (
     bindings,
     bounded,
     notification,
+    own,
     refusal,
     request,
     running,
@@ -112,7 +113,10 @@ async def memory(clients: Sequence[Any], *servers: Any, **options: Any) -> Async
     """Connects some of the clients to servers in memory; what the clients sent must keep to a schema."""
     async with ends() as (left, right):
         ours = Recording(left, *[kind.revision for kind in clients])
-        async with running(serve(right, *servers)), connect(ours, *clients, exactly=True, **options) as client:
+        async with (
+            running(serve(right, *servers, revisions=own(*servers))),
+            connect(ours, *clients, exactly=True, **options) as client,
+        ):
             yield client, ours
     ours.check()
 
@@ -158,7 +162,11 @@ def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
 async def test_all_bindings_that_are_installed_are_used_by_default() -> None:
     assert [kind.revision for kind in connecting.installed()] == REVISIONS
     for revision in REVISIONS:
-        async with ends() as (left, right), running(serve(right, server(revision))), connect(left) as client:
+        async with (
+            ends() as (left, right),
+            running(serve(right, server(revision), revisions=[revision])),
+            connect(left) as client,
+        ):
             assert client.revision == revision
             await works(client)
 
@@ -873,7 +881,7 @@ def test_our_servers_over_http(revision: str) -> None:
     async def run() -> None:
         revisions = REVISIONS if revision == "both" else [revision]
         spoken = STATELESS if revision == "both" else revision
-        app = HttpApp(*map(server, revisions))
+        app = HttpApp(*map(server, revisions), revisions=revisions)
         async with app.lifespan(), listening(app) as (url, heard):
             for again in (False, True):
                 async with connect(f"{url}/mcp", *CLIENTS) as client:
@@ -921,7 +929,7 @@ def sse_server(revision: str) -> Any:
     """An application of HTTP+SSE alone, as in 2024-11-05."""
     from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
 
-    return sse_app(server(revision))
+    return sse_app(server(revision), revisions=[revision])
 
 
 @bounded()
@@ -942,7 +950,7 @@ async def test_a_server_of_http_with_sse() -> None:
 
 @bounded()
 async def test_a_server_that_moves_from_sse_to_streams() -> None:
-    old, new = sse_server("2024-11-05"), HttpApp(server(STATELESS), path="/sse")
+    old, new = sse_server("2024-11-05"), HttpApp(server(STATELESS), revisions=[STATELESS], path="/sse")
     apps = [old]
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

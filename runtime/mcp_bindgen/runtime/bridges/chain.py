@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -151,10 +152,10 @@ def neighbours(*, users: bool = False) -> Mapping[str, tuple[str, ...]]:
     """
     spec = find_spec(PACKAGE)
     places = list((spec and spec.submodule_search_locations) or ())
-    folder = bindings_folder() if users else None
-    pairs = [
-        module.name.split(_BETWEEN, 1) for module in iter_modules([*places, *([f"{folder}/bridges"] if folder else ())])
-    ]
+    if users:
+        with suppress(ValueError):  # then there is none that anything could be imported from
+            places += [str(folder / "bridges")] if (folder := bindings_folder()) is not None else []
+    pairs = [module.name.split(_BETWEEN, 1) for module in iter_modules(places)]
     found: dict[str, tuple[str, ...]] = {}
     for source, target in sorted((pair[0], f"v{pair[1]}") for pair in pairs if len(pair) == 2):
         found[source] = (*found.get(source, ()), target)

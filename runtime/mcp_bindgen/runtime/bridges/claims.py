@@ -33,17 +33,18 @@ def drop_claimed(value: Any, location: Sequence[str | int], claims: Collection[s
     return _dropped_below(node, claims)
 
 
-def _path(node: Any, location: Sequence[str | int]) -> list[str | int]:
-    """Return the way that a location leads, skipping as few of its parts as can be."""
-    if not location:
-        return []
-    part, *rest = location
-    skipped = _path(node, rest)
-    inside: dict[Any, Any] = node if is_object(node) else dict(enumerate(node)) if is_array(node) else {}
-    if part not in inside:
-        return skipped
-    taken = [part, *_path(inside[part], rest)]
-    return taken if len(taken) >= len(skipped) else skipped
+def _path(value: Any, location: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Return the way that a location leads: the longest, and of several the one that leads to its end."""
+    ways: dict[tuple[str | int, ...], Any] = {(): value}
+    for part in location:
+        ways |= {(*way, part): node[part] for way, node in ways.items() if _has(node, part)}
+    return max(reversed(ways), key=len)
+
+
+def _has(node: Any, part: str | int) -> bool:
+    if isinstance(part, str):
+        return is_object(node) and part in node
+    return is_array(node) and 0 <= part < len(node)
 
 
 def _dropped_below(node: Any, claims: Collection[str]) -> list[str]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from ..core.errors import INTERNAL_ERROR, ProtocolError
+
+_QUOTED = re.compile(rb'"[^"]*"')
 
 Part: TypeAlias = Literal["params", "results"]
 """What of a method is converted: the params of a request or notification, or what answers a request."""
@@ -67,12 +71,17 @@ class Conversion:
     guard: tuple[bytes, ...] = ()
 
     def fires(self, data: bytes) -> bool:
-        """Tell whether a payload may need conversion, by its JSON text.
-
-        Sound for compact JSON without escapes in names and constants, as we write it. Text of others that has a
-        backslash always counts.
-        """
+        """Tell whether a payload may need conversion, by its JSON text as we write it: compact, nothing escaped."""
         return not self.guard or any(needle in data for needle in self.guard)
+
+    def fires_in_any(self, data: bytes) -> bool:
+        """Tell the same of text that somebody else wrote, with spaces and escapes as they like."""
+        return b"\\" in data or any(all(word in data for word in words) for words in self._words)
+
+    @cached_property
+    def _words(self) -> tuple[tuple[bytes, ...], ...]:
+        """What is left of each piece of the guard whatever spaces there are; all text has what is empty."""
+        return tuple(tuple(_QUOTED.findall(needle)) for needle in self.guard or (b"",))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,9 @@ SKEW = 60.0
 """Seconds by which the clock of an issuer may differ from ours."""
 
 
+_LACKING = "insufficient_scope"
+
+
 class InsufficientScope(ProtocolError):
     """The token of a request lacks a scope; over HTTP, as long as nothing was sent, this is a 403.
 
@@ -45,8 +48,13 @@ class InsufficientScope(ProtocolError):
     def __init__(self, scopes: Collection[str]) -> None:
         self.scopes = tuple(scopes)
         said = " ".join(self.scopes)
-        data = {"error": "insufficient_scope", "scope": said}
+        data = {"error": _LACKING, "scope": said}
         super().__init__(INVALID_REQUEST, f"Insufficient scope: this needs {said}", data)
+
+
+def lacks_scope(error: ProtocolError) -> bool:
+    """Tell whether a server has refused a request because its token lacks a scope."""
+    return is_object(error.data) and error.data.get("error") == _LACKING
 
 
 class AccessDenied(Exception):

@@ -110,9 +110,14 @@ def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
 
 def filled_in(kind: Any) -> dict[str, Any]:
     """Return what the constructor of a model fills in, in wire form; nothing for what is no model."""
+    return {field.alias or wire_name(name): field.default for name, field in fields_filled_in(kind).items()}
+
+
+def fields_filled_in(kind: Any) -> dict[str, Any]:
+    """Return the fields of a model that its constructor fills in, by their Python names."""
     fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
     return {
-        field.alias or wire_name(name): field.default
+        name: field
         for name, field in fields.items()
         if field.default is not None and field.default is not PydanticUndefined
     }

@@ -68,7 +68,7 @@ class Peer:
         eras: dict[Era, dict[str, Dispatcher]] = {}
         for name, dispatcher in dispatchers.items():
             eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
-        self._by_era = list(eras.items())
+        self._by_era = sorted(eras.items(), key=lambda one: one[0].stands_alone)
         self.dispatchers = dispatchers
         oldest, ours = self._by_era[0]
         self.dispatcher = list(ours.values())[-1]
@@ -142,12 +142,17 @@ class Peer:
         dispatcher = self._peek_dispatcher(data)
         if name is None or dispatcher is None:
             return None
-        route = dispatcher.routes.get(name)
         era = dispatcher.revision.era
-        if route is None or not era.is_open(self, route.method):
+        if not era.is_open(self, name):
+            return None
+        route = dispatcher.routes.get(name)
+        if route is None:
             return None
         try:
-            message = route.message.validator.validate_json(data)
+            read = route.read_message(data)
+            if read is None:
+                return None
+            message = read
             params = message["params"] if "params" in message else route.read(None)
         except (ValidationError, InvalidParams):
             return None

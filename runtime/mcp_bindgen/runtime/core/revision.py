@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias
 
@@ -74,8 +76,8 @@ class Era(Protocol):
         """Find the revision that a message is in; raises `ProtocolError` where that is not served."""
         ...
 
-    def is_open(self, connection: Connection, method: Method) -> bool:
-        """Tell whether a message needs no closer look at the state of the connection."""
+    def is_open(self, connection: Connection, method: str) -> bool:
+        """Tell whether a message of a method needs no closer look at the state of the connection."""
         ...
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
@@ -135,16 +137,16 @@ class Era(Protocol):
 class Revision:
     """The facts of one revision; generated packages hold one, as `REVISION`.
 
+    Facts that need the types of the revision import its modules when they are asked for.
+
     Attributes:
         name: Its date, or the name of a draft.
         era: Its era.
-        methods: Method name -> descriptor, for all methods.
-        types: The module of its types.
-        cancelled: The notification that takes a request back.
-        progress: The one that tells how far a request is.
-        log: The one that carries log messages.
-        ping: The request that asks whether the other side is still there.
-        flags: Capabilities that are `true` where others are objects.
+        package: The import name of its bindings.
+        cancelled_name: The name of the notification that takes a request back.
+        progress_name: The name of the one that tells how far a request is.
+        log_name: The name of the one that carries log messages.
+        ping_name: The name of the request that asks whether the other side is still there.
         errors: Name -> code, of the errors that the protocol adds to those of JSON-RPC.
         meta_keys: Python name -> key, of the members of `_meta` that requests, results and notifications carry.
         stale: Notification -> the methods whose results it makes stale.
@@ -158,13 +160,11 @@ class Revision:
 
     name: str
     era: Era
-    methods: Mapping[str, Method]
-    types: ModuleType
-    cancelled: Notification[Any] | None = None
-    progress: Notification[Any] | None = None
-    log: Notification[Any] | None = None
-    ping: Request[Any, Any, Any] | None = None
-    flags: frozenset[str] = frozenset()
+    package: str
+    cancelled_name: str = ""
+    progress_name: str = ""
+    log_name: str = ""
+    ping_name: str = ""
     errors: Mapping[str, int] = field(default_factory=dict[str, int])
     meta_keys: Mapping[str, str] = field(default_factory=dict[str, str])
     stale: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -174,6 +174,48 @@ class Revision:
     trace_context: tuple[str, ...] = ()
     argument_errors_in_results: bool = False
     draft: bool = False
+
+    @cached_property
+    def types(self) -> ModuleType:
+        """The module of its types."""
+        return import_module(f"{self.package}.types")
+
+    @cached_property
+    def methods(self) -> Mapping[str, Method]:
+        """Method name -> descriptor, for all methods."""
+        found: Mapping[str, Method] = import_module(f"{self.package}.methods").METHODS
+        return found
+
+    @cached_property
+    def flags(self) -> frozenset[str]:
+        """Capabilities that are `true` where others are objects."""
+        found: frozenset[str] = getattr(import_module(f"{self.package}.methods"), "FLAGS", frozenset())
+        return found
+
+    @cached_property
+    def cancelled(self) -> Notification[Any] | None:
+        """The notification that takes a request back."""
+        return self._notification(self.cancelled_name)
+
+    @cached_property
+    def progress(self) -> Notification[Any] | None:
+        """The one that tells how far a request is."""
+        return self._notification(self.progress_name)
+
+    @cached_property
+    def log(self) -> Notification[Any] | None:
+        """The one that carries log messages."""
+        return self._notification(self.log_name)
+
+    @cached_property
+    def ping(self) -> Request[Any, Any, Any] | None:
+        """The request that asks whether the other side is still there."""
+        found = self.methods.get(self.ping_name)
+        return found if isinstance(found, Request) else None
+
+    def _notification(self, name: str) -> Notification[Any] | None:
+        found = self.methods.get(name)
+        return found if isinstance(found, Notification) else None
 
     def __str__(self) -> str:
         return self.name
@@ -203,26 +245,33 @@ class Dispatcher:
         routes: One for each method that the other side sends.
 
     Attributes:
-        routes: Method name -> route, for messages.
-        embedded: Method name -> route, for requests that come inside of results.
         handlers: The names of the stubs.
     """
 
     def __init__(self, revision: Revision, role: Role, *routes: Route) -> None:
         self.revision = revision
         self.role: Role = role
-        self.routes = {route.method.name: route for route in routes if route.method.carrier == "message"}
-        self.embedded = {route.method.name: route for route in routes if route.method.carrier == "embedded"}
         self._all = routes
+        self._custom: dict[str, Route] = {}
         self.handlers = frozenset(route.handler for route in routes)
         self._extended: dict[type, Dispatcher] = {}
+
+    @cached_property
+    def routes(self) -> dict[str, Route]:
+        """Method name -> route, for messages."""
+        return {route.method.name: route for route in self._all if route.method.carrier == "message"} | self._custom
+
+    @cached_property
+    def embedded(self) -> dict[str, Route]:
+        """Method name -> route, for requests that come inside of results."""
+        return {route.method.name: route for route in self._all if route.method.carrier == "embedded"}
 
     def extended(self, kind: type) -> Dispatcher:
         """Return the dispatcher for objects of a class, with the methods of its own that it handles."""
         found = self._extended.get(kind)
         if found is None:
             found = self._extended[kind] = Dispatcher(self.revision, self.role, *self._all)
-            found.routes |= custom_routes(kind)
+            found._custom = custom_routes(kind)
         return found
 
     def is_handled(self, route: Route, target: object) -> bool:

@@ -43,14 +43,12 @@ class Route:
         return TypeAdapter(self.method.params)
 
     @cached_property
-    def message(self) -> TypeAdapter[dict[str, Any]]:
-        """The reader of whole messages, envelope and params in one pass; built on first use."""
-        method = self.method
-        fields: dict[str, Any] = {"jsonrpc": Literal["2.0"], "id": NotRequired[int | str]}
-        fields["method"] = Literal[method.name]
-        if method.params is not None:
-            fields["params"] = method.params if method.params_required else NotRequired[method.params]
-        return record("Message", fields)
+    def read_message(self) -> Callable[[bytes], dict[str, Any] | None]:
+        """Read a whole message, envelope and params in one pass, from its JSON text.
+
+        It raises `ValidationError` for what is not valid, and returns `None` for what needs a closer look.
+        """
+        return message_reader(self.method, self.method.params)
 
     def read(self, data: bytes | str | None) -> Any:
         """Read the typed params of a message.
@@ -69,6 +67,15 @@ class Route:
             return self.params.validate_json(b"{}" if data is None else data)
         except ValidationError as error:
             raise InvalidParams(self.method.name, problems(error, "params", data or b"{}")) from None
+
+
+def message_reader(method: Method, params: Any) -> Callable[[bytes], dict[str, Any]]:
+    """Make a reader of whole messages of a method, whose params have a type, if they are not `None`."""
+    fields: dict[str, Any] = {"jsonrpc": Literal["2.0"], "id": NotRequired[int | str]}
+    fields["method"] = Literal[method.name]
+    if params is not None:
+        fields["params"] = params if method.params_required else NotRequired[params]
+    return record("Message", fields).validator.validate_json
 
 
 def check_names(kind: type, revision: str, handlers: Collection[str]) -> None:

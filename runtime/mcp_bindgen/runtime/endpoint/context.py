@@ -11,12 +11,13 @@ from pydantic import BaseModel
 from ..core import jsonrpc
 from ..core.access import Identity
 from ..core.envelope import RequestId
-from ..core.errors import CapabilityMissing, ConnectionClosed
+from ..core.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
 from ..core.json_types import is_object
 from ..core.link import Link
 from ..core.logs import log
 from ..core.methods import Notification, Request
 from ..core.negotiated import LEVELS, Level, Negotiated
+from ..core.revision import Revision
 from ..eras.lifecycle import ELICIT, LIST_ROOTS, SAMPLE
 from ..eras.stateless.input_required import Questions
 from .caller import Caller
@@ -76,8 +77,18 @@ class Context(Caller):
 
     @property
     def revision(self) -> str:
-        """The revision that is spoken."""
+        """The revision of the handler: that of its class."""
+        return self._words.name
+
+    @property
+    def wire_revision(self) -> str:
+        """The revision of the connection: another one than the handler's where its server serves that, too."""
         return self._agreed.dispatcher.revision.name
+
+    @property
+    def _words(self) -> Revision:
+        """The facts of the handler's revision, in which it is told everything, and says everything."""
+        return self._agreed.dispatcher.revision
 
     @property
     def peer_info(self) -> Any:
@@ -110,10 +121,8 @@ class Context(Caller):
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return whatever answers it."""
         self.check(method, params)
-        if method.carrier == "embedded":
-            answer: Answer = await self._embedded(None, method, params)
-            return answer
-        return await self.link.request(method, params, related=self.request_id)
+        answer: Answer = await self._ask(None, method, params)
+        return answer
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
         """Send any notification of the method table, or one of your own.
@@ -124,8 +133,8 @@ class Context(Caller):
             raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
         agreed = self.negotiated
         if agreed is not None:
-            revision = agreed.dispatcher.revision
-            if self.request_id is None and not revision.era.is_followed(agreed.subscriptions, method, params):
+            revision, spoken = self._words, agreed.dispatcher.revision
+            if self.request_id is None and not spoken.era.is_followed(agreed.subscriptions, method, params):
                 return
             if method is revision.log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
                 return
@@ -134,6 +143,9 @@ class Context(Caller):
             if method is revision.progress and not self._advances(params):
                 return
         self.check(method, params)
+        await self._tell(method, params)
+
+    async def _tell(self, method: Notification[Any], params: Any) -> None:
         await self.link.notify(method, params, related=self.request_id)
 
     def _is_over(self) -> bool:
@@ -218,7 +230,7 @@ class Context(Caller):
 
     def _asks(self, name: str) -> Request[Any, Any, Any]:
         """Return the method of a question; raise `CapabilityMissing` if the revision does not have it."""
-        revision = self._agreed.dispatcher.revision
+        revision = self._words
         method = revision.methods.get(name)
         if not isinstance(method, Request):
             raise CapabilityMissing(name, f"client.{name.partition('/')[0]}", revision.name)
@@ -233,13 +245,16 @@ class Context(Caller):
 
     async def ask_by(self, key: str, method: Request[Params, Result, Any], params: Params) -> Result:
         """Ask the client something, as `ask_params` does, by a method of your choice."""
-        if method.carrier != "embedded":
-            return await self.call(method, params)
         self.check(method, params)
-        answer: Result = await self._embedded(key, method, params)
-        return answer
+        answer: Any = await self._ask(key, method, params)
+        if isinstance(answer, method.alternatives):
+            raise UnexpectedAnswer(method.name, answer)
+        result: Result = answer
+        return result
 
-    async def _embedded(self, key: str | None, method: Request[Any, Any, Any], params: Any) -> Any:
+    async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: Any) -> Any:
+        if method.carrier != "embedded":
+            return await self.link.request(method, params, related=self.request_id)
         if self._questions is None:
             raise RuntimeError(f"{method.name} can only be asked while a request runs that may be answered in rounds")
         return await self._questions.ask(key or self._questions.next_key(method.name), method, params)
@@ -269,7 +284,7 @@ class Context(Caller):
             if self._token is None:
                 return
         wire = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
-        await self._notify(self._agreed.dispatcher.revision.progress, wire)
+        await self._notify(self._words.progress, wire)
 
     async def debug(self, data: Any, logger: str | None = None) -> None:
         """Send a log message for those who look for a mistake; see `log`."""
@@ -295,7 +310,7 @@ class Context(Caller):
             data: Any JSON value.
             logger: Which part of the server speaks.
         """
-        await self._notify(self._agreed.dispatcher.revision.log, {"level": level, "data": data, "logger": logger})
+        await self._notify(self._words.log, {"level": level, "data": data, "logger": logger})
 
     async def _notify(self, method: Notification[Any] | None, wire: dict[str, Any]) -> None:
         if method is None:

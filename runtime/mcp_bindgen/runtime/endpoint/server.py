@@ -25,6 +25,8 @@ from ..eras.stateless.request_meta import ParamsWithMeta
 from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
 from ._recorder import Recorder
+from .bridged.offer import converted_for_all, served, tell_what_is_missed
+from .bridged.server import BridgedDispatcher, BridgedServer
 from .context import Context
 from .session import Session
 
@@ -97,7 +99,14 @@ class Server:
         Where several processes share a store, these are the clients of this one: use `broadcast`.
         """
         links: list[Any] = [link for link in audience(self) if isinstance(link, Session | Subscription) and link.ready]
-        return [self.context(link) for link in links if link.negotiated.dispatcher.revision.name == self.revision]
+        found = [(self._context_in(link.negotiated.dispatcher), link) for link in links]
+        return [context(link) for context, link in found if context is not None]
+
+    def _context_in(self, dispatcher: Dispatcher) -> type[Context] | None:
+        """Return the context of this server's handlers for clients of a revision; `None` where another serves it."""
+        if isinstance(dispatcher, BridgedDispatcher):
+            return dispatcher.bridged.context if dispatcher.bridged.server is self else None
+        return self.context if dispatcher.revision.name == self.revision else None
 
     async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
         """Tell all clients something: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
@@ -123,6 +132,8 @@ class Server:
             await tell(self.context(recorder))
             for method, params in recorder.told:
                 await self.publish(self.revision, method, params)
+                for other, *told in converted_for_all(self, method, params):
+                    await self.publish(other, *told)
             return
 
         async def one(context: Context) -> None:
@@ -135,11 +146,12 @@ class Server:
 
 
 class Service:
-    """Servers that are served together, one for each revision.
+    """Servers that are served together, at most one for each revision, and what serves other revisions by them.
 
     Args:
         servers: The servers.
         gate: Says which scopes messages need, where they come with tokens.
+        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
 
     Attributes:
         servers: The servers, the best revision last.
@@ -148,24 +160,29 @@ class Service:
         find: Finds the handler of a route, as `handler` or `guarded` does.
 
     Raises:
-        ValueError: There is none, or there are two for a revision.
+        ValueError: There is none, or there are two for a revision, or a revision is wanted that cannot be served.
     """
 
-    def __init__(self, servers: Sequence[Server], gate: Gate | None = None) -> None:
+    def __init__(
+        self, servers: Sequence[Server], gate: Gate | None = None, revisions: Sequence[str] | None = None
+    ) -> None:
         self.servers = sorted(servers, key=lambda server: server.dispatcher.revision.rank)
-        self.dispatchers = {server.revision: server.dispatcher.extended(type(server)) for server in self.servers}
-        if not servers or len(self.dispatchers) < len(servers):
-            raise ValueError("serving needs servers, one for each revision")
+        if not servers or len({server.revision for server in servers}) < len(servers):
+            raise ValueError("serving needs servers, at most one for each revision")
+        self._by_revision = served(self.servers, revisions)
+        tell_what_is_missed(self._by_revision)
+        self.dispatchers: dict[str, Dispatcher] = {
+            name: server.dispatcher.extended(type(server)) for name, server in self._by_revision.items()
+        }
         self.limits = self.servers[-1].limits
-        self._by_revision = {server.revision: server for server in self.servers}
         self._handlers: dict[Route, Handler] = {}
         self._threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
         self._gate = gate
         self.find = self.handler if gate is None else self.guarded
         self._scoped = {
-            server.revision: server
-            for server in self.servers
-            if type(server).required_scopes is not Server.required_scopes
+            name: server
+            for name, server in self._by_revision.items()
+            if type(_original(server)).required_scopes is not Server.required_scopes
         }
 
     @property
@@ -224,7 +241,12 @@ class Service:
 
     def server(self, dispatcher: Dispatcher) -> Server:
         """Return the server of a revision."""
-        return self._by_revision[dispatcher.revision.name]
+        found: Server = self._by_revision[dispatcher.revision.name]
+        return found
+
+    def server_of(self, revision: str) -> Server | None:
+        """Return the server of a revision by its name; `None` where that is not served."""
+        return self._by_revision.get(revision)
 
     def is_handled(self, dispatcher: Dispatcher, route: Route) -> bool:
         """Tell whether a server has a handler of its own for a route."""
@@ -259,15 +281,22 @@ class Service:
             await session.run()
 
 
-async def serve(transport: Transport, *servers: Server) -> None:
+def _original(server: Server | BridgedServer) -> Server:
+    """Return the server that a user wrote behind one that may be made of it."""
+    found: Server = server.server if isinstance(server, BridgedServer) else server
+    return found
+
+
+async def serve(transport: Transport, *servers: Server, revisions: Sequence[str] | None = None) -> None:
     """Serve one connection until either side ends it.
 
     Args:
         transport: How messages travel.
-        servers: One for each revision that is offered. A request that names a stateless revision is answered in it;
-            else the client's wish at the handshake decides, or the newest revision that has one.
+        servers: The servers, at most one for each revision. A request that names a stateless revision is answered in
+            it; else the client's wish at the handshake decides, or the newest revision that has one.
+        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
     """
-    service = Service(servers)
+    service = Service(servers, revisions=revisions)
     await service.run(service.session(transport))
 
 

@@ -29,14 +29,20 @@ class Served(Protocol):
         ...
 
 
-def run(*served: Server | Served, auth: Gate | Callable[[], Gate] | None = None) -> None:
+def run(
+    *served: Server | Served,
+    auth: Gate | Callable[[], Gate] | None = None,
+    revisions: Sequence[str] | None = None,
+) -> None:
     """Serve until the client is gone or the process is stopped: stdio, or what the command line asks for.
 
     Args:
-        served: An `App`, an object of a contract's class, or a server for each revision to offer.
+        served: An `App`, an object of a contract's class, or servers, at most one for each revision. The other
+            revisions are served by conversion.
         auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `runtime.auth`, or what makes it once it
             is needed; a `ValueError` then ends the command. Over stdio there are no tokens: who starts the process is
             its client.
+        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
 
     Command line:
         (nothing): standard input and output.
@@ -72,14 +78,14 @@ def run(*served: Server | Served, auth: Gate | Callable[[], Gate] | None = None)
             from ..http.server.serve import serve_http
 
             store, sessions = _store(chosen.store), not chosen.no_sessions
-            options = {"address": chosen.http, "store": store, "sessions": sessions, "auth": _made(auth)}
-            _run_quickly(partial(serve_http, *servers, **options))
+            over_http = partial(serve_http, *servers, address=chosen.http, revisions=revisions, auth=_made(auth))
+            _run_quickly(partial(over_http, store=store, sessions=sessions))
         elif chosen.sse is not None:
             from ..http.server.serve import serve_sse
 
-            _run_quickly(partial(serve_sse, *servers, address=chosen.sse, auth=_made(auth)))
+            _run_quickly(partial(serve_sse, *servers, address=chosen.sse, revisions=revisions, auth=_made(auth)))
         else:
-            anyio.run(_serve_stdio, *servers)
+            anyio.run(partial(_serve_stdio, *servers, revisions=revisions))
     except ValueError as error:
         parser.error(str(error))
     except KeyboardInterrupt:
@@ -123,6 +129,6 @@ def _run_quickly(serving: Callable[[], Awaitable[None]]) -> None:
     anyio.run(serving, backend_options={"use_uvloop": find_spec("uvloop") is not None})
 
 
-async def _serve_stdio(*servers: Server) -> None:
+async def _serve_stdio(*servers: Server, revisions: Sequence[str] | None) -> None:
     async with lifespans(servers):
-        await serve(StdioServerTransport(), *servers)
+        await serve(StdioServerTransport(), *servers, revisions=revisions)

@@ -40,9 +40,9 @@ class Handshake:
         """Return the revision of the connection."""
         return current
 
-    def is_open(self, connection: Connection, method: Method) -> bool:
+    def is_open(self, connection: Connection, method: str) -> bool:
         """Tell whether the handshake is over, and this is not another one."""
-        return connection.state is State.READY and method.name != INITIALIZE
+        return connection.state is State.READY and method != INITIALIZE
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
         """Let a message in if the handshake allows it; `initialize` decides the revision.

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
+from ..core.access import lacks_scope
 from ..core.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -208,8 +209,9 @@ class Negotiation(Generic[C]):
         if self._answer is not None:
             return await self._choose(self._answer.supported_versions)
         assert self._error is not None
-        if isinstance(self._error, AuthorizationError):
-            raise self._error  # asking in another way would only ask for another login
+        error = self._error
+        if isinstance(error, AuthorizationError) or (isinstance(error, ProtocolError) and lacks_scope(error)):
+            raise error  # asking in another way would only ask for another login
         revision = self._clients.dispatchers[self._clients.stateless[0]].revision
         if not isinstance(self._error, ProtocolError) or not stateless.is_modern(revision, self._error):
             if isinstance(self._error, ProtocolError) and not self._clients.stateful:

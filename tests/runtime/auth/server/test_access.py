@@ -16,9 +16,10 @@ from httpx2 import ASGITransport, AsyncClient
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mcp_bindgen import v2025_11_25
-from mcp_bindgen.runtime import Identity, InvalidParams, Server
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import ConnectionClosed, Identity, InvalidParams, ProtocolError, Server, connect
 from mcp_bindgen.runtime.auth import challenges
+from mcp_bindgen.runtime.auth.client import Bearer
 from mcp_bindgen.runtime.auth.server import JwtVerifier, ResourceServer, StaticTokens
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
@@ -294,6 +295,20 @@ def test_streams_end_with_the_token_that_opened_them(server: Protected, issuer: 
     again = {"authorization": f"Bearer {issuer.token(server.url)}"}
     with server.client.stream("GET", server.url, headers=session | again) as stream:
         assert stream.status_code == 200
+
+
+@bounded()
+async def test_a_client_whose_token_lacks_the_scope_of_everything_is_told_so(issuer: Issuer) -> None:
+    """Its server is not taken for one of another revision, whatever the client speaks."""
+    with running(JwtVerifier(issuer.url), scopes={"*": ["mcp:all"]}) as server:
+        auth = Bearer(issuer.token(server.url))
+        for client in (v2026_07_28.Client, v2025_11_25.Client):
+            with pytest.raises((ProtocolError, ConnectionClosed), match="this needs mcp:all"):
+                async with client.connect(server.url, auth=auth):
+                    pass
+        with pytest.raises((ProtocolError, ConnectionClosed), match="this needs mcp:all"):
+            async with connect(server.url, auth=auth):
+                pass
 
 
 def flooded(server: Protected, token: str, seconds: float) -> None:

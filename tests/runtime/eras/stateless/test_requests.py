@@ -37,6 +37,7 @@ from tests.support.checked_connections import (
     lone,
     notification,
     oracle,
+    own,
     played,
     request,
     slow,
@@ -724,7 +725,7 @@ async def test_clients_and_servers_without_a_common_revision_say_so() -> None:
     ]
     for client, server in pairs:
         with pytest.raises((UnsupportedRevision, ConnectionClosed, ProtocolError)):
-            async with connected(client, server):
+            async with connected(client, server, revisions=own(server)):
                 pass
 
 
@@ -755,7 +756,7 @@ class Old(v2025_11_25.Server):
     async def call_tool(self, params, ctx):
         return v2025_11_25.types.CallToolResult(content=[v2025_11_25.types.TextContent(text=ctx.revision)])
 
-run(Old(), New())
+run(Old(), New(), revisions=[Old.revision, New.revision])
 """
 
 

@@ -35,6 +35,7 @@ from tests.support.checked_connections import (
     lone,
     notification,
     oracle,
+    own,
     request,
     stating,
     until,
@@ -318,8 +319,9 @@ class Then(v2025_11_25.Server):
 
 @asynccontextmanager
 async def serving(*servers: Any, **options: Any) -> AsyncGenerator[HttpApp]:
-    """An endpoint at work."""
-    app = HttpApp(*servers or (Then(), Now()), **options)
+    """An endpoint at work, in the servers' own revisions."""
+    servers = servers or (Then(), Now())
+    app = HttpApp(*servers, **{"revisions": own(*servers), **options})
     async with app.lifespan():
         yield app
 

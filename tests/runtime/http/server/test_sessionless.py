@@ -13,7 +13,17 @@ from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Identity, ProtocolError, Server, SessionRequired, connect
 from mcp_bindgen.runtime.auth.server import ResourceServer, StaticTokens
 from mcp_bindgen.runtime.http import HttpApp, HttpLimits, MemoryEventStore
-from tests.support.checked_connections import STATELESS, bounded, initialize, lone, notification, oracle, request, until
+from tests.support.checked_connections import (
+    STATEFUL,
+    STATELESS,
+    bounded,
+    initialize,
+    lone,
+    notification,
+    oracle,
+    request,
+    until,
+)
 from tests.support.http_wires import LATEST, Headers, Wire, Wires, listening, stateless, wires
 
 KEY = "a-token-that-nobody-guesses"
@@ -161,12 +171,12 @@ async def test_the_revision_is_that_of_the_header_else_the_one_of_before_there_w
         ]
         refused = await http.ask("POST", tool("x"), mcp_protocol_version="2020-02-02")
         assert await refused.status() == 400
-        assert refused.json["error"]["data"] == {"supported": [FIRST, BEFORE, LATEST]}
+        assert refused.json["error"]["data"] == {"supported": STATEFUL}
         wanted = lone(1, "tools/call", name="x")
         now = await http.ask("POST", wanted, **stateless(wanted))
         assert await now.status() == 200
         assert text(now.json) == f"{STATELESS} x"
-    async with wires(app(Then())) as http:
+    async with wires(app(Then(), revisions=[LATEST])) as http:
         refused = await http.ask("POST", tool("x"))
         assert await refused.status() == 400
         assert "MCP-Protocol-Version is missing; supported are 2025-11-25" in refused.json["error"]["message"]

@@ -31,7 +31,7 @@ from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
 from mcp_bindgen.runtime.http.server.limits import HttpLimits
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, request
+from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, own, request
 from tests.support.commands import ROOT
 from tests.support.effort import cases
 from tests.support.processes import PARSERS
@@ -339,9 +339,10 @@ def numbers_of(messages: list[Any]) -> list[int]:
 
 @asynccontextmanager
 async def served(*servers: Any, store: EventStore | None = None, **options: Any) -> AsyncGenerator[Endpoint]:
-    """An endpoint while it runs; options may be limits."""
+    """An endpoint while it runs, in the servers' own revisions; options may be limits."""
+    servers = servers or (Tools(),)
     others = {name: options.pop(name) for name in ("keep_alive", "quick", "retry") if name in options}
-    sessions = HttpSessions(Service(servers or (Tools(),)), store, HttpLimits(**options), **others)
+    sessions = HttpSessions(Service(servers, revisions=own(*servers)), store, HttpLimits(**options), **others)
     async with sessions.running():
         yield Endpoint(sessions)
 

@@ -26,6 +26,7 @@ from mcp_bindgen.runtime.http.server.shared_store.base import SharedStore
 from mcp_bindgen.runtime.http.server.shared_store.redis import FORMAT, RedisStore
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded
+from tests.support.cluster import answer
 from tests.support.effort import examples
 from tests.support.redis_server import RedisServer, redis_server
 
@@ -58,9 +59,15 @@ class Tools(v2025_11_25.Server):
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"{client} {level}")])
 
 
-def user(scope: Any) -> str | None:
+def principal(scope: Any) -> str | None:
     """The principal of a request: whatever a header says."""
     return dict(scope["headers"]).get(b"x-user", b"").decode() or None
+
+
+def headers(session: str | None, user: str | None) -> dict[str, str]:
+    """What a client sends."""
+    more = {"mcp-session-id": session, "x-user": user}
+    return {**HEADERS, **{name: value for name, value in more.items() if value is not None}}
 
 
 class Workers:
@@ -69,23 +76,25 @@ class Workers:
     def __init__(self, clients: list[httpx2.AsyncClient], apps: list[HttpApp]) -> None:
         self.clients, self.apps = clients, apps
 
-    async def post(self, worker: int, session: str | None, message: dict[str, Any], **headers: str) -> httpx2.Response:
-        sent = {**HEADERS, **headers, **({} if session is None else {"mcp-session-id": session})}
+    async def post(
+        self, worker: int, session: str | None, message: dict[str, Any], user: str | None = None
+    ) -> httpx2.Response:
+        sent = headers(session, user)
         return await self.clients[worker].post("/mcp", headers=sent, json={"jsonrpc": "2.0", **message})
 
-    async def begin(self, worker: int = 0, confirmed: int = 0, **headers: str) -> str:
+    async def begin(self, worker: int = 0, confirmed: int = 0, user: str | None = None) -> str:
         info = {"name": "client", "version": "1"}
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-        response = await self.post(worker, None, {"id": 1, "method": "initialize", "params": params}, **headers)
+        response = await self.post(worker, None, {"id": 1, "method": "initialize", "params": params}, user)
         assert response.status_code == 200, response.text
         session = response.headers["mcp-session-id"]
-        told = await self.post(confirmed, session, {"method": "notifications/initialized"}, **headers)
+        told = await self.post(confirmed, session, {"method": "notifications/initialized"}, user)
         assert told.status_code == 202
         return session
 
-    async def says(self, worker: int, session: str, **headers: str) -> str:
+    async def says(self, worker: int, session: str, user: str | None = None) -> str:
         call = {"id": 2, "method": "tools/call", "params": {"name": "x"}}
-        said: str = (await self.post(worker, session, call, **headers)).json()["result"]["content"][0]["text"]
+        said: str = answer(await self.post(worker, session, call, user))["result"]["content"][0]["text"]
         return said
 
 
@@ -101,7 +110,7 @@ async def workers(
         clients, apps = [], []
         for _ in range(count):
             store = RedisStore(redis.url, **options)
-            app = HttpApp(make(), store=store, principal=user, limits=limits or HttpLimits(), allowed_hosts=["*"])
+            app = HttpApp(make(), store=store, principal=principal, limits=limits or HttpLimits(), allowed_hosts=["*"])
             await stack.enter_async_context(app.lifespan())
             transport = httpx2.ASGITransport(app)
             clients.append(
@@ -121,15 +130,15 @@ def run(body: Callable[[], Awaitable[None]]) -> None:
 def test_every_worker_checks_whose_session_it_is(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis) as two:
-            session = await two.begin(**{"x-user": "anna"})
+            session = await two.begin(user="anna")
             for turn in range(2):
                 for worker in (0, 1):
-                    for other in ({"x-user": "bob"}, {}):
-                        response = await two.post(worker, session, {"id": turn, "method": "ping"}, **other)
+                    for other in ("bob", None):
+                        response = await two.post(worker, session, {"id": turn, "method": "ping"}, other)
                         assert response.status_code == 404
-                        deleted = {**HEADERS, **other, "mcp-session-id": session}
+                        deleted = headers(session, other)
                         assert (await two.clients[worker].delete("/mcp", headers=deleted)).status_code == 404
-                    assert await two.says(worker, session, **{"x-user": "anna"}) == "client None"
+                    assert await two.says(worker, session, user="anna") == "client None"
 
     run(body)
 
@@ -166,7 +175,7 @@ def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -> None
             assert [await two.says(worker, session) for worker in (0, 1)] == ["client None"] * 2
             for worker, level in ((0, "error"), (1, "debug"), (0, "info")):
                 wish = {"id": 3, "method": "logging/setLevel", "params": {"level": level}}
-                assert (await two.post(worker, session, wish)).json()["result"] == {}
+                assert answer(await two.post(worker, session, wish))["result"] == {}
                 assert [await two.says(one, session) for one in (0, 1)] == [f"client {level}"] * 2
 
     run(body)
@@ -251,7 +260,7 @@ def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisServer) 
             redis.client.hincrby(key, "version", 1)
             for worker, level in ((0, "error"), (1, "debug")):
                 wish = {"id": 3, "method": "logging/setLevel", "params": {"level": level}}
-                assert (await two.post(worker, session, wish)).json()["result"] == {}
+                assert answer(await two.post(worker, session, wish))["result"] == {}
             record = json.loads(redis.client.hget(key, "record") or b"")
             assert (record["hat"], record["memory"]["colour"]) == ("new", "red")
             assert record["memory"]["logLevel"] == "debug"

@@ -54,11 +54,13 @@ class Stateless:
             if named not in ours:
                 raise UnsupportedVersion(newest.revision.errors[UNSUPPORTED], named, supported)
             return ours[named]
-        if named is not None or (envelope.method in newest.routes and envelope.method not in current.routes):
+        if named is not None:
             return newest
-        return current
+        if envelope.method == INITIALIZE or envelope.method in current.routes:
+            return current
+        return newest if envelope.method in newest.routes else current
 
-    def is_open(self, connection: Connection, method: Method) -> bool:
+    def is_open(self, connection: Connection, method: str) -> bool:
         """Tell that a message may come at any time."""
         return True
 

@@ -13,6 +13,9 @@ from ...core.negotiated import Negotiated
 from ...core.revision import Dispatcher, Revision
 from ...core.transitions import Role
 
+ROUND = ("input_responses", "request_state")
+"""The fields of params that carry the answers and the state of a request from one of its rounds to the next."""
+
 Peek = Callable[[bytes], "re.Match[bytes] | None"]
 
 

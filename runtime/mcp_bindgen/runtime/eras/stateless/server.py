@@ -14,6 +14,7 @@ from ...core import jsonrpc
 from ...core.capabilities import declared, missing
 from ...core.envelope import RequestId, parse
 from ...core.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
+from ...core.json_types import is_object
 from ...core.link import Link
 from ...core.methods import Request
 from ...core.model import Model
@@ -183,7 +184,7 @@ def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Wri
         return jsonrpc.Written(prefix + jsonrpc.write_result(answer)[1:])
     if answer is None:
         raise TypeError("a handler returned nothing")
-    wire: dict[str, Any] = jsonrpc.plain(answer)
+    wire: dict[str, Any] = dict(answer) if is_object(answer) else jsonrpc.plain(answer)
     if wire.get("resultType", envelope.get("resultType")) == envelope.get("resultType"):
         wire = {**envelope, **wire}
     wire["_meta"] = {**parse(prefix[:-1] + b"}")["_meta"], **wire.get("_meta", {})}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -36,6 +36,7 @@ class Subscription:
         agreed: Which notifications it gets, in the form of a filter.
 
     Attributes:
+        agreed: The same.
         ready: Whether the client can be told something.
         negotiated: What the request that listens may count on.
         identity: Who listens, where tokens say so.
@@ -44,11 +45,11 @@ class Subscription:
     ready = True
 
     def __init__(self, context: Any, agreed: Any) -> None:
+        self.agreed = agreed
         self.negotiated: Negotiated | None = context.negotiated
         self.identity: Identity | None = context.identity
         self._context = context
         self._key = context.negotiated.dispatcher.revision.meta_keys["subscription_id"]
-        self._agreed = agreed
         self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
         self._ends = False
         self._news = anyio.Event()
@@ -63,7 +64,7 @@ class Subscription:
         Raises:
             ConnectionClosed: Too many wait already. The client is given up, because it would miss some.
         """
-        agreed = getattr(self._agreed, method.filter) if method.filter is not None else None
+        agreed = getattr(self.agreed, method.filter) if method.filter is not None else None
         if self._ends:
             return
         if agreed is True or (is_array(agreed) and any(is_part(params.uri, uri) for uri in agreed)):
@@ -79,7 +80,7 @@ class Subscription:
         Raises:
             ConnectionClosed: The client is gone, or does not read.
         """
-        await self._send(acknowledged, {"notifications": jsonrpc.plain(self._agreed)})
+        await self._send(acknowledged, {"notifications": jsonrpc.plain(self.agreed)})
         while True:
             while self._waiting and self.ready:
                 await self._send(*self._waiting.popleft())
@@ -105,7 +106,23 @@ class Subscription:
         self._news.set()
 
 
-async def listen(server: object, revision: Revision, offers: Mapping[str, Any], params: Any, context: Any) -> Any:
+Follow: TypeAlias = Callable[[Subscription, list[str]], AbstractAsyncContextManager[list[str]]]
+"""Has resources followed for a subscription while a block lasts; gives those that are."""
+
+
+@asynccontextmanager
+async def _followed(subscription: Subscription, uris: list[str]) -> AsyncGenerator[list[str]]:
+    yield uris
+
+
+async def listen(
+    server: object,
+    revision: Revision,
+    offers: Mapping[str, Any],
+    params: Any,
+    context: Any,
+    follow: Follow = _followed,
+) -> Any:
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
     agreed = {
@@ -117,6 +134,7 @@ async def listen(server: object, revision: Revision, offers: Mapping[str, Any], 
         and _is_offered(method, offers)
     }
     subscription = Subscription(context, type(wanted)(**agreed))
+    resources = next((name for name, value in agreed.items() if is_array(value)), "")
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
     endless: set[Any] = getattr(context.link, "endless", set())
     endless.add(subscription.end)
@@ -125,7 +143,10 @@ async def listen(server: object, revision: Revision, offers: Mapping[str, Any], 
     try:
         # What happens from now on comes behind the agreement. Who has a new token comes back with it.
         with attached(server, subscription), scheduled(lapses, subscription.end):
-            await subscription.serve(acknowledged)
+            async with follow(subscription, agreed.get(resources, [])) as followed:
+                if resources:
+                    subscription.agreed = type(wanted)(**{**agreed, resources: followed})
+                await subscription.serve(acknowledged)
     finally:
         endless.discard(subscription.end)
     return {"_meta": {revision.meta_keys["subscription_id"]: context.request_id}}

@@ -208,7 +208,7 @@ class SharedRegistry(SessionRegistry):
 
     async def _spread(self, news: News) -> None:
         """Tell the clients of this worker of a broadcast."""
-        server = next((one for one in self._service.servers if one.revision == news.revision), None)
+        server = self._service.server_of(news.revision)
         method = None if server is None else server.dispatcher.revision.methods.get(news.method)
         if server is None or not isinstance(method, Notification):
             return
@@ -392,7 +392,7 @@ async def _tell(server: Server, links: list[Any], method: Notification[Any], par
         with suppress(ConnectionClosed):
             await server.context(link).notify(method, params)
 
-    known = [context.link for context in server.connections]
+    known = [context.link for context in server.connections if type(context) is server.context]
     async with anyio.create_task_group() as tasks:
         for link in links:
             if link in known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, nullcontext
 
 from starlette.types import Scope
@@ -37,7 +37,8 @@ class HttpApp(AsgiApp):
     `Starlette(routes=[Mount("/mcp", app)], lifespan=app.lifespan)`.
 
     Args:
-        servers: One for each revision to offer.
+        servers: The servers, at most one for each revision.
+        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         path: Where it serves; below a mount point, whatever path is left over is served too.
         allowed_hosts: The hosts that it may be called by, HOST or HOST:PORT, or `*`; by default this machine only.
         allowed_origins: The web pages that may call it, HOST, HOST:PORT or http[s]://HOST[:PORT], or `*`; by default
@@ -56,12 +57,13 @@ class HttpApp(AsgiApp):
 
     Raises:
         ValueError: There is no server, or there are two for a revision, or one needs scopes and there is no `auth`, or
-            there is a store for sessions that there are not.
+            there is a store for sessions that there are not, or a revision cannot be served.
     """
 
     def __init__(
         self,
         *servers: Server,
+        revisions: Sequence[str] | None = None,
         path: str = "/mcp",
         allowed_hosts: Collection[str] | None = None,
         allowed_origins: Collection[str] | None = None,
@@ -74,10 +76,10 @@ class HttpApp(AsgiApp):
     ) -> None:
         super().__init__(servers, OriginPolicy(allowed_hosts, allowed_origins), principal, limits, auth)
         self._path = path
-        self._service = service = Service(servers, auth)
-        revisions = [dispatcher.revision for dispatcher in service.dispatchers.values()]
-        self._stateless = {revision.name: revision for revision in revisions if revision.era.stands_alone}
-        self._is_modern = len(self._stateless) == len(revisions)
+        self._service = service = Service(servers, auth, revisions)
+        served = [dispatcher.revision for dispatcher in service.dispatchers.values()]
+        self._stateless = {revision.name: revision for revision in served if revision.era.stands_alone}
+        self._is_modern = len(self._stateless) == len(served)
         self._exchanges = Exchanges(service, keep_alive, limits.unread, auth)
         self._requests = Budgets(limits.requests, limits.requests_of_principal, "too many requests{} are at work")
         self._sessions: HttpSessions | None = None

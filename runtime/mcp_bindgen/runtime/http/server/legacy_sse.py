@@ -130,10 +130,11 @@ class SseApp(AsgiApp):
     path: str = "/sse"
     messages: str = "/messages"
     keep_alive: float = 15.0
+    revisions: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._service = Service(self.servers, self.auth)
+        self._service = Service(self.servers, self.auth, self.revisions)
         self._open: dict[str, _OpenSession] = {}
         self._queues = Budgets(self.limits.queued, self.limits.queued_of_principal, "too much{} waits to be read")
 
@@ -227,6 +228,7 @@ class SseApp(AsgiApp):
 
 def sse_app(
     *servers: Server,
+    revisions: Sequence[str] | None = None,
     allowed_hosts: Collection[str] | None = None,
     allowed_origins: Collection[str] | None = None,
     limits: HttpLimits = LIMITS,
@@ -242,7 +244,8 @@ def sse_app(
     that one to enter: `Starlette(routes=[Mount("/mcp", app)], lifespan=app.lifespan)`.
 
     Args:
-        servers: One for each revision to offer.
+        servers: The servers, at most one for each revision.
+        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         allowed_hosts: The hosts that it may be called by, HOST or HOST:PORT, or `*`; by default this machine only.
         allowed_origins: The web pages that may call it, HOST, HOST:PORT or http[s]://HOST[:PORT], or `*`; by default
             those of this machine.
@@ -255,10 +258,11 @@ def sse_app(
         auth: Verifies the token of each request, and says what it allows; see `HttpApp`.
 
     Raises:
-        ValueError: There is no server, or there are two for a revision, or one needs scopes and there is no `auth`.
+        ValueError: There is no server, or there are two for a revision, or one needs scopes and there is no `auth`, or
+            a revision cannot be served.
     """
     policy = OriginPolicy(allowed_hosts, allowed_origins)
-    return SseApp(servers, policy, principal, limits, auth, path, messages, keep_alive)
+    return SseApp(servers, policy, principal, limits, auth, path, messages, keep_alive, revisions)
 
 
 def _asked(body: bytes) -> list[Operation]:

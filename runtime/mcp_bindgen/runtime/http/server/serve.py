@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from socket import socket
 from types import FrameType
@@ -17,6 +17,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from ...core.access import Gate
 from ...endpoint.server import Server
+from ._asgi_app import AsgiApp
 from ._origin_policy import LOOPBACK
 from .app import HttpApp
 from .event_store.base import EventStore
@@ -130,6 +131,7 @@ async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], 
 async def serve_http(
     *servers: Server,
     address: str,
+    revisions: Sequence[str] | None = None,
     store: EventStore | None = None,
     sessions: bool = True,
     limits: HttpLimits = LIMITS,
@@ -140,8 +142,9 @@ async def serve_http(
     `/healthz` and `/readyz` answer the probes of orchestrators.
 
     Args:
-        servers: One for each revision to offer.
+        servers: The servers, at most one for each revision.
         address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
+        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         store: Keeps what clients may have missed; by default in memory.
         sessions: Whether stateful clients get sessions; see `HttpApp`. Without them nothing is served at `/sse`.
         limits: How much it takes of its clients.
@@ -149,11 +152,15 @@ async def serve_http(
 
     Raises:
         ValueError: The address is not HOST:PORT, or a server needs scopes and there is no `auth`, or there is a store
-            for sessions that there are not.
+            for sessions that there are not, or a revision cannot be served.
     """
     hosts = hosts_for(parse_address(address)[0])
-    app = HttpApp(*servers, allowed_hosts=hosts, store=store, sessions=sessions, limits=limits, auth=auth)
-    legacy = sse_app(*servers, allowed_hosts=hosts, limits=limits, auth=auth) if sessions else app
+    app = HttpApp(
+        *servers, revisions=revisions, allowed_hosts=hosts, store=store, sessions=sessions, limits=limits, auth=auth
+    )
+    legacy: AsgiApp = app
+    if sessions:
+        legacy = sse_app(*servers, revisions=revisions, allowed_hosts=hosts, limits=limits, auth=auth)
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
         chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
@@ -167,17 +174,26 @@ async def serve_http(
         await serve_app(either, address, "/mcp", leave)
 
 
-async def serve_sse(*servers: Server, address: str, limits: HttpLimits = LIMITS, auth: Gate | None = None) -> None:
+async def serve_sse(
+    *servers: Server,
+    address: str,
+    revisions: Sequence[str] | None = None,
+    limits: HttpLimits = LIMITS,
+    auth: Gate | None = None,
+) -> None:
     """Serve HTTP with server-sent events until the process is told to stop (SIGINT, SIGTERM).
 
     Args:
-        servers: One for each revision to offer.
+        servers: The servers, at most one for each revision.
         address: HOST:PORT. On a loopback address only this machine is served; on any other, everybody who can reach it.
+        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         limits: How much it takes of its clients.
         auth: Verifies the token of each request; see `HttpApp`.
 
     Raises:
-        ValueError: The address is not HOST:PORT, or a server needs scopes and there is no `auth`.
+        ValueError: The address is not HOST:PORT, a server needs scopes and there is no `auth`, or a revision cannot
+            be served.
     """
-    app = sse_app(*servers, allowed_hosts=hosts_for(parse_address(address)[0]), limits=limits, auth=auth)
+    hosts = hosts_for(parse_address(address)[0])
+    app = sse_app(*servers, revisions=revisions, allowed_hosts=hosts, limits=limits, auth=auth)
     await serve_app(app, address, "/sse", app.leave)

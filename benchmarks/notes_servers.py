@@ -1,6 +1,6 @@
 """Hold the notes server of the examples beside the same with the official SDK and with FastMCP, as a table.
 
-    python benchmarks/notes.py [--fastmcp PYTHON] [--write]
+    python benchmarks/notes_servers.py [--fastmcp PYTHON] [--write]
 
 FastMCP is not among our dependencies: PYTHON is an interpreter that has it. `--write` puts the table into
 docs/python-first.md.
@@ -25,7 +25,7 @@ from mcp_bindgen.runtime.transports.stdio import stdio
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "python-first.md"
-BEGIN, END = "<!-- made by benchmarks/notes.py -->", "<!-- end -->"
+BEGIN, END = "<!-- made by benchmarks/notes_servers.py -->", "<!-- end -->"
 STARTS = 7
 
 

@@ -1,0 +1,315 @@
+"""Serve the page of `mcp-bindgen dev`: it talks to a server that runs beside it, and records what both say.
+
+The page is on the loopback interface. Every request needs the token, and headers `Host` and `Origin` of this machine,
+so that no other user, page or name that resolves to this machine can reach it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from hmac import compare_digest
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import Any
+
+import anyio
+import uvicorn
+import watchfiles
+from anyio.streams.memory import MemoryObjectSendStream
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from mcp_bindgen.runtime import Options, connect
+from mcp_bindgen.runtime.core.transport import Lost, Oversized, Transport
+from mcp_bindgen.runtime.entrypoints.mcp_servers import Entry
+from mcp_bindgen.runtime.entrypoints.stderr_tail import StderrTail
+from mcp_bindgen.runtime.transports.stdio import stdio
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.json import is_object
+
+from .call import request_work
+from .live import bindings, lists, revisions_of
+
+_PAGE = Path(__file__).with_name("dev.html")
+_KEPT = 500
+"""The messages that a page is shown when it comes late."""
+_MOST = 4 * 1024 * 1024
+"""The bytes of a request of the page."""
+_POLICY = "default-src 'none'; style-src 'nonce-{0}'; script-src 'nonce-{0}'; connect-src 'self'; base-uri 'none'"
+
+
+@dataclass
+class Bench:
+    """A server that is worked on, and who looks at it.
+
+    Attributes:
+        name: How it was named.
+        entry: How it is started.
+        watched: The folders whose files start it again.
+        revision: The revision to speak; by default the best.
+        timeout: Seconds to wait for it.
+        token: What the page must know.
+    """
+
+    name: str
+    entry: Entry
+    watched: Sequence[Path]
+    revision: str | None
+    timeout: float
+    token: str
+    client: Any = None
+    offers: dict[str, Any] = field(default_factory=dict[str, Any])
+    _events: deque[dict[str, Any]] = field(default_factory=lambda: deque[dict[str, Any]](maxlen=_KEPT))
+    _readers: set[MemoryObjectSendStream[dict[str, Any]]] = field(
+        default_factory=set[MemoryObjectSendStream[dict[str, Any]]]
+    )
+    _questions: dict[int, tuple[anyio.Event, dict[str, Any]]] = field(
+        default_factory=dict[int, tuple[anyio.Event, dict[str, Any]]]
+    )
+    _asked: int = 0
+
+    def tell(self, kind: str, **more: Any) -> None:
+        """Tell the pages that something happened."""
+        event = {"kind": kind, **more}
+        self._events.append(event)
+        for reader in self._readers:
+            with suppress(anyio.WouldBlock):
+                reader.send_nowait(event)
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield what happened lately, and what happens from now on."""
+        sender, receiver = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
+        for event in self._events:
+            sender.send_nowait(event)
+        self._readers.add(sender)
+        try:
+            async with receiver:
+                async for event in receiver:
+                    yield event
+        finally:
+            self._readers.discard(sender)
+            sender.close()
+
+    def close(self) -> None:
+        """End what the pages read."""
+        for reader in list(self._readers):
+            reader.close()
+
+    # --- the server -------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keep the server running; start it again whenever a file changes."""
+        async for _ in self._changes():
+            pass
+
+    async def _changes(self) -> AsyncIterator[None]:
+        while True:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._serve)
+                async for changed in watchfiles.awatch(*self.watched, debounce=200):
+                    names = sorted({Path(path).name for _, path in changed})
+                    self.tell("reload", files=names[:5])
+                    break
+                tasks.cancel_scope.cancel()
+            yield
+
+    async def _serve(self) -> None:
+        """Connect to the server once, and stay until it ends or is to start again."""
+        self.tell("state", state="starting")
+        with StderrTail(self.name) as stderr:
+            kinds = [bindings(revision, "client").Client for revision in revisions_of(self.revision)]
+            clients = [self._client(kind) for kind in kinds]
+            try:
+                async with connect(self._recorded(stderr.writer), *clients, timeout=self.timeout) as client:
+                    client.options = Options(timeout=self.timeout, on_progress=lambda params: None)
+                    self.offers = {"revision": client.revision, **await lists(client, checked=False)}
+                    self.client = client
+                    self.tell("state", state="ready", revision=client.revision)
+                    await client.link.closed.wait()
+                    self.tell("state", state="ended", reason=stderr.after("the server ended"))
+            except Exception as error:  # whatever it is, the page says it, and the next change tries again
+                self.tell("state", state="failed", reason=stderr.after(error))
+            finally:
+                self.client = None
+                for answered, _ in self._questions.values():
+                    answered.set()
+
+    def _client(self, kind: type[Any]) -> Any:
+        async def on_elicit(client: Any, params: Any, ctx: Any) -> dict[str, Any]:
+            return await self._ask(params.model_dump())
+
+        return type(kind.__name__, (kind,), {"on_elicit": on_elicit} if hasattr(kind, "on_elicit") else {})()
+
+    async def _ask(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Have somebody at a page answer."""
+        self._asked += 1
+        number, answered, answer = self._asked, anyio.Event(), {"action": "cancel"}
+        self._questions[number] = answered, answer
+        self.tell("question", id=number, params=params)
+        try:
+            await answered.wait()
+        finally:
+            del self._questions[number]
+            self.tell("answered", id=number)
+        return answer
+
+    def answer(self, number: object, answer: Mapping[str, Any]) -> bool:
+        """Answer a question; tell whether there is one of that number."""
+        if not isinstance(number, int) or number not in self._questions:
+            return False
+        answered, kept = self._questions[number]
+        kept.update(answer)
+        answered.set()
+        return True
+
+    @asynccontextmanager
+    async def _recorded(self, stderr: int) -> AsyncGenerator[Transport]:
+        entry = self.entry
+        async with stdio(entry.command or "", *entry.args, env=entry.env, cwd=entry.cwd, stderr=stderr) as transport:
+            yield _Recorded(transport, self)
+
+
+class _Recorded:
+    """A transport that tells what goes through it."""
+
+    def __init__(self, inner: Transport, bench: Bench) -> None:
+        self._inner = inner
+        self._bench = bench
+
+    async def receive(self) -> Sequence[bytes | Oversized | Lost]:
+        messages = await self._inner.receive()
+        for message in messages:
+            if isinstance(message, bytes):
+                self._bench.tell("message", by="server", message=_read(message))
+        return messages
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        for message in messages:
+            self._bench.tell("message", by="client", message=_read(bytes(message)))
+        await self._inner.send(messages)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def _read(message: bytes) -> Any:
+    try:
+        return json.loads(message)
+    except ValueError:
+        return message.decode("utf-8", "replace")
+
+
+# --- the page -------------------------------------------------------------------------------------------------
+
+
+def page_app(bench: Bench, port: int) -> Starlette:
+    """Return the page and what it asks, for whoever knows the token."""
+    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+    page = _PAGE.read_text("utf-8")
+
+    def guarded(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            origin = request.headers.get("origin")
+            if request.headers.get("host") not in hosts:
+                return PlainTextResponse("this host is not served here", 421)
+            if origin is not None and origin.removeprefix("http://") not in hosts:
+                return PlainTextResponse("this origin is not allowed", 403)
+            shown = request.headers.get("x-dev-token") or request.query_params.get("token") or ""
+            if not compare_digest(shown.encode(), bench.token.encode()):
+                return PlainTextResponse("the address that the command printed has a token; it is missing here", 403)
+            response = await work(request)
+            response.headers.update({"cache-control": "no-store", "referrer-policy": "no-referrer"})
+            return response
+
+        return answer
+
+    async def show(request: Request) -> Response:
+        nonce = token_urlsafe(16)
+        headers = {"content-security-policy": _POLICY.format(nonce), "x-frame-options": "DENY"}
+        return HTMLResponse(page.replace("NONCE", nonce), headers=headers)
+
+    async def offers(request: Request) -> Response:
+        return JSONResponse({"name": bench.name, "ready": bench.client is not None, **bench.offers})
+
+    async def events(request: Request) -> Response:
+        async def lines() -> AsyncIterator[str]:
+            async for event in bench.events():
+                yield f"{json.dumps(event)}\n"
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    async def call(request: Request) -> Response:
+        asked = await _body(request)
+        if bench.client is None:
+            return JSONResponse({"error": "the server does not run"})
+        try:
+            client = bench.client
+            work = request_work(client.revision, str(asked.get("method")), [json.dumps(asked.get("params") or {})])
+            return JSONResponse({"result": await work(client)})
+        except Exception as error:  # shown on the page
+            return JSONResponse({"error": str(error)})
+
+    async def answer(request: Request) -> Response:
+        asked = await _body(request)
+        given: dict[str, Any] = {name: value for name, value in asked.items() if name in ("action", "content")}
+        return JSONResponse({"ok": bench.answer(asked.get("id"), given)})
+
+    routes = [
+        Route("/", guarded(show)),
+        Route("/offers", guarded(offers)),
+        Route("/events", guarded(events)),
+        Route("/call", guarded(call), methods=["POST"]),
+        Route("/answer", guarded(answer), methods=["POST"]),
+    ]
+    return Starlette(routes=routes)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > _MOST:
+            return {}
+    with suppress(ValueError):
+        found: Any = json.loads(bytes(data))
+        if is_object(found):
+            return found
+    return {}
+
+
+async def serve_page(bench: Bench, port: int, ready: Callable[[str], None]) -> None:
+    """Serve the page until the process is stopped.
+
+    Args:
+        bench: The server to show.
+        port: The port on the loopback interface; 0 for any.
+        ready: Called with the address of the page.
+
+    Raises:
+        BadInput: The port is taken.
+    """
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        raise BadInput(f"port {port} cannot be used: {error.strerror}", fix="give another --port") from None
+    port = listener.getsockname()[1]
+    config = uvicorn.Config(
+        page_app(bench, port), log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.run)
+        ready(f"http://127.0.0.1:{port}/?token={bench.token}")
+        await server.serve([listener])
+        bench.close()
+        tasks.cancel_scope.cancel()

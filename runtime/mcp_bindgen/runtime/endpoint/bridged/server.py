@@ -1,0 +1,387 @@
+"""Make a server of one revision serve another one, with the lifecycle of that one and the handlers of the first."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import cached_property, partial
+from importlib import import_module
+from typing import Any, TypeAlias, cast
+from weakref import WeakKeyDictionary
+
+import anyio
+
+from ...bridges.step import NotConvertible
+from ...core import jsonrpc
+from ...core.capabilities import declare, declared, is_declared, merge
+from ...core.envelope import invalid
+from ...core.errors import ProtocolError, UnexpectedAnswer
+from ...core.json_types import is_array, is_object
+from ...core.logs import log
+from ...core.methods import Request
+from ...core.model import wire_name
+from ...core.negotiated import Negotiated
+from ...core.revision import Dispatcher, Revision
+from ...core.routing import Route
+from ...eras.lifecycle import ELICIT, INITIALIZE, LISTEN, SUBSCRIBE, UNSUBSCRIBE
+from ...eras.sides import bound
+from ...eras.stateless import subscriptions
+from ...eras.stateless.input_required import asks_for_input
+from ...eras.stateless.request_meta import ROUND
+from .bridge import ServerBridge
+from .context import BridgedContext, implementation
+from .reading import BridgedRoute, params_kind
+
+Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
+"""Takes params and a context; returns the result."""
+
+URL_REQUIRED = "URL_ELICITATION_REQUIRED"
+
+_MOST_ROUNDS = 32
+_PAUSE = 0.1  # seconds before a handler runs again that asks for nothing
+_MOST_FOLLOWED = 10_000  # resources that one client may subscribe to
+
+
+class BridgedServer:
+    """A server of one revision as a server of another one; the eras and the service see a server like any other.
+
+    Args:
+        server: The server.
+        wire: The revision that it serves in addition.
+
+    Attributes:
+        revision: The name of that revision.
+        dispatcher: What is taken in it.
+    """
+
+    def __init__(self, server: Any, wire: Revision) -> None:
+        self.server = server
+        self.revision = wire.name
+        self.bridge = ServerBridge(server, server.dispatcher.extended(type(server)), wire)
+        self.dispatcher = BridgedDispatcher(self)
+        vars(self)["_audience"] = subscriptions.audience(server)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.server, name)  # instructions, options, limits, the seal of states
+
+    @cached_property
+    def context(self) -> type[BridgedContext]:
+        """The context of the server's handlers for clients of this revision."""
+        own: Any = self.server.context
+        made: Any = type(own.__name__, (BridgedContext, own), {"bridge": self.bridge, "__doc__": own.__doc__})
+        return cast("type[BridgedContext]", made)
+
+    @property
+    def connections(self) -> list[Any]:
+        """A context for each client of this revision that can be told something now."""
+        return [one for one in self.server.connections if isinstance(one, self.context)]
+
+    @property
+    def info(self) -> Any:
+        """How the server introduces itself, in the types of this revision; `None` where it does not say."""
+        own = getattr(self.server, "info", None)
+        return own and implementation(self.bridge.wire, jsonrpc.plain(own))
+
+    def extra_capabilities(self) -> Mapping[str, Any]:
+        """Return what the server declares beside its handlers, and what it does not tell of.
+
+        What its revision can declare and this one cannot is left out. What its revision can declare too, and it does
+        not, is declared as `false`: here it would follow from the handlers alone.
+        """
+        ours, wire = self.bridge.ours.revision, self.bridge.wire
+        known = [set(one.types.ServerCapabilities.model_fields) for one in (ours, wire)]
+        more = self.server.extra_capabilities()
+        told = {name: value for name, value in more.items() if name not in known[0] - known[1]}
+        offers = declared(self.server, self.bridge.ours)
+        found = declare("server", wire, self.dispatcher.offered(self), self.server.announces)
+        for flag in sorted(wire.flags & ours.flags):
+            feature, _, name = flag.partition(".")[2].partition(".")
+            if is_declared(found, f"{feature}.{name}") and not is_declared(offers, f"{feature}.{name}"):
+                told = merge(told, {feature: {name: False}})
+        return told
+
+
+class BridgedDispatcher(Dispatcher):
+    """The routes of a revision to the handlers of a server of another one; they are made when they are first used.
+
+    Args:
+        bridged: The server of the one made of that of the other.
+    """
+
+    def __init__(self, bridged: BridgedServer) -> None:
+        super().__init__(bridged.bridge.wire, "server")
+        self.bridged = bridged
+        self._bridge = bridged.bridge
+        self._ours = bridged.bridge.ours
+
+    @cached_property
+    def routes(self) -> dict[str, Route]:
+        """Method name -> route, for messages."""
+        native: Dispatcher = import_module(f"{self.revision.package}.dispatcher").SERVER
+        own = {name: route for name, route in self._ours.routes.items() if route.is_custom}
+        return {**{name: self._bridged(route) for name, route in native.routes.items()}, **own}
+
+    def _bridged(self, route: Route) -> Route:
+        ours = self._ours.routes.get(route.method.name)
+        if ours is None or not isinstance(route.method, Request) or not self.is_handled(route, self.bridged.server):
+            return route
+        same_era = self.revision.era is self._ours.revision.era
+        kind = params_kind(ours.method.params, route.method.params, same_era=same_era)
+        if kind is None or route.method.name == INITIALIZE:
+            return route
+        return BridgedRoute(route.method, route.handler, ours=ours, kind=kind, bridge=self._bridge)
+
+    @cached_property
+    def _crossing(self) -> dict[str, Handle]:
+        """What answers messages of this era for a server of the other one, by method name."""
+        offers = declared(self._bridge.server, self._ours)
+        subscribe = self.revision.methods.get(SUBSCRIBE) or self._ours.revision.methods.get(SUBSCRIBE)
+        needed = "" if subscribe is None else subscribe.capabilities.get("client", "").partition(".")[2]
+        if self.revision.era is self._ours.revision.era or not is_declared(offers, needed):
+            return {}
+        if self.revision.era.stands_alone:
+            return {LISTEN: self._listen}
+        return {SUBSCRIBE: self._subscribe, UNSUBSCRIBE: self._unsubscribe}
+
+    def extended(self, kind: type) -> Dispatcher:
+        """Return this dispatcher, which has the server's own methods already."""
+        return self
+
+    def is_handled(self, route: Route, target: object) -> bool:
+        """Tell whether the server handles the method of a route, or the runtime does for it."""
+        name = route.method.name
+        ours = self._ours.routes.get(name)
+        if route.is_custom or name in self._crossing:
+            return True
+        if ours is None or ours.method.kind != route.method.kind:
+            return False
+        return self._ours.is_handled(ours, self._bridge.server)
+
+    def handler(self, route: Route, target: object) -> Handle:
+        """Return the handler of the server for a route, with conversions.
+
+        Raises:
+            MethodNotFound: The server does not handle it.
+        """
+        name = route.method.name
+        if name in self._crossing:
+            return self._crossing[name]
+        server = self._bridge.server
+        if route.is_custom:
+            return self._ours.handler(route, server)
+        ours = self._ours.routes.get(name, route)
+        work = bound(self._ours, ours, server)
+        if name == INITIALIZE:
+            return partial(self._initialize, work, ours)
+        if not isinstance(route.method, Request):
+            handle: Handle = partial(self._take, work, ours)
+        else:
+            work = self._settled(work, route.method, ours.method)
+            typed = isinstance(route, BridgedRoute)
+            work = self._stated(work, ours.method) if typed else partial(self._converted, work, ours)
+            handle = self._answered(work, route.method, ours.method)
+        return handle if route.method.params is not None else partial(handle, None)
+
+    # --- from the wire to the handler -------------------------------------------------------------------------
+
+    async def _take(self, work: Handle, ours: Route, params: Any, ctx: Any) -> None:
+        """Have a notification handled; one that the server's revision has no words for is left out."""
+        wire = {} if params is None else jsonrpc.plain(params)
+        try:
+            typed = self._bridge.params_up(ours, wire, ctx.link)
+        except ProtocolError as error:
+            log.debug("%s is left out: %s", ours.method.name, error)
+            return
+        await work(typed, ctx)
+
+    async def _converted(self, work: Handle, ours: Route, params: Any, ctx: Any) -> Any:
+        """Have a request handled whose params were read with the types of the wire's revision."""
+        wire = {} if params is None else jsonrpc.plain(params)
+        if self._speaks_for_itself:
+            rounds = set(map(wire_name, ROUND))
+            wire = {name: value for name, value in wire.items() if name not in rounds}
+            wire["_meta"] = self._meta(ctx.negotiated, wire.get("_meta", {}))
+        return await work(self._bridge.params_up(ours, wire, ctx.link), ctx)
+
+    def _stated(self, work: Handle, method: Any) -> Handle:
+        """Return a handler of the stateless era as one for requests of the other one; any other as it is.
+
+        What a request says of its sender is what the connection knows. What belongs to a round of a request cannot come
+        over such a connection: it would be taken for what this server has sealed.
+        """
+        if not self._speaks_for_itself:
+            return work
+        kind = method.params.model_fields["meta"].annotation
+        known: WeakKeyDictionary[Negotiated, tuple[str | None, Any]] = WeakKeyDictionary()
+
+        async def stated(params: Any, ctx: Any) -> Any:
+            for name in ROUND:
+                if getattr(params, name, None) is not None:
+                    setattr(params, name, None)
+            agreed = ctx.negotiated
+            level, meta = known.get(agreed, (None, None))
+            if params.meta is not None:
+                meta = kind.model_validate(self._meta(agreed, jsonrpc.plain(params.meta)))
+            elif meta is None or level != agreed.log_level:
+                meta = kind.model_validate(self._meta(agreed, {}))
+                known[agreed] = agreed.log_level, meta
+            vars(params)["meta"] = meta  # without pydantic's detour
+            params.model_fields_set.add("meta")
+            return await work(params, ctx)
+
+        return stated
+
+    @property
+    def _speaks_for_itself(self) -> bool:
+        """Whether the server wants requests that speak for themselves, and gets others."""
+        return self._bridge.is_stateless and not self.revision.era.stands_alone
+
+    def _meta(self, agreed: Negotiated, said: dict[str, Any]) -> dict[str, Any]:
+        """Return the `_meta` of a stateless request: what is said in one of the other era, and by its connection."""
+        revision = self._ours.revision
+        capabilities = revision.types.ClientCapabilities
+        declared = agreed.declared["client"].items()
+        client = agreed.peer_info and implementation(revision, jsonrpc.plain(agreed.peer_info))
+        told = {
+            "protocol_version": revision.name,
+            "client_info": client and jsonrpc.plain(client),
+            "client_capabilities": {name: value for name, value in declared if _fits(capabilities, {name: value})},
+            "log_level": agreed.log_level,
+        }
+        keys = revision.meta_keys
+        own = {name: value for name, value in said.items() if name not in keys.values()}
+        return own | {keys[name]: value for name, value in told.items() if name in keys and value is not None}
+
+    # --- from the handler to the wire -------------------------------------------------------------------------
+
+    def _answered(self, work: Handle, method: Request[Any, Any, Any], ours: Any) -> Handle:
+        """Return a handler whose results and errors are those of the wire's revision."""
+        bridge = self._bridge
+        written = bridge.writer(method, ours)
+        in_rounds = _asks(method)
+        is_tool = "is_error" in getattr(ours.result, "model_fields", {})
+
+        url_required = self._ours.revision.errors.get(URL_REQUIRED)
+
+        async def answered(params: Any, ctx: Any) -> Any:
+            try:
+                result = await work(params, ctx)
+                if in_rounds and asks_for_input(type(result)):
+                    return jsonrpc.typed_result(method, jsonrpc.plain(written(result, ctx.link)))
+                return written(result, ctx.link)
+            except NotConvertible as error:
+                if not is_tool:
+                    raise
+                failed = jsonrpc.typed_result(ours, _failed_tool(error))
+                return written(failed, ctx.link)
+            except ProtocolError as error:
+                if in_rounds and error.code == url_required:
+                    await self._visit(ctx, error)
+                raise bridge.error(bridge.down, method.name, error) from error.__cause__
+
+        return answered
+
+    def _settled(self, work: Handle, method: Request[Any, Any, Any], ours: Any) -> Handle:
+        """Return a handler that asks in its results as one for a revision in which it has to send requests.
+
+        It runs again with the answers until it asks no more; where it does not stop, that is an `UnexpectedAnswer`.
+        """
+        if _asks(method) or not _asks(ours):
+            return work
+
+        async def settled(params: Any, ctx: Any) -> Any:
+            result = await work(params, ctx)
+            for _ in range(_MOST_ROUNDS):
+                if not asks_for_input(type(result)):
+                    return result
+                questions: dict[str, Any] = result.input_requests or {}
+                if not questions:
+                    await anyio.sleep(_PAUSE)
+                answers: dict[str, Any] = {}
+                for key, one in questions.items():
+                    asked = self._ours.revision.request(one.method)
+                    answers[key] = await ctx.request(asked, getattr(one, "params", None))
+                more = {"input_responses": answers or None, "request_state": result.request_state}
+                result = await work(params.model_copy(update=more), ctx)
+            raise UnexpectedAnswer(ours.name, result)
+
+        return settled
+
+    async def _visit(self, ctx: Any, error: ProtocolError) -> None:
+        """Ask the user to visit the pages that an error names, as results do where no error does.
+
+        Who did so once and finds the same error is told of it.
+        """
+        asked = self._ours.revision.request(ELICIT)
+        pages = error.data.get("elicitations") if is_object(error.data) else None
+        for number, page in enumerate(pages if is_array(pages) else ()):
+            await ctx.ask_by(f"{URL_REQUIRED}#{number}", asked, jsonrpc.typed_params(asked, page))
+
+    async def _initialize(self, work: Handle, ours: Route, params: Any, ctx: Any) -> Any:
+        """Let a server answer `initialize` itself; the revision is that of the connection all the same."""
+        typed = self._bridge.params_up(ours, jsonrpc.plain(params), ctx.link)
+        answer = {**jsonrpc.plain(await work(typed, ctx)), "protocolVersion": self.revision.name}
+        return jsonrpc.typed_result(self.revision.request(INITIALIZE), answer)
+
+    # --- subscriptions ----------------------------------------------------------------------------------------
+
+    async def _subscribe(self, params: Any, ctx: Any) -> Any:
+        """Let a client hear of a resource, which its era notes: in the server's revision, nobody else need know."""
+        if len(ctx.negotiated.subscriptions or ()) >= _MOST_FOLLOWED:
+            raise invalid(f"a client subscribes to no more than {_MOST_FOLLOWED} resources")
+        return {}
+
+    async def _unsubscribe(self, params: Any, ctx: Any) -> Any:
+        return {}
+
+    async def _listen(self, params: Any, ctx: Any) -> Any:
+        """Serve a subscription, and subscribe to its resources as clients of the server's revision do."""
+        offers = declared(self.bridged, self)
+        return await subscriptions.listen(self.bridged, self.revision, offers, params, ctx, self._follow)
+
+    @asynccontextmanager
+    async def _follow(self, subscription: Any, uris: list[str]) -> AsyncGenerator[list[str]]:
+        followed: list[str] = []
+        try:
+            for uri in uris:
+                if await self._tell(SUBSCRIBE, uri, subscription):
+                    followed.append(uri)
+            yield followed
+        finally:
+            with anyio.CancelScope(shield=True):
+                for uri in followed:
+                    await self._tell(UNSUBSCRIBE, uri, subscription)
+
+    async def _tell(self, name: str, uri: str, subscription: Any) -> bool:
+        """Have the server subscribe a client to a resource, or unsubscribe it; return whether it did."""
+        route = self._ours.routes[name]
+        if not self._ours.is_handled(route, self._bridge.server):
+            return True
+        params = jsonrpc.typed_params(route.method, {"uri": uri})
+        try:
+            await bound(self._ours, route, self._bridge.server)(
+                params, self.bridged.context(subscription, None, params, subscription.negotiated)
+            )
+        except ProtocolError as error:
+            log.info("%s %s: %s", name, uri, error)
+            return False
+        except Exception:
+            log.exception("the handler of %s failed", name)
+            return False
+        return True
+
+
+def _asks(method: Request[Any, Any, Any]) -> bool:
+    return any(asks_for_input(kind) for kind in method.alternatives)
+
+
+def _failed_tool(error: NotConvertible) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": error.message}], "isError": True}
+
+
+def _fits(kind: Any, wire: dict[str, Any]) -> bool:
+    try:
+        kind.model_validate(wire)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,66 @@
+"""`mcp-bindgen bridges`: the steps in words, and what peers will miss of what somebody's class offers."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from mcp_bindgen.spec import Store
+from tests.support.commands import execute, inside
+
+WEATHER = """
+from mcp_bindgen.v2025_11_25 import Server
+
+class Weather(Server):
+    def list_tools(self, params, ctx): ...
+    def get_prompt(self, params, ctx): ...
+"""
+
+RUN = "import sys; from mcp_bindgen.cli import main; main()"
+
+
+def test_every_step_is_told() -> None:
+    done = inside("bridges")
+    assert (done.returncode, done.stderr) == (0, "")
+    revisions = list(Store().pins)
+    for old, new in pairwise(revisions):
+        assert f"{old} -> {new}\n" in done.stdout
+        assert f"{new} -> {old}\n" in done.stdout
+    assert (
+        "    PromptMessage.content.AudioContent, CallToolResult.content.AudioContent: MCP 2024-11-05 has no audio, "
+        "so it goes as an embedded resource with its data and media type\n"
+    ) in done.stdout
+
+
+def test_no_rule_is_missing() -> None:
+    done = inside("bridges", "--missing")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no rule is missing\n")
+
+
+def test_what_peers_miss_of_a_class_is_told(tmp_path: Path) -> None:
+    (tmp_path / "weather.py").write_text(WEATHER)
+    done = execute(sys.executable, "-c", RUN, "bridges", "weather:Weather", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = done.stdout.split("MCP 2024-11-05\n")[1].split("MCP 2025-03-26\n")[0]
+    assert "  tools/list: tools that must run as tasks are left out: only MCP 2025-11-25 has tasks\n" in told
+    assert "  prompts/get: MCP 2024-11-05 has no audio" in told
+    assert "tools/call" not in done.stdout
+    assert "MCP 2025-11-25: nothing is missed\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("subject", "says"),
+    [
+        ("weather", "cannot be imported"),
+        ("no_such:Thing", "cannot be imported"),
+        ("json:loads", "is no server or client"),
+    ],
+)
+def test_what_is_no_class_is_refused(subject: str, says: str) -> None:
+    done = inside("bridges", subject)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,405 @@
+"""A server of one revision serves all: every feature, both eras, each message held against the schema of the wire."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, handles
+from mcp_bindgen.runtime.endpoint.server import Service
+from tests.interop import ours
+from tests.interop.full_server import server
+from tests.interop.ours import text
+from tests.interop.report import FEATURES, REVISIONS, STATEFUL, STATELESS, Report
+from tests.support.checked_connections import (
+    Recording,
+    bindings,
+    bounded,
+    connected,
+    initialize,
+    lone,
+    played,
+    request,
+)
+from tests.support.commands import ROOT, execute
+
+NEWEST_STATEFUL = STATEFUL[-1]
+
+
+def lacks(home: str, wire: str) -> set[str]:
+    """The features that clients of a revision do not find at the server of another one."""
+    if home == wire:
+        return set()
+    absent = {name for name, (first, last) in FEATURES.items() if not first <= home <= last}
+    if wire < "2025-06-18":
+        absent.add("content kinds")  # which the tests below look at
+    if home < wire:  # its class says less than the revision could
+        absent |= {"content kinds", "completion", "progress"}
+    if home == STATELESS:
+        absent |= {"url elicitation"}  # nobody tells that a visit is over
+    return absent
+
+
+@pytest.mark.parametrize("wire", REVISIONS)
+@pytest.mark.parametrize("home", [NEWEST_STATEFUL, STATELESS, REVISIONS[0]])
+def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(home: str, wire: str) -> None:
+    @bounded()
+    async def talk() -> None:
+        report = Report(f"a server of {home}", wire, "stdio", without=frozenset({"shutdown", *lacks(home, wire)}))
+        full, client = server(home), ours.client(wire, ours.ROOTS)
+        async with full.lifespan(), connected(client, full):
+            await ours.converse(report, client)
+        report.works.append("valid messages")
+        report.check()
+
+    talk()
+
+
+# --- what passes, and what does not ---------------------------------------------------------------------------
+
+
+class Old(v2025_11_25.Server):
+    """A server with a handshake; a test says what its tool does."""
+
+    info = v2025_11_25.types.Implementation(name="old", version="1", title="Old")
+    seen: Any = None
+
+    async def list_tools(self, params: Any, ctx: Context) -> Any:
+        schema = v2025_11_25.types.ToolInputSchema()
+        return v2025_11_25.types.ListToolsResult(tools=[v2025_11_25.types.Tool(name="x", input_schema=schema)])
+
+    async def call_tool(self, params: Any, ctx: v2025_11_25.Context) -> Any:
+        self.seen = params, ctx
+        return await self.work(params, ctx)
+
+    async def work(self, params: Any, ctx: Any) -> Any:
+        return said("done")
+
+
+class New(v2026_07_28.Server):
+    """A server without one; a test says what its tool does."""
+
+    info = v2026_07_28.types.Implementation(name="new", version="1")
+    seen: Any = None
+
+    async def call_tool(self, params: Any, ctx: Context) -> Any:
+        self.seen = params, ctx
+        return await self.work(params, ctx)
+
+    async def work(self, params: Any, ctx: Any) -> Any:
+        return v2026_07_28.types.CallToolResult(content=[])
+
+    async def list_resources(self, params: Any, ctx: Context) -> Any:
+        return v2026_07_28.types.ListResourcesResult(resources=[])
+
+
+def said(*texts: str, **more: Any) -> Any:
+    """The result of a tool of the class with a handshake."""
+    mcp = v2025_11_25.types
+    return mcp.CallToolResult(content=[mcp.TextContent(text=text) for text in texts], **more)
+
+
+def doing(kind: Any, work: Any) -> Any:
+    """A server whose tool does something."""
+    made = kind()
+    made.work = work
+    return made
+
+
+@asynccontextmanager
+async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, Recording]]:
+    """A client played by hand; what servers send is held against the schema of the revision of the wire."""
+    async with played(*servers, revisions=[wire]) as (raw, sent):
+        if wire != STATELESS:
+            await raw.introduce(wire)
+        yield raw, sent
+
+
+@pytest.mark.parametrize("wire", [one for one in REVISIONS if one != NEWEST_STATEFUL])
+@bounded()
+async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) -> None:
+    server = Old()
+    async with connected(bindings(wire).Client(), server) as connection:
+        client: Any = connection.client
+        await client.call_tool("x", {"a": None, "n": 2**60})
+        params, ctx = server.seen
+        assert isinstance(params, v2025_11_25.types.CallToolRequestParams)
+        assert params.arguments == {"a": None, "n": 2**60}
+        assert isinstance(ctx, v2025_11_25.Context)
+        assert (ctx.revision, ctx.wire_revision) == (NEWEST_STATEFUL, wire)
+        assert isinstance(ctx.peer_info, v2025_11_25.types.Implementation)
+        assert client.server_info.name == "old"
+
+
+@pytest.mark.parametrize("wire", STATEFUL)
+@bounded()
+async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) -> None:
+    server = New()
+    async with by_hand(wire, server) as (raw, _):
+        await raw.ask(request(1, "tools/call", {"name": "x", "_meta": {"progressToken": 7, "a/b": 1}}))
+        params, ctx = server.seen
+        meta = params.meta
+        assert isinstance(meta, v2026_07_28.types.RequestMetaObject)
+        assert (meta.protocol_version, meta.progress_token) == (STATELESS, 7)
+        assert meta.client_info is not None
+        assert meta.client_info.name == "test"
+        assert meta.client_capabilities.model_dump() == {}
+        assert ctx.meta["a/b"] == 1
+        if "logging/setLevel" in bindings(wire).methods.METHODS:
+            await raw.ask(request(2, "logging/setLevel", {"level": "error"}))
+        await raw.ask(request(3, "tools/call", {"name": "x"}))
+        assert server.seen[0].meta.log_level == "error"
+
+
+@pytest.mark.parametrize("wire", STATEFUL)
+@bounded()
+async def test_a_stateful_client_cannot_forge_the_state_of_a_round(wire: str) -> None:
+    server = New()
+    async with by_hand(wire, server) as (raw, _):
+        answers = {"q": {"action": "accept", "content": {"ok": True}}}
+        for state, said in (("asked", answers), ("asked", 5), (5, {"q": 5}), (None, None)):
+            params = {"name": "x", "requestState": state, "inputResponses": said}
+            answer = await raw.ask(request(1, "tools/call", params))
+            assert "result" in answer, answer
+            assert server.seen[0].request_state is None
+            assert server.seen[0].input_responses is None
+
+
+@pytest.mark.parametrize("wire", STATEFUL[:-1])
+@bounded()
+async def test_a_name_that_a_later_revision_took_is_no_reason_to_fail(wire: str) -> None:
+    server = Old()
+    async with by_hand(wire, server) as (raw, _):
+        answer = await raw.ask(request(1, "tools/call", {"name": "x", "task": 5, "mine": 6}))
+        assert answer["result"]["content"][0]["text"] == "done"
+        params, _ = server.seen
+        assert (params.task, params.mine) == (None, 6)
+        answer = await raw.ask(request(2, "tools/call", {"name": 5, "task": 5}))
+        assert answer["error"]["code"] == -32602
+        assert "params.name" in answer["error"]["message"]
+
+
+async def ask_by_hand(params: Any, ctx: Any) -> Any:
+    """Asks twice in results, with a state."""
+    mcp = v2026_07_28.types
+    answers, state = params.input_responses or {}, params.request_state
+    if state == "twice":
+        return mcp.CallToolResult(content=[mcp.TextContent(text=answers["again"].action)])
+    kind = mcp.ElicitRequestFormParamsRequestedSchema
+    form = mcp.ElicitRequestFormParams(
+        message="?", requested_schema=kind(properties={"a": mcp.StringSchema(type="string")})
+    )
+    key = "once" if state is None else "again"
+    assert state is None or answers["once"].content == {"a": "b"}
+    return mcp.InputRequiredResult(
+        input_requests={key: mcp.ElicitRequest(params=form)}, request_state="once" if state is None else "twice"
+    )
+
+
+@pytest.mark.parametrize("wire", [*STATEFUL[2:], STATELESS])
+@bounded()
+async def test_results_that_ask_become_requests(wire: str) -> None:
+    package: Any = bindings(wire)
+
+    class Asked(package.Client):  # type: ignore[misc]
+        def on_elicit(self, params: Any, ctx: Any) -> Any:
+            return package.types.ElicitResult(action="accept", content={"a": "b"})
+
+    async with connected(Asked(), doing(New, ask_by_hand)) as connection:
+        result = await connection.client.call_tool("x")
+        assert result.content[0].text == "accept"
+        assert connection.theirs.methods().count("elicitation/create") == (0 if wire == STATELESS else 2)
+
+
+@pytest.mark.parametrize("wire", STATEFUL)
+@bounded()
+async def test_what_the_client_lacks_is_told_in_the_words_of_the_handler(wire: str) -> None:
+    async with by_hand(wire, doing(New, ask_by_hand)) as (raw, _):
+        answer = await raw.ask(request(1, "tools/call", {"name": "x"}))
+        assert "the capability 'elicitation'" in answer["error"]["message"]
+
+
+@bounded()
+async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
+    visited: list[str] = []
+    asked = 0
+
+    async def pay(params: Any, ctx: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if not visited:
+            page = {"mode": "url", "elicitationId": "1", "url": "https://example.com/pay", "message": "Pay"}
+            raise ProtocolError(-32042, "Pay first", {"elicitations": [page]})
+        return said("paid")
+
+    class Pays(v2026_07_28.Client):
+        def extra_capabilities(self) -> dict[str, Any]:
+            return {"elicitation": {"url": {}}}
+
+        def on_elicit(self, params: Any, ctx: Any) -> Any:
+            visited.append(params.url)
+            return v2026_07_28.types.ElicitResult(action="accept")
+
+    server = doing(Old, pay)
+    async with connected(Pays(), server) as connection:
+        assert text(await connection.client.call_tool("x")) == "paid"
+    assert (visited, asked) == (["https://example.com/pay"], 2)
+
+    async def never(params: Any, ctx: Any) -> Any:
+        visited.clear()
+        return await pay(params, ctx)
+
+    async with connected(Pays(), doing(Old, never)) as connection:
+        with pytest.raises(ProtocolError, match="Pay first") as caught:
+            await connection.client.call_tool("x")
+        assert caught.value.code == -32042
+    async with connected(bindings(NEWEST_STATEFUL).Client(), doing(Old, never)) as connection:
+        with pytest.raises(ProtocolError) as caught:
+            await connection.client.call_tool("x")
+        assert caught.value.code == -32042
+
+
+@bounded()
+async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = v2025_11_25.types
+
+    async def choose(params: Any, ctx: v2025_11_25.Context) -> Any:
+        many = mcp.UntitledMultiSelectEnumSchema(items=mcp.UntitledMultiSelectEnumSchemaItems(enum=["a", "b"]))
+        form = mcp.ElicitRequestFormParamsRequestedSchema(properties={"many": many})
+        await ctx.elicit(mcp.ElicitRequestFormParams(message="?", requested_schema=form))
+        raise AssertionError
+
+    async with played(doing(Old, choose), revisions=["2025-06-18"]) as (raw, _):
+        await raw.introduce("2025-06-18", {"elicitation": {}})
+        answer = await raw.ask(request(1, "tools/call", {"name": "x"}))
+        assert answer["result"]["isError"] is True
+        assert "2025-06-18" in answer["result"]["content"][0]["text"]
+
+
+@bounded()
+async def test_a_loss_is_logged_once_for_each_connection(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = v2025_11_25.types
+
+    async def sing(params: Any, ctx: Any) -> Any:
+        return mcp.CallToolResult(content=[mcp.AudioContent(data="UklGRg==", mime_type="audio/wav")])
+
+    server = doing(Old, sing)
+    for _ in range(2):
+        async with by_hand("2024-11-05", server) as (raw, _):
+            for number in range(1, 3):
+                answer = await raw.ask(request(number, "tools/call", {"name": "x"}))
+                assert answer["result"]["content"][0]["type"] == "resource"
+    said = [record.getMessage() for record in caplog.records if "audio" in record.getMessage()]
+    assert len(said) == 2
+    assert said[0].startswith("to a client of 2024-11-05: ")
+
+
+OWN: Request[dict[str, Any], dict[str, Any]] = Request(
+    "acme/own", sender="client", params=dict[str, Any], result=dict[str, Any]
+)
+
+
+class Extended(Old):
+    """A server with a method of its own."""
+
+    @handles(OWN)
+    async def own(self, params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        return {"said": params, "revision": ctx.wire_revision}
+
+
+@pytest.mark.parametrize("wire", REVISIONS)
+@bounded()
+async def test_own_methods_pass_as_they_are(wire: str) -> None:
+    async with by_hand(wire, Extended()) as (raw, _):
+        asked = lone(1, "acme/own", a=[1, None]) if wire == STATELESS else request(1, "acme/own", {"a": [1, None]})
+        result = (await raw.ask(asked))["result"]
+        assert result["said"]["a"] == [1, None]
+        assert result["revision"] == wire
+
+
+@pytest.mark.parametrize("wire", REVISIONS)
+@bounded()
+async def test_extras_and_meta_survive(wire: str) -> None:
+    async def echo(params: Any, ctx: Any) -> Any:
+        return said("x", meta={"a/b": ctx.meta.get("a/b")}, mine=params.model_extra.get("mine"))
+
+    async with by_hand(wire, doing(Old, echo)) as (raw, _):
+        more = {"name": "x", "mine": [{"b": None}]}
+        asked = lone(1, "tools/call", **more) if wire == STATELESS else request(1, "tools/call", more)
+        asked["params"].setdefault("_meta", {})["a/b"] = {"c": 1.0}
+        result = (await raw.ask(asked))["result"]
+        assert result["mine"] == [{"b": None}]
+        assert result["_meta"]["a/b"] == {"c": 1.0}
+
+
+# --- which revisions are served -------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_the_nearest_server_serves_a_revision_and_explicit_ones_win() -> None:
+    ours = {revision: server(revision) for revision in ("2024-11-05", NEWEST_STATEFUL)}
+    expected = dict(zip(REVISIONS, ["2024-11-05", "2024-11-05", *[NEWEST_STATEFUL] * 3], strict=True))
+    for wire, home in expected.items():
+        async with connected(bindings(wire).Client(), *ours.values()) as connection:
+            await connection.client.list_tools()
+            if wire != STATELESS:
+                assert [one.wire_revision for one in ours[home].connections] == [wire]
+                assert not [one for other in ours if other != home for one in ours[other].connections]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"), [(["2024-11-05", "1999-01-01"], "1999-01-01 cannot be served"), ([], "none cannot be served")]
+)
+def test_revisions_that_cannot_be_served_are_refused_by_name(wanted: list[str], words: str) -> None:
+    with pytest.raises(ValueError, match=words) as caught:
+        Service([Old()], revisions=wanted)
+    assert str(caught.value).endswith(", ".join(REVISIONS))
+
+
+@bounded()
+async def test_only_wanted_revisions_are_served() -> None:
+    async with played(Old(), revisions=["2025-03-26"]) as (raw, _):
+        answer = await raw.ask(initialize("2025-11-25"))
+        assert answer["result"]["protocolVersion"] == "2025-03-26"
+
+
+def test_what_clients_of_a_revision_miss_is_told_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="mcp_bindgen"):
+        Service([Old()])
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(" miss of Old: ")[0] for line in lines] == [
+        f"clients of {one}" for one in REVISIONS if one != NEWEST_STATEFUL
+    ]
+    assert "tools/call: MCP 2024-11-05 has no audio" in lines[0]
+
+
+def test_a_revision_is_imported_when_a_client_speaks_it(tmp_path: Path) -> None:
+    code = """
+import json, sys
+from written_once import main, Notes
+from mcp_bindgen.runtime.endpoint.server import Service
+service = Service([Notes()])
+assert len(service.supported) == 5
+peer = service.session(type("T", (), {})()).peer
+def loaded():
+    return sorted(n for n in sys.modules if n.startswith("mcp_bindgen.") and n.endswith((".types", "_to_v2025_11_25")))
+before = loaded()
+params = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+peer.receive(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).encode())
+print(json.dumps([before, loaded()]))
+"""
+    done = execute(sys.executable, "-c", code, cwd=ROOT / "examples")
+    assert done.returncode == 0, done.stderr
+    before, after = json.loads(done.stdout)
+    assert before == ["mcp_bindgen.v2025_11_25.types"]
+    assert [name for name in after if name.endswith(".types")] == [
+        "mcp_bindgen.v2024_11_05.types",
+        "mcp_bindgen.v2025_11_25.types",
+    ]
