@@ -358,10 +358,10 @@ def server(revision: str) -> Server:
                 raise ProtocolError(INVALID_PARAMS, f"Unknown task: {id_}")
             return self.tasks[id_]
 
-        async def get_task_(self, params: Any, ctx: Any) -> Any:
+        async def _get_task(self, params: Any, ctx: Any) -> Any:
             return mcp.GetTaskResult(**self.task(params.task_id).state())
 
-        async def get_task_payload_(self, params: Any, ctx: Any) -> Any:
+        async def _get_task_payload(self, params: Any, ctx: Any) -> Any:
             task = self.task(params.task_id)
             await task.over.wait()
             if task.status == "cancelled":
@@ -369,12 +369,12 @@ def server(revision: str) -> Server:
             wire = {**task.result.model_dump(), "_meta": {RELATED_TASK: {"taskId": task.id}}}
             return mcp.GetTaskPayloadResult.model_validate(wire)
 
-        async def list_tasks_(self, params: Any, ctx: Any) -> Any:
+        async def _list_tasks(self, params: Any, ctx: Any) -> Any:
             every = [mcp.Task(**task.state()) for task in self.tasks.values()]
             found, following = page(every, params.cursor, 2)
             return mcp.ListTasksResult(tasks=found, next_cursor=following)
 
-        async def cancel_task_(self, params: Any, ctx: Any) -> Any:
+        async def _cancel_task(self, params: Any, ctx: Any) -> Any:
             task = self.task(params.task_id)
             if task.status != "working":
                 raise ProtocolError(INVALID_PARAMS, f"The task is over: {task.id}")
@@ -383,8 +383,8 @@ def server(revision: str) -> Server:
             return mcp.CancelTaskResult(**task.state())
 
         if has_tasks:
-            get_task, get_task_payload = get_task_, get_task_payload_
-            list_tasks, cancel_task = list_tasks_, cancel_task_
+            get_task, get_task_payload = _get_task, _get_task_payload
+            list_tasks, cancel_task = _list_tasks, _cancel_task
 
     def tool(name: str, **arguments: str) -> Any:
         properties = {argument: {"type": kind} for argument, kind in arguments.items()}

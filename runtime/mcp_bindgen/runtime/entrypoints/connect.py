@@ -260,7 +260,8 @@ class _Search:
             return _Way()
         if self._elsewhere and not way.sse and place.sse is not None:
             return _Way(probe=False, sse=True)
-        probed = way.probe and not way.handshake_first and bool(clients.stateless and clients.stateful)
+        shook_hands = way.handshake_first or clients.prefers_handshake
+        probed = way.probe and not shook_hands and bool(clients.stateless and clients.stateful)
         if self._ended and probed and place.reopens:  # some servers end when they do not understand
             return _Way(probe=False)
         return None

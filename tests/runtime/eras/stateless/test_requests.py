@@ -725,7 +725,7 @@ async def test_clients_and_servers_without_a_common_revision_say_so() -> None:
     ]
     for client, server in pairs:
         with pytest.raises((UnsupportedRevision, ConnectionClosed, ProtocolError)):
-            async with connected(client, server, revisions=own(server)):
+            async with connected(client, server, revisions=own(server), exactly=True):
                 pass
 
 
