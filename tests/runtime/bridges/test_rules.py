@@ -94,6 +94,9 @@ def test_a_message_with_several_blocks_becomes_several(say: Say) -> None:
         {"role": "user", "content": IMAGE},
         {"role": "assistant", "content": TEXT},
     ]
+    assert sampling.one_block_each([{"role": "user", "content": []}], say) == [
+        {"role": "user", "content": {"type": "text", "text": ""}}
+    ]
     assert not say.notes.told
 
 

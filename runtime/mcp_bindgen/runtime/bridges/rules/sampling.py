@@ -9,7 +9,7 @@ from ..edits import Say
 
 
 def one_block_each(messages: Any, say: Say) -> Any:
-    """Return messages with several blocks as several messages with one each."""
+    """Return messages with several blocks as several messages with one each; no block at all is an empty text."""
     if not is_array(messages):
         return messages
     return [one for message in messages for one in _split(message)]
@@ -17,7 +17,9 @@ def one_block_each(messages: Any, say: Say) -> Any:
 
 def _split(message: Any) -> list[Any]:
     content = message.get("content") if is_object(message) else None
-    return [{**message, "content": block} for block in content] if is_array(content) else [message]
+    if not is_array(content):
+        return [message]
+    return [{**message, "content": block} for block in content or [{"type": "text", "text": ""}]]
 
 
 def one_block(content: Any, say: Say) -> Any:
