@@ -364,6 +364,40 @@ def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(tmp_path: Path
     assert answered("generate", project) == "All is up to date.\n"
 
 
+def test_a_server_with_a_contract_speaks_one_more_revision(tmp_path: Path) -> None:
+    contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
+    assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
+    project = tmp_path / "finder"
+    server = (project / "src" / "finder" / "server.py").read_bytes()
+    done = inside("upgrade", project, "--add", "2026-07-28")
+    assert (done.returncode, done.stdout) == (0, "finder: MCP 2025-11-25 and 2026-07-28\n")
+    assert 'revisions = ["2025-11-25", "2026-07-28"]' in (project / "pyproject.toml").read_text("utf-8")
+    assert (project / "src" / "finder" / "server.py").read_bytes() == server
+    assert json.loads(answered("check", project, "--json")) == []
+    command = f"'{sys.executable}' -m finder"
+    for revision in ("2025-11-25", "2026-07-28"):
+        words = ("call", command, "--revision", revision, "--env", f"PYTHONPATH={project / 'src'}")
+        assert "find" in inside(*words).stdout
+    assert "speaks MCP 2026-07-28 already" in inside("upgrade", project, "--add", "2026-07-28").stdout
+    assert inside("scaffold", "server", "plain", "--out", tmp_path).returncode == 0
+    done = inside("upgrade", tmp_path / "plain", "--add", "2026-07-28")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "only a server with a contract" in done.stderr
+
+
+def test_problems_and_schemas_are_listed_for_programs(tmp_path: Path) -> None:
+    contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
+    assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
+    server = tmp_path / "finder" / "src" / "finder" / "server.py"
+    server.write_text(server.read_text("utf-8").replace("def find", "def fund"), "utf-8")
+    (problem,) = json.loads(answered("check", tmp_path / "finder", "--json", code=1))
+    assert problem["line"] > 0
+    assert "did you mean it by fund?" in problem["message"]
+    listed = json.loads(inside("schema", "list", "--json").stdout)
+    assert {"name": "2026-07-28", "era": "stateless", "from": "mcp-bindgen"}.items() <= listed[-1].items()
+    assert all(report["sound"] for report in json.loads(inside("schema", "status", "--json").stdout))
+
+
 def test_a_name_that_hosts_may_refuse_is_said_and_kept(tmp_path: Path) -> None:
     contract = save(tmp_path / "contract.json", {"tools": [tool("fine-1.x"), tool("sp ace/é"), tool("x" * 129)]})
     said = ["the tool 'sp ace/é' has a name that hosts may refuse", f"the tool '{'x' * 129}' has a name"]

@@ -63,7 +63,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("dev")
     script = folder / "server.py"
     script.write_text(SERVER.replace("NAME", "add"), "utf-8")
-    command = [COMMAND, "dev", "server.py"]
+    command = [str(COMMAND), "dev", "server.py"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -170,7 +170,9 @@ def test_ctrl_c_ends_it_and_leaves_nothing_running(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(
         f"import os, pathlib\npathlib.Path('pid').write_text(str(os.getpid()))\n{SERVER}", "utf-8"
     )
-    with subprocess.Popen([COMMAND, "dev", "server.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [str(COMMAND), "dev", "server.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
         deadline = time.monotonic() + 30
         while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
             time.sleep(0.05)

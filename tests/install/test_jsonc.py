@@ -23,9 +23,12 @@ BLANKS = st.sampled_from(["", " ", "\n", "\t", "// said\n", "/* said,\n} */", "\
 
 
 @st.composite
-def written(draw: st.DrawFn, value: Any) -> str:
+def written(draw: Any, value: Any) -> str:
     """A value with blanks and comments wherever they may stand, and perhaps a comma behind the last member."""
-    blank = lambda: draw(BLANKS)  # noqa: E731
+
+    def blank() -> str:
+        return str(draw(BLANKS))
+
     if isinstance(value, dict):
         inner = [f"{blank()}{json.dumps(name)}{blank()}:{draw(written(one))}" for name, one in value.items()]
     elif isinstance(value, list):

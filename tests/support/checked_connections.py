@@ -352,12 +352,15 @@ class Connection(Generic[AnyClient]):
 
 @asynccontextmanager
 async def connected(
-    client: AnyClient, *servers: Server, revisions: Sequence[str] | None = None
+    client: AnyClient, *servers: Server, revisions: Sequence[str] | None = None, exactly: bool = False
 ) -> AsyncGenerator[Connection[AnyClient]]:
     """Connects a client to servers; afterwards both sides must have kept to the schema of the client's revision."""
     left, right = pair()
     ours, theirs = Recording(left, client.revision), Recording(right, client.revision)
-    async with running(serve(theirs, *servers, revisions=revisions)), client.connected(ours) as connected:
+    async with (
+        running(serve(theirs, *servers, revisions=revisions)),
+        client.connected(ours, exactly=exactly) as connected,
+    ):
         yield Connection(connected, ours, theirs)
     ours.check()
     theirs.check()

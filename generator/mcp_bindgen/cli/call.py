@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
@@ -20,18 +23,54 @@ from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_object
 
 from .dialogue import Dialogue
-from .live import Document, Env, Failed, Live, Revision, Timeout, Verbose, Work, bindings, lists
+from .live import Document, Env, Failed, Live, Revision, Timeout, Verbose, Work, bindings, lists, revisions_of
 from .output import print_json
 from .results import KINDS, print_offers, readable, show
 
 _Answer: TypeAlias = tuple[Document, tuple[Quarantined, ...]]
 
 
+_PATIENCE = 5.0
+"""Seconds that a server has to say what it offers, while somebody waits for a word."""
+
+_NAMED = {"tools/call": ("tools", "name"), "prompts/get": ("prompts", "name"), "resources/read": ("resources", "uri")}
+"""Request -> the list with what it may name, and the member that names it."""
+
+_PLAIN = re.compile(r"[^\s\x00-\x1f'\"$`\\]+")
+
+
+def _complete_request(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the requests that begin with what is typed."""
+    known = dict.fromkeys(name for one in revisions_of(ctx.params.get("revision")) for name in requests_of(one))
+    return [name for name in known if name.startswith(incomplete)]
+
+
+def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the tools, prompts or resources of the server that was named; none where it does not say in time."""
+    member, key = _NAMED.get(str(ctx.params.get("method")), ("", ""))
+    server = ctx.params.get("server")
+    if not member or not isinstance(server, str) or ctx.params.get("arguments"):
+        return []
+    hidden = io.StringIO()
+    try:
+        with redirect_stdout(hidden), redirect_stderr(hidden):
+            live = Live.named(server, ctx.params.get("env") or [], timeout=_PATIENCE)
+            found = live.ask(lambda names: dict.fromkeys(names, lists), ctx.params.get("revision"))
+    except Exception:  # a shell shows no errors while somebody types
+        return []
+    names = [str(item.get(key, "")) for item in found.get(member, ())]
+    return [name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
+
+
 def call(
     server: Annotated[str, typer.Argument(help="A command in quotes that starts a server, a URL, or FILE.json#name.")],
-    method: Annotated[str | None, typer.Argument(help="A request such as tools/call; by default --list.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Argument(help="A request such as tools/call; by default --list.", autocompletion=_complete_request),
+    ] = None,
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="A name or URI and a JSON object, or all params.")
+        list[str] | None,
+        typer.Argument(help="A name or URI and a JSON object, or all params.", autocompletion=_complete_name),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Print what the server offers.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as the server said it.")] = False,
@@ -114,7 +153,7 @@ def _works(revisions: Sequence[str], name: str | None, arguments: list[str]) -> 
         return dict.fromkeys(revisions, _reporting(lists))
     found: dict[str, Work[_Answer]] = {}
     problems: list[BadInput] = []
-    for revision in [one for one in revisions if name in _requests(one)] or revisions[:1]:
+    for revision in [one for one in revisions if name in requests_of(one)] or revisions[:1]:
         try:
             found[revision] = _reporting(request_work(revision, name, arguments))
         except BadInput as problem:
@@ -178,14 +217,14 @@ def _no_client(revision: str) -> dict[str, Any]:
     return {facts.meta_keys[name]: value for name, value in said.items()}
 
 
-def _requests(revision: str) -> dict[str, Route]:
+def requests_of(revision: str) -> dict[str, Route]:
     """Return the requests that a client can make."""
     routes: Mapping[str, Route] = bindings(revision, "dispatcher").SERVER.routes
     return {name: route for name, route in routes.items() if route.method.kind == "request" and name != INITIALIZE}
 
 
 def _route(revision: str, name: str) -> Route:
-    known = _requests(revision)
+    known = requests_of(revision)
     if name not in known:
         raise BadInput(
             f"{name!r} is no request that a client of MCP {revision} can make",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +23,7 @@ from mcp_bindgen.spec.transaction import save
 
 from .diff import FailOn
 from .live import Env, Revision, Strict, Timeout, Verbose, offers
-from .output import MARKUP, PAGE, page
+from .output import MARKUP, PAGE, page, print_json
 
 contract = typer.Typer(
     help="Contracts: what a server offers, as a document.", no_args_is_help=True, rich_markup_mode=MARKUP
@@ -227,12 +228,16 @@ def from_module(
 
 
 @contract.command("check")
-def check(project: Folder = Path()) -> None:
+def check(
+    project: Folder = Path(), as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
     """Say where a project does not keep to its contract: what is missing, mistyped or not up to date.
 
     Examples:
 
     `mcp-bindgen contract check`
+
+    `mcp-bindgen contract check --json`
 
     `mcp-bindgen contract check servers/weather`
     """
@@ -241,10 +246,14 @@ def check(project: Folder = Path()) -> None:
     problems = check_contract(project)
     if (file := Project.read(project).contract) is not None:
         warn_of_names(read_contract(file))
-    for problem in problems:
+    if as_json:
+        print_json([{**asdict(problem), "file": str(problem.file)} for problem in problems])
+    for problem in () if as_json else problems:
         print(problem)
     if problems:
         raise typer.Exit(1)
+    if as_json:
+        return
     print("The project keeps to its contract.")
 
 

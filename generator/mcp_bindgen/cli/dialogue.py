@@ -151,7 +151,7 @@ class Dialogue:
                 return read(self._answers[name])
             except ValueError as error:
                 raise Unanswered(f"--answer {name}: {error}") from None
-        default: Any = field.get("default")
+        default: Value | None = field.get("default")
         if not self._is_asked:
             if required and default is None:
                 kind = field.get("type", "text")

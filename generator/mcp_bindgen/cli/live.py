@@ -44,6 +44,7 @@ from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 
+from . import complete
 from .dialogue import Dialogue
 from .output import INTERRUPTED, console
 
@@ -55,7 +56,10 @@ Document: TypeAlias = dict[str, Any]
 Work: TypeAlias = Callable[[Any], Awaitable[T]]
 """What to do with a client that is connected."""
 
-Revision = Annotated[str | None, typer.Option(metavar="R", help="The revision to speak; by default the best.")]
+Revision = Annotated[
+    str | None,
+    typer.Option(metavar="R", help="The revision to speak; by default the best.", autocompletion=complete.revisions),
+]
 Timeout = Annotated[
     float, typer.Option(metavar="S", min=0, help="Seconds to wait for a connection, and then for each answer.")
 ]

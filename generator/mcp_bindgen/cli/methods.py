@@ -11,12 +11,20 @@ from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec import Store, named
 
+from . import complete
 from .options import SOURCES, Folder, Strict
 from .output import about, print_json, print_table, say_corrections, say_decisions
 
+_WHAT = f"A revision such as 2025-11-25, or a schema file: {SOURCES}."
+
 
 def methods(
-    revision: Annotated[str, typer.Argument(help=f"A revision such as 2025-11-25, or a schema file: {SOURCES}.")],
+    revision: Annotated[
+        str,
+        typer.Argument(
+            help=f"A revision such as 2025-11-25, or a schema file: {SOURCES}.", autocompletion=complete.revisions
+        ),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     folder: Folder = None,
     strict: Strict = False,

@@ -9,9 +9,14 @@ import typer
 
 from mcp_bindgen.spec import BadInput
 
+from . import complete
+
 SOURCES = "a path, an https address, git:REPO@REV:PATH or - for standard input"
 
-Revisions = Annotated[list[str] | None, typer.Argument(help="Revisions such as 2025-11-25; all when none is given.")]
+Revisions = Annotated[
+    list[str] | None,
+    typer.Argument(help="Revisions such as 2025-11-25; all when none is given.", autocompletion=complete.revisions),
+]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for a package of your own.")]
 Package = Annotated[str | None, typer.Option("--package", metavar="NAME", help="Import name of that package.")]
 SchemaFile = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +17,7 @@ from mcp_bindgen.protocol.status import Report, entries, reports_of, tasks
 from mcp_bindgen.spec import BadInput, Reading, Store, sources
 
 from .options import SOURCES, Folder, Strict
-from .output import MARKUP, console, page, print_table, say_corrections, say_decisions, say_missing
+from .output import MARKUP, console, page, print_json, print_table, say_corrections, say_decisions, say_missing
 
 schema = typer.Typer(
     help="List, import, remove and verify the schemas that everything is generated from.",
@@ -25,6 +26,7 @@ schema = typer.Typer(
 )
 
 Revision = Annotated[str, typer.Argument(help="A revision such as 2025-11-25.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 File = Annotated[str, typer.Argument(metavar="SOURCE", help=f"The schema.json that upstream publishes: {SOURCES}.")]
 
 
@@ -36,14 +38,22 @@ class Status(StrEnum):
 
 
 @schema.command("list")
-def list_(folder: Folder = None) -> None:
+def list_(folder: Folder = None, as_json: Json = False) -> None:
     """List the revisions, and where each comes from: from this installation, or from your own folder.
 
-    Example: `mcp-bindgen schema list`
+    Examples:
+
+    `mcp-bindgen schema list`
+
+    `mcp-bindgen schema list --json`
     """
     store = Store(folder)
     rows = [(pin, "your folder" if store.is_users(pin.name) else "mcp-bindgen") for pin in store.pins.values()]
     rows += [(pin, "your folder, hidden by ours") for pin in store.hidden]
+    if as_json:
+        names = ("name", "era", "status", "date", "commit")
+        print_json([{**{name: getattr(pin, name) or None for name in names}, "from": origin} for pin, origin in rows])
+        return
     print_table(
         ["REVISION", "ERA", "STATUS", "CHANGED", "UPSTREAM", "FROM"],
         [[pin.name, pin.era, pin.status, pin.date, pin.commit or "-", origin] for pin, origin in rows],
@@ -154,6 +164,7 @@ def status(
     stubs: Annotated[
         bool, typer.Option("--stubs", help="Print entries for docs.toml, to fill in, for what has no words.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Check the schema folder itself: pins, patches and words; anything wrong exits with 1.
 
@@ -183,6 +194,11 @@ def status(
     reports = reports_of(store, revision)
     if stubs:
         sys.stdout.write(entries(reports, store.docs))
+        return
+    if as_json:
+        print_json([{**asdict(report), "sound": report.sound} for report in reports])
+        if not all(report.sound for report in reports):
+            raise typer.Exit(1)
         return
     print_table(
         ["REVISION", "STRUCTURE", "PATCHES", "DEFINITIONS", "DOCUMENTED", "FIELDS DOCUMENTED"],

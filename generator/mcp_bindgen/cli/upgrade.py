@@ -15,10 +15,12 @@ from mcp_bindgen.diff.migration.report import text
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.scaffold.upgrade.import_check import Interpreter
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable
-from mcp_bindgen.spec.transaction import unified_diff
+from mcp_bindgen.spec.revisions import order
+from mcp_bindgen.spec.transaction import put, unified_diff
 
+from . import complete
 from .output import page
 
 if TYPE_CHECKING:
@@ -33,7 +35,21 @@ _SAME = "The transports, and how they are started, stay as they are."
 
 def upgrade(
     project: Annotated[Path, typer.Argument(help="The folder of the project.")],
-    to: Annotated[str, typer.Option("--to", metavar="REVISION", help="The revision to speak from now on.")],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="REVISION", help="The revision to speak from now on.", autocompletion=complete.revisions
+        ),
+    ] = None,
+    add: Annotated[
+        str | None,
+        typer.Option(
+            "--add",
+            metavar="REVISION",
+            help="A revision to speak beside the others, for a server with a contract.",
+            autocompletion=complete.revisions,
+        ),
+    ] = None,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="REVISION", help="The one to replace; the oldest by default.")
     ] = None,
@@ -61,8 +77,18 @@ def upgrade(
 
     `mcp-bindgen upgrade weather --to 2026-07-28`
 
+    `mcp-bindgen upgrade weather --add 2026-07-28` speaks that beside what it spoke before.
+
     `mcp-bindgen upgrade . --from 2025-06-18 --to 2025-11-25 --dry-run` shows the changes of a project with several.
     """
+    if (to is None) == (add is None):
+        raise BadInput("a project goes --to another revision, or speaks one more", fix="give --to, or --add")
+    if add is not None:
+        if from_ is not None:
+            raise BadInput("--add replaces nothing", fix="leave --from out")
+        _add(Project.read(project), add, force=force, dry_run=dry_run)
+        return
+    assert to is not None
     from mcp_bindgen.scaffold.upgrade.project_upgrade import remaining, replaced  # libcst takes time to load
     from mcp_bindgen.scaffold.upgrade.project_upgrade import upgrade as prepare
 
@@ -81,6 +107,26 @@ def upgrade(
     report = text(replace(found.migration, imports=()), width=width, colour=colour)
     typer.echo("".join(f"{printable(line)}\n" for line in lines) + report, nl=False, err=dry_run)
     if not found.is_complete:
+        raise typer.Exit(1)
+
+
+def _add(project: Project, revision: str, *, force: bool, dry_run: bool) -> None:
+    """Have a project speak one more revision."""
+    from mcp_bindgen.scaffold.upgrade.addition import added
+
+    if revision in project.revisions:
+        _nothing_to_do(project, revision, {})
+        return
+    changes, kept = added(project, revision, force=force)
+    if dry_run:
+        typer.echo(unified_diff(changes), nl=False)
+    else:
+        put(project.folder, changes)
+    spoken = " and ".join(sorted([*project.revisions, revision], key=order))
+    typer.echo(f"{project.name}: MCP {spoken}{' (nothing is written)' if dry_run else ''}", err=dry_run)
+    for name in kept:
+        typer.echo(f"left       {project.generated / name} was edited; --force moves it aside", err=dry_run)
+    if kept:
         raise typer.Exit(1)
 
 

@@ -92,6 +92,13 @@ def alive(pid: int) -> bool:
     return bool(state.strip()) and not state.startswith("Z")
 
 
+def pid_of(client: Client) -> int:
+    """The process of a server."""
+    transport: Any = client.link.transport
+    pid: int = transport.process.pid
+    return pid
+
+
 def text(result: mcp.CallToolResult) -> str:
     """The text of a result."""
     [block] = result.content
@@ -504,7 +511,7 @@ async def test_four_broken_servers_of_twenty_cost_the_others_nothing(entry: Entr
         with pytest.raises(ConnectionClosed, match=r"'crashing' is not there: .*no key: set ACME_KEY"):
             await host.call_tool("x", server="crashing")
         killed = host.clients["good3"]
-        os.kill(killed.link.transport.process.pid, 9)
+        os.kill(pid_of(killed), 9)
         await until(lambda: host.clients.get("good3") not in (None, killed))
         assert text(await host.call_tool("tool3")) == "good3: tool3"
         assert "tool3" in {offer.item.name for offer in await host.tools()}
@@ -536,7 +543,7 @@ async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
             await host.add("bad", {})
         assert text(await host.call_tool("b", server="two")) == "two: b", "who names it waits for it"
         assert text(await host.call_tool("a")) == "one: a"
-        pid = host.clients["one"].link.transport.process.pid
+        pid = pid_of(host.clients["one"])
         await host.remove("one")
         await until(lambda: not alive(pid))
         assert [offer.item.name for offer in await host.tools()] == ["b"]

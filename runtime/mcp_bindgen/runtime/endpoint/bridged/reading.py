@@ -45,15 +45,9 @@ class BridgedRoute(Route):
         up = self.bridge.up.params(self.method.name)
         if up is None:
             return read
-        if not up.guard:
-            return lambda data: None
-        needles = (b"\\", *up.guard)  # who escapes something may escape anything
 
         def guarded(data: bytes) -> dict[str, Any] | None:
-            for needle in needles:
-                if needle in data:
-                    return None
-            return read(data)
+            return None if up.fires_in_any(data) else read(data)
 
         return guarded
 

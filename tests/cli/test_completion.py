@@ -1,0 +1,34 @@
+"""What a shell is told while somebody types a command."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.support.commands import COMMAND, ROOT, execute
+
+WEATHER = f"'{sys.executable} {ROOT / 'examples' / 'weather_server.py'}'"
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("mcp-bindgen ins", "install"),
+        ("mcp-bindgen methods 2026", "2026-07-28"),
+        ("mcp-bindgen generate 2025-1", "2025-11-25"),
+        ("mcp-bindgen upgrade p --to 2025-0", "2025-03-26"),
+        ("mcp-bindgen call x tools/c", "tools/call"),
+    ],
+)
+def test_commands_revisions_and_requests_are_known(words: str, first: str) -> None:
+    count = str(len(words.split()) - 1)
+    done = execute(COMMAND, COMP_WORDS=words, COMP_CWORD=count, _MCP_BINDGEN_COMPLETE="complete_bash")
+    assert done.stdout.split()[0] == first
+
+
+def test_tools_of_a_server_are_known_and_a_broken_one_is_silent() -> None:
+    for server, offered in ((WEATHER, ["forecast"]), ("'no-such-program'", [])):
+        words = f"mcp-bindgen call {server} tools/call fore"
+        done = execute(COMMAND, COMP_WORDS=words, COMP_CWORD="4", _MCP_BINDGEN_COMPLETE="complete_bash")
+        assert (done.stdout.split(), done.stderr) == (offered, "")
