@@ -57,16 +57,16 @@ async def use(url: str) -> None:
     ):
         await session.initialize()
         await session.subscribe_resource("note://1")
-        progress: list[float] = []
+        reached: list[float] = []
 
-        async def note(done: float, total: float | None, said: str | None) -> None:
-            progress.append(done)
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            reached.append(progress)
 
         for number in range(ROUNDS):
-            progress.clear()
+            reached.clear()
             counted: Any = await session.call_tool("count", {"to": 5, "delay_ms": 20}, None, note)
             assert counted.content[0].text == "counted to 5"
-            assert progress == [1, 2, 3, 4, 5]
+            assert reached == [1, 2, 3, 4, 5]
             asked: Any = await session.call_tool("ask", {"question": f"question {number}"})
             assert asked.content[0].text == f"question {number}"
             await session.call_tool("announce", {"uri": "note://1"})

@@ -162,10 +162,10 @@ class Patient:
             "capabilities": {"elicitation": {}} if capabilities is None else capabilities,
             "clientInfo": {"name": "patient", "version": "1"},
         }
-        response = await self.post({"id": self.id(), "method": "initialize", "params": params})
+        response = await self.insist({"id": self.id(), "method": "initialize", "params": params})
         assert response.status_code == 200, response.text
         self.headers["mcp-session-id"] = response.headers["mcp-session-id"]
-        response = await self.post({"method": "notifications/initialized"})
+        response = await self.insist({"method": "notifications/initialized"})
         assert response.status_code == 202, response.text
 
     def id(self) -> int:

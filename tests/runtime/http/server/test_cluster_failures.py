@@ -84,6 +84,7 @@ def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seconds(tw
     body()
 
 
+@pytest.mark.full
 def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> None:
     @bounded(40)
     async def body() -> None:
@@ -110,6 +111,7 @@ def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> None:
     body()
 
 
+@pytest.mark.full
 def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Cluster) -> None:
     @bounded(40)
     async def body() -> None:
@@ -128,6 +130,7 @@ def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Cluster) -
     body()
 
 
+@pytest.mark.full
 def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> None:
     @bounded(40)
     async def body() -> None:
@@ -150,6 +153,7 @@ def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> None:
     body()
 
 
+@pytest.mark.full
 def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cluster) -> None:
     @bounded(40)
     async def body() -> None:
@@ -170,6 +174,7 @@ async def _kill_soon(cluster: Cluster, port: int) -> None:
     cluster.kill(port)
 
 
+@pytest.mark.full
 def test_what_was_announced_while_no_worker_was_there_for_a_session_is_told_once(two: Cluster) -> None:
     @bounded(40)
     async def body() -> None:
@@ -200,6 +205,7 @@ def test_what_was_announced_while_no_worker_was_there_for_a_session_is_told_once
     body()
 
 
+@pytest.mark.full
 def test_a_worker_that_was_taken_for_dead_begins_anew(two: Cluster) -> None:
     @bounded(40)
     async def body() -> None:
@@ -332,6 +338,7 @@ async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> 
     return check
 
 
+@pytest.mark.full
 def test_workers_are_killed_at_moments_of_all_kinds_under_load(two: Cluster) -> None:
     @bounded(60)
     async def body() -> None:
@@ -353,6 +360,7 @@ def test_workers_are_killed_at_twenty_moments_under_load(two: Cluster) -> None:
 # --- told to stop ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) -> None:
     @bounded(40)
     async def body() -> None:
@@ -405,6 +413,7 @@ def _is_alive(pid: int) -> bool:
 # --- Redis ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_redis_is_away_and_comes_back(two: Cluster) -> None:
     @bounded(60)
     async def body() -> None:
@@ -453,6 +462,7 @@ def _anybody(client: Patient) -> dict[str, str]:
     return {name: value for name, value in client.headers.items() if name != "mcp-session-id"}
 
 
+@pytest.mark.full
 def test_redis_that_does_not_answer_holds_nobody_up(two: Cluster) -> None:
     @bounded(60)
     async def body() -> None:
@@ -501,6 +511,7 @@ def test_redis_is_full(two: Cluster) -> None:
     body()
 
 
+@pytest.mark.full
 def test_redis_is_restarted_in_the_middle_of_everything(two: Cluster) -> None:
     @bounded(60)
     async def body() -> None:
@@ -534,6 +545,7 @@ def test_redis_is_restarted_in_the_middle_of_everything(two: Cluster) -> None:
     body()
 
 
+@pytest.mark.full
 def test_redis_that_has_lost_its_data_is_begun_anew(two: Cluster) -> None:
     @bounded(60)
     async def body() -> None:

@@ -153,6 +153,7 @@ def test_a_handshake_may_go_on_with_another_worker(redis: RedisServer) -> None:
     run(body)
 
 
+@pytest.mark.full
 def test_a_client_that_never_says_that_it_is_initialized_loses_its_session(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis, limits=HttpLimits(handshake=0.4)) as two:
@@ -181,6 +182,7 @@ def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -> None
     run(body)
 
 
+@pytest.mark.full
 def test_a_session_that_nobody_uses_expires_everywhere(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis, limits=HttpLimits(idle=0.6)) as two:
@@ -197,6 +199,7 @@ def test_a_session_that_nobody_uses_expires_everywhere(redis: RedisServer) -> No
     run(body)
 
 
+@pytest.mark.full
 def test_nothing_stays_for_ever_and_ids_are_not_in_the_store(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis, prefix="mine:") as two:
@@ -225,6 +228,7 @@ def test_two_endpoints_with_different_prefixes_do_not_see_each_other(redis: Redi
     run(body)
 
 
+@pytest.mark.full
 def test_without_redis_a_worker_starts_and_waits_for_it(tmp_path: Path) -> None:
     async def body() -> None:
         later = RedisServer(tmp_path)
@@ -413,6 +417,7 @@ def test_one_of_two_wins(redis: RedisServer) -> None:
     run(body)
 
 
+@pytest.mark.full
 def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: RedisServer) -> None:
     async def body() -> None:
         async with stores(redis, 2, lease=0.4) as (one, other):
@@ -431,6 +436,7 @@ def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: 
     run(body)
 
 
+@pytest.mark.full
 def test_keys_are_the_same_everywhere_and_replaced_in_time(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_bindgen.runtime.http.server.shared_store.redis._SETTLE", 0.2)
 

@@ -33,7 +33,7 @@ from .shared_store.base import Current, Mail, News, Shared, SharedStore
 
 log = logging.getLogger("mcp_bindgen")
 
-_MOST_AT_ONCE = 500  # sessions that are told of a broadcast in one go
+_MOST_AT_ONCE = 100  # sessions that are told of a broadcast in one go
 _DRAIN = 4.0  # seconds for requests at work to finish when the process shall stop
 _RETRY = 500  # milliseconds after which a client shall come back to another worker
 
