@@ -19,6 +19,7 @@ from mcp_bindgen.spec.pointer import join
 from . import checks, names, text
 from .model import Contract, Prompt, Resource, Template, Tool
 from .references import Root
+from .shared import Shared
 from .types import Reader, is_visible
 
 write = text.write
@@ -111,12 +112,20 @@ class _Builder:
         def claim(raw: Mapping[str, Any], suffix: str) -> str:
             return self.scope.claim(names.definition(raw["name"], suffix))
 
+        tools = members.get("tools", ())
+        schemas = [raw[member] for raw in tools for member in ("inputSchema", "outputSchema") if member in raw]
+        self.shared = Shared(schemas, self.scope)
+
         # All roots are named before anything inside of them.
         self.tools = [
             Tool(
-                **common(raw), input=claim(raw, "Input"), output=claim(raw, "Output") if "outputSchema" in raw else None
+                **common(raw),
+                input=claim(raw, "Input"),
+                output=self.shared.whole(raw["outputSchema"]) or claim(raw, "Output")
+                if "outputSchema" in raw
+                else None,
             )
-            for raw in members.get("tools", ())
+            for raw in tools
         ]
         self.prompts = [
             Prompt(**common(raw, "prompt"), arguments=claim(raw, "Arguments") if raw.get("arguments") else None)
@@ -167,7 +176,8 @@ class _Builder:
         checks.check_schema(schema, pointer)
         root = Root(schema, pointer)
         checks.check_compiles(schema, pointer)
-        self.definitions.update(Reader(root, name, self.scope).read(words))
+        if name not in self.shared.read:
+            self.definitions.update(Reader(root, name, self.scope, self.shared).read(words))
 
     def _add(self, name: str, fields: Iterator[Field], words: str) -> None:
         self.definitions[name] = Definition(name, Object(tuple(fields)), words)

@@ -30,6 +30,7 @@ from mcp_bindgen.spec.pointer import join, split
 
 from . import names
 from .references import Root
+from .shared import Shared
 
 _MOST = 2000  # definitions of one schema; a schema that multiplies its parts gets plain JSON after them
 _KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
@@ -48,12 +49,15 @@ class Reader:
         root: The schema.
         name: The name of its definition.
         scope: Gives the names of the others.
+        shared: What other schemas define alike.
     """
 
-    def __init__(self, root: Root, name: str, scope: names.Scope) -> None:
+    def __init__(self, root: Root, name: str, scope: names.Scope, shared: Shared) -> None:
         self.root = root
         self.name = name
         self.scope = scope
+        self.shared = shared
+        shared.read.add(name)
         self.made: dict[tuple[Places, str], str] = {(("",), ""): name}
         self.pending: deque[tuple[Places, str, str]] = deque([(("",), "", name)])
         self.definitions: dict[str, Definition] = {}
@@ -117,6 +121,15 @@ class Reader:
         node = self.root.at(target)
         if isinstance(node, bool):
             return Free()
+        tokens = split(target)
+        is_defined = len(tokens) == 2 and tokens[0] == "$defs"
+        known = self.shared.definition(self.root.schema, tokens[1]) if is_defined else None
+        if known is not None:
+            if known not in self.shared.read:
+                self.shared.read.add(known)
+                self.pending.append(((target,), "", known))
+            self.made[((target,), "")] = known
+            return Ref(known)
         member = next((token for token in reversed(split(target)) if not token.startswith("$")), "")
         return self._named((target,), "", names.inner(self.name, member))
 
