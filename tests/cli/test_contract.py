@@ -364,6 +364,7 @@ def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(tmp_path: Path
     assert answered("generate", project) == "All is up to date.\n"
 
 
+@pytest.mark.full
 def test_a_server_with_a_contract_speaks_one_more_revision(tmp_path: Path) -> None:
     contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
     assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0

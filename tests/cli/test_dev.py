@@ -75,6 +75,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
             assert process.wait(20) is not None
 
 
+@pytest.mark.full
 def test_the_page_lists_calls_asks_and_shows_messages_and_follows_changes(page: Page) -> None:
     page.script.write_text(SERVER.replace("NAME", "add"), "utf-8")
     complaints: list[str] = []
@@ -166,6 +167,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         assert said in done.stderr
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_it_and_leaves_nothing_running(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(
         f"import os, pathlib\npathlib.Path('pid').write_text(str(os.getpid()))\n{SERVER}", "utf-8"

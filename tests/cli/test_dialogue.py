@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import COMMAND, execute, inside
+from tests.support.effort import cases
 
 SERVER = """
 import os, sys
@@ -64,7 +65,7 @@ def asks(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"'{sys.executable}' '{script}'"
 
 
-eras = pytest.mark.parametrize("era", ["OLD=1", "NEW=1"])
+eras = pytest.mark.parametrize("era", cases(["OLD=1", "NEW=1"], quick=["NEW=1"]))
 
 
 @eras
@@ -114,6 +115,7 @@ def typed(command: list[str], *lines: tuple[str, str], **variables: str) -> tupl
     return shown, code
 
 
+@pytest.mark.full
 @eras
 def test_a_person_sees_what_happens_and_answers_on_the_terminal(asks: str, era: str) -> None:
     command = [str(COMMAND), "call", asks, "tools/call", "book", "--env", era]
@@ -126,6 +128,7 @@ def test_a_person_sees_what_happens_and_answers_on_the_terminal(asks: str, era: 
     assert "{'action': 'accept', 'content': {'seats': 3, 'window': True, 'days': ['tue']}}" in shown
 
 
+@pytest.mark.full
 def test_ctrl_c_at_a_question_ends_the_command(asks: str) -> None:
     command = [str(COMMAND), "call", asks, "tools/call", "book"]
     began = time.monotonic()

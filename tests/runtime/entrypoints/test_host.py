@@ -576,6 +576,21 @@ async def test_one_that_keeps_dying_in_the_background_is_given_up(entry: Entry, 
             await host.call_tool("die", server="frail")
 
 
+@bounded()
+async def test_a_server_that_was_removed_does_not_come_back_under_the_name_of_another(
+    entry: Entry, tmp_path: Path
+) -> None:
+    async with Host({"one": entry("one", "die")}, Client, restart_pause=0.3, background=True) as host:
+        with pytest.raises(ConnectionClosed):
+            await host.call_tool("die", server="one")
+        await host.remove("one")
+        await host.add("one", entry("other", "a"))
+        assert text(await host.call_tool("a", server="one")) == "other: a"
+        await anyio.sleep(0.6)
+        assert len(processes(tmp_path)) == 4, "each was started once"
+        assert text(await host.call_tool("a", server="one")) == "other: a"
+
+
 def test_variables_stand_in_command_and_arguments_and_may_have_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLACE", "/opt")
     monkeypatch.setenv("EMPTY", "")

@@ -331,6 +331,8 @@ class HostedServers(Generic[C_co]):
         try:
             server.scope.cancel()
             await anyio.sleep_until(server.died + self._restart_pause * 2**server.restarts)
+            if self._servers.get(name) is not server:  # it was removed meanwhile; another may have its name
+                return
             if not isinstance(self._failures.pop(name, None), AuthorizationError):
                 server.restarts += 1
             await self._start(name)
