@@ -41,18 +41,11 @@ class Cluster(Server):
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
         """List the tools."""
-        tools = [
-            {
-                "name": name,
-                "description": text,
-                "inputSchema": {
-                    "type": "object",
-                    "properties": {one: {"type": kind} for one, kind in arguments.items()},
-                    "required": list(arguments),
-                },
-            }
-            for name, (text, arguments) in TOOLS.items()
-        ]
+        tools: list[dict[str, Any]] = []
+        for name, (text, arguments) in TOOLS.items():
+            properties = {one: {"type": kind} for one, kind in arguments.items()}
+            schema = {"type": "object", "properties": properties, "required": list(arguments)}
+            tools.append({"name": name, "description": text, "inputSchema": schema})
         return self.types.ListToolsResult.model_validate({"tools": tools, **self.more})
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -81,12 +74,17 @@ class Cluster(Server):
         answer = await ctx.ask_params(
             "question", self.types.ElicitRequestFormParams(message=question, requested_schema=schema)
         )
-        return str((answer.content or {}).get("answer", "no answer"))
+        given: Any = answer.content or {}
+        return str(given.get("answer", "no answer"))
 
     async def announce(self, ctx: Any, uri: str) -> str:
         """Tell the subscribers of all workers and revisions."""
+
+        async def tell(client: Any) -> None:
+            await client.notify_resource_updated(uri)
+
         for server in SERVERS:
-            await server.broadcast(lambda client: client.notify_resource_updated(uri))
+            await server.broadcast(tell)
         return f"announced {uri}"
 
     async def list_resources(self, params: Any, ctx: Any) -> Any:

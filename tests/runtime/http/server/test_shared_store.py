@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -23,13 +25,16 @@ from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
 from mcp_bindgen.runtime.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.http.server.shared_store.base import SharedStore
-from mcp_bindgen.runtime.http.server.shared_store.redis import FORMAT, RedisStore
+from mcp_bindgen.runtime.http.server.shared_store.redis import FORMAT, RedisReplayCache, RedisStore
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded
 from tests.support.cluster import answer
+from tests.support.commands import execute
 from tests.support.effort import examples
+from tests.support.processes import free_port, process
 from tests.support.redis_server import RedisServer, redis_server
 
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
@@ -474,6 +479,62 @@ def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
             assert one.apps[0].servers[0].state_seal is mine
 
     run(body)
+
+
+def test_a_proof_counts_once_for_all_workers(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis, 2) as made:
+            caches = [RedisReplayCache(store) for store in made]
+            seen = await asyncio.gather(*(cache.add(b"proof", "key", time.time() + 60) for cache in caches * 3))
+            assert sorted(seen) == [False] * 5 + [True]
+            assert await caches[0].add(b"other", "key", time.time() + 0.2)
+            await asyncio.sleep(0.3)
+            assert await caches[1].add(b"other", "key", time.time() + 60)
+
+    run(body)
+
+
+PROGRAM = """
+import sys
+from mcp_bindgen.runtime import run
+from mcp_bindgen.v2025_11_25 import Server, types as mcp
+
+class Tools(Server):
+    info = mcp.Implementation(name="tools", version="1")
+
+run(Tools())
+"""
+
+
+@pytest.mark.parametrize("kind", ["redis", "sqlite"])
+def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_path: Path, kind: str) -> None:
+    where = redis.url if kind == "redis" else str(tmp_path / "sessions.db")
+    session: str | None = None
+    for turn in range(2):  # another process knows the session
+        port = free_port()
+        command = [sys.executable, "-c", PROGRAM, "--http", f"127.0.0.1:{port}", "--store", where]
+        with process(command, port, tmp_path / f"{turn}.log"), httpx2.Client(timeout=20) as client:
+            url = f"http://127.0.0.1:{port}/mcp"
+            if session is None:
+                hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+                session = client.post(url, headers=HEADERS, json=hello).headers["mcp-session-id"]
+            ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+            response = client.post(url, headers=headers(session, None), json=ping)
+            assert response.status_code == 200, response.text
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--store", "x.db"], "--store is for --http"),
+        (["--http", "127.0.0.1:0", "--store", "ftp://x"], "redis://"),
+        (["--http", "127.0.0.1:0", "--store", "/no/such/folder/x.db"], "/no/such/folder/x.db"),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_said_in_one_line(options: list[str], reason: str) -> None:
+    done = execute(sys.executable, "-c", PROGRAM, *options)
+    assert done.returncode == 2
+    assert reason in done.stderr.splitlines()[-1]
 
 
 def test_a_url_of_something_else_is_refused() -> None:

@@ -336,6 +336,11 @@ class RedisStore:
         )
         return [_told(one) for one in found]
 
+    async def claim(self, name: str, until: float) -> bool:
+        """Take a name until a time, in seconds since 1970; return whether nobody had taken it."""
+        options = {"nx": True, "pxat": max(int(until * 1000), 1)}
+        return bool(await self._try(partial(self._redis.set, f"{self._prefix}once:{name}", 1, **options)))
+
     # --- keys -------------------------------------------------------------------------------------------------
 
     async def keys(self, lifetime: float) -> Sequence[bytes]:
@@ -354,6 +359,21 @@ async def _cancellable(work: Awaitable[Any]) -> Any:
     finally:
         if task is not None and task.cancelling() > before:
             raise asyncio.CancelledError
+
+
+class RedisReplayCache:
+    """Remember in Redis which proofs of possession were seen, for all workers: pass it as `ResourceServer(replay=...)`.
+
+    Args:
+        store: The store of the sessions.
+    """
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    async def add(self, proof: bytes, owner: str, until: float) -> bool:
+        """Note a proof; return whether it was not seen before; raise `StoreUnavailable` where that cannot be said."""
+        return await self._store.claim(f"dpop:{proof.hex()}", until)
 
 
 def _name() -> str:
