@@ -43,6 +43,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/contracts.py
+	$(BIN)/python benchmarks/bridges.py
 	$(BIN)/python benchmarks/notes_servers.py
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/clients.py

@@ -1,4 +1,4 @@
-"""Measure what a conversion costs: a server of one revision for clients of another, next to a native server of that one.
+"""Measure what conversions cost: a server of one revision for clients of another, next to a native one of that.
 
 Both answer the same bytes in the same process, one round after the other; the figures are processor time and its
 ratios within each round. A row says what the chain of steps has for the method: nothing, a guard that does not fire,
@@ -33,7 +33,7 @@ PAIRS = [("2025-11-25", wire) for wire in REVISIONS] + [
     ("2024-11-05", "2025-11-25"),
     ("2024-11-05", "2026-07-28"),
 ]
-CASES = {
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "text": ("tools/call", {"name": "text", "arguments": {"city": "Oslo"}}),
     "audio": ("tools/call", {"name": "audio", "arguments": {}}),
     "list": ("tools/list", {}),
@@ -52,7 +52,8 @@ service = Service([Plain()], revisions={revisions})
 session = service.session(type("Nowhere", (), {{}})())
 served = time.perf_counter() - began
 params = {{"protocolVersion": "{wire}", "capabilities": {{}}, "clientInfo": {{"name": "x", "version": "1"}}}}
-(asked,) = session.peer.receive(json.dumps({{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}}).encode())
+message = {{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}}
+(asked,) = session.peer.receive(json.dumps(message).encode())
 service.handler(asked.dispatcher, asked.route)(session, 1, asked.params)
 print(json.dumps([served, time.perf_counter() - began]))
 """

@@ -14,12 +14,10 @@ import base64
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias
-from weakref import WeakKeyDictionary
 
 import anyio
 
 from mcp_bindgen.runtime import InvalidParams, ProtocolError, run
-from mcp_bindgen.runtime.endpoint.session import Session
 from mcp_bindgen.runtime.http.server.serve import serve_http
 from mcp_bindgen.v2025_11_25 import Context, Server, errors
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -77,6 +75,7 @@ async def tidy(notes: Notes, ctx: Context) -> mcp.CallToolResult:
     for step, uri in enumerate(NOTES, 1):
         await ctx.progress(step, len(NOTES), uri)
         await ctx.log("info", f"tidied {uri}")
+        await anyio.sleep(0.05)
     return said(mcp.TextContent(text="All is tidy."))
 
 
@@ -90,17 +89,9 @@ class Notes(Server):
     info = mcp.Implementation(name="written-once", version="1.0.0", title="Written once")
     instructions = "Two notes, and tools for them."
 
-    def __init__(self) -> None:
-        self.watched: WeakKeyDictionary[Session, set[str]] = WeakKeyDictionary()
-
     async def changed(self, uri: str) -> None:
         """Tell those who subscribed to a note that it changed."""
-
-        async def tell(client: Context) -> None:
-            if uri in self.watched.get(client.session, ()):
-                await client.notify_resource_updated(uri)
-
-        await self.broadcast(tell)
+        await self.broadcast(lambda client: client.notify_resource_updated(uri))
 
     async def list_tools(self, params: mcp.PaginatedRequestParams, ctx: Context) -> mcp.ListToolsResult:
         return mcp.ListToolsResult(
@@ -141,11 +132,9 @@ class Notes(Server):
         return mcp.ReadResourceResult(contents=[text])
 
     async def subscribe(self, params: mcp.SubscribeRequestParams, ctx: Context) -> mcp.EmptyResult:
-        self.watched.setdefault(ctx.session, set()).add(params.uri)
         return mcp.EmptyResult()
 
     async def unsubscribe(self, params: mcp.UnsubscribeRequestParams, ctx: Context) -> mcp.EmptyResult:
-        self.watched.get(ctx.session, set()).discard(params.uri)
         return mcp.EmptyResult()
 
     async def list_prompts(self, params: mcp.PaginatedRequestParams, ctx: Context) -> mcp.ListPromptsResult:

@@ -3,6 +3,7 @@
 //     node node_client.mjs PACKAGE REVISION stdio COMMAND ARGUMENT...
 //     node node_client.mjs PACKAGE REVISION sse|http URL
 //
+// With WRITTEN_ONCE in the environment it talks to `examples/written_once.py` instead.
 // PACKAGE is `sdk` for @modelcontextprotocol/sdk or `client` for its successor, @modelcontextprotocol/client; `probing`
 // is the latter when it first asks whether the server speaks a revision without sessions.
 // Over stdio the client asks for its newest revision and takes what it gets; over HTTP it asks for REVISION.
@@ -135,6 +136,7 @@ handle("roots/list", async () => ({ roots: roots.map((uri) => ({ uri })) }));
 handle("elicitation/create", async ({ params }) => {
   log.push({ elicitation: params });
   if (params.mode === "url") return { action: "accept" };
+  if (params.requestedSchema.properties.line) return { action: "accept", content: { line: "Tea" } };
   return { action: "accept", content: { name: "Ada", age: 36, sure: true } };
 });
 for (const method of [
@@ -164,6 +166,7 @@ await step("handshake", async () => {
     instructions: client.getInstructions(),
   };
 });
+if (process.env.WRITTEN_ONCE) await writtenOnce();
 if (name === "sdk" && stateless) await report(); // there is nothing more that it can do
 if (!stateless) await step("ping", async () => [await client.ping(), await text("ping")]);
 await step("pagination", async () => ({
@@ -349,6 +352,32 @@ async function tasks() {
     cancelled: (await api.cancelTask(waiting.taskId)).status,
     again: await refused(api.cancelTask(waiting.taskId)),
   };
+}
+
+// What `examples/written_once.py` offers.
+async function writtenOnce() {
+  for (const tool of ["sing", "find", "count", "rhyme", "tidy", "add"]) {
+    await step(tool, async () => {
+      if (tool === "add" && revision < "2025-06-18") return null;
+      const result = await call(tool);
+      return { error: result.isError ?? false, types: result.content.map((block) => block.type), text: result.content[0]?.text };
+    });
+  }
+  await step("structured", async () => (await call("count")).structuredContent);
+  await step("resources", async () => (await pages("resources/list", "resources")).items);
+  await step("read", async () => (await client.readResource({ uri: "note:///song" })).contents[0].text);
+  await step("unknown", async () => (await refused(client.readResource({ uri: "note:///nothing" }))).code);
+  await step("prompt", async () => (await client.getPrompt({ name: "shorten", arguments: { note: "song" } })).messages[0].content.text);
+  await step("completed", async () => {
+    const ref = { type: "ref/prompt", name: "shorten" };
+    return (await client.complete({ ref, argument: { name: "note", value: "so" } })).completion.values;
+  });
+  await step("progress", async () => {
+    const steps = [];
+    await call("tidy", {}, { onprogress: ({ progress }) => void steps.push(progress) });
+    return steps;
+  });
+  await report();
 }
 
 // What the successor makes of a task.

@@ -6,6 +6,7 @@ Whatever it says is held against the schema of the revision that the connection 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -15,6 +16,8 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp import Client, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
 
 from mcp_bindgen.runtime.http.client.legacy_sse import sse
 from mcp_bindgen.runtime.http.client.transport import http
@@ -22,10 +25,10 @@ from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.interop import dated
 from tests.interop.eavesdrop import Eavesdropper, Overheard
 from tests.interop.peers import Listener, valid
-from tests.interop.processes import HERE, free_port, listening
-from tests.interop.report import REVISIONS, STATELESS, Report
+from tests.interop.processes import HERE, free_port, listening, needed, node
+from tests.interop.report import REVISIONS, STATEFUL, STATELESS, Report
 from tests.support.checked_connections import bindings, bounded, oracle
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, execute
 
 pytestmark = pytest.mark.flaky(reruns=1)  # other processes on a busy machine may be slow once
 
@@ -144,8 +147,6 @@ async def test_our_clients_of_every_revision_over_http_at_the_same_time() -> Non
 
 async def run(command: Sequence[str], **environment: str) -> Any:
     """What a client prints, which must succeed."""
-    import os
-
     done = await anyio.run_process(
         command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, env={**os.environ, **environment}
     )
@@ -213,3 +214,117 @@ def test_official_clients_of_each_era_of_the_python_sdk(version: str, over: str,
         judge_dated(saw, revision)
 
     talk()
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@bounded()
+async def test_the_official_client_that_is_installed_speaks_the_newest_revision_with_it(tmp_path: Path) -> None:
+    async def elicit(context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"line": "Tea"})
+
+    command, *arguments = tapped(tmp_path)
+    way = stdio_client(StdioServerParameters(command=command, args=arguments))
+    async with Client(way, elicitation_callback=elicit) as official:
+        assert official.session.protocol_version == STATELESS
+        for name, kinds in expected(STATELESS).items():
+            if name != "rhyme":
+                result = await official.call_tool(name, {})
+                assert [type(block).__name__ for block in result.content] == kinds
+        (added,) = (await official.call_tool("add", {})).content
+        assert isinstance(added, types.TextContent)
+        assert added.text == "Added Tea."
+    await judged(STATELESS, [said(tmp_path)])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", dated.VERSIONS)
+def test_a_fresh_skeleton_answers_official_clients_of_each_era(version: str, tmp_path: Path) -> None:
+    started = execute(sys.executable, "-c", SCAFFOLD, "scaffold", "server", "weather", cwd=tmp_path)
+    assert started.returncode == 0, started.stderr
+    place = str(dated.folder(version))
+
+    @bounded(60)
+    async def talk() -> None:
+        code = f"{BRIEF}\nanyio.run(main, {sys.executable!r}, {str(tmp_path / 'weather' / 'src')!r})"
+        saw = await run([sys.executable, "-c", code], PYTHONPATH=place)
+        assert saw == [SPOKEN[version], "weather", "Hello, Ada!"]
+
+    talk()
+
+
+SCAFFOLD = "from mcp_bindgen.cli import main; main()"
+BRIEF = """
+import json, os
+import anyio
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+async def main(python, source):
+    server = StdioServerParameters(command=python, args=["-m", "weather"], env={**os.environ, "PYTHONPATH": source})
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        begun = await session.initialize()
+        result = await session.call_tool("greet", {"name": "Ada"})
+        print(json.dumps([str(begun.protocolVersion), begun.serverInfo.name, result.content[0].text]))
+"""
+
+TYPES = {
+    "AudioContent": "audio",
+    "EmbeddedResource": "resource",
+    "ResourceLink": "resource_link",
+    "TextContent": "text",
+}
+SPOKEN_BY = {"sdk": STATEFUL, "client": REVISIONS}
+"""Package of a TypeScript SDK, see `node_client.mjs` -> the revisions that it speaks."""
+
+
+def judge_node(saw: dict[str, Any], revision: str) -> None:
+    """Hold what a client saw against what there is to see."""
+    assert not [found for found in saw.values() if isinstance(found, dict) and "thrown" in found], saw
+    assert saw["handshake"]["version"] == revision
+    assert saw["handshake"]["server"]["name"] == "written-once"
+    for name, kinds in expected(revision).items():
+        assert saw[name]["error"] is False
+        assert saw[name]["types"] == [TYPES[kind] for kind in kinds], name
+    assert saw["rhyme"]["text"] == "I heard: Rhyme on bread."
+    assert saw["structured"]["words"]["note:///song"] == 3
+    assert saw["resources"] == ["song", "list"]
+    assert saw["unknown"] in {-32602, *[-32002] * (revision != STATELESS)}  # the newer SDK has only the new one
+    assert (saw["read"], saw["completed"]) == ("La, la, la.", ["song"])
+    assert saw["prompt"] == "Shorten this: La, la, la."
+    assert saw["progress"] == [1, 2]
+    if revision >= "2025-06-18":
+        assert saw["add"]["text"] == "Added Tea."
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("package", SPOKEN_BY)
+@bounded(120)
+async def test_official_clients_in_typescript_at_every_revision_that_they_speak(package: str) -> None:
+    needed()
+    script = str(HERE / "node_client.mjs")
+
+    async def talk(revision: str, port: int) -> None:
+        over = "sse" if revision == "2024-11-05" else "http"
+        eavesdropper = Eavesdropper(port)
+        async with eavesdropper.listening() as near:
+            address = f"http://127.0.0.1:{near}{PATHS[over]}"
+            saw = await run([node(), script, package, revision, over, address], WRITTEN_ONCE="1")
+        await judged(revision, eavesdropper.conversations())
+        judge_node(saw, revision)
+
+    async with served() as port:
+        for revision in SPOKEN_BY[package]:
+            await talk(revision, port)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("package", "revision"), [("sdk", STATEFUL[-1]), ("client", STATEFUL[-1]), ("client", STATELESS)]
+)
+@bounded(60)
+async def test_official_clients_in_typescript_over_stdio(package: str, revision: str, tmp_path: Path) -> None:
+    needed()
+    command = [node(), str(HERE / "node_client.mjs"), package, revision, "stdio", *tapped(tmp_path)]
+    saw = await run(command, WRITTEN_ONCE="1")
+    await judged(revision, [said(tmp_path)])
+    judge_node(saw, revision)

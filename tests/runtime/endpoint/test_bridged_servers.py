@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, handles
 from mcp_bindgen.runtime.endpoint.server import Service
+from mcp_bindgen.runtime.http import HttpApp
 from tests.interop import ours
 from tests.interop.full_server import server
 from tests.interop.ours import text
@@ -27,6 +29,7 @@ from tests.support.checked_connections import (
     lone,
     played,
     request,
+    until,
 )
 from tests.support.commands import ROOT, execute
 
@@ -339,6 +342,99 @@ async def test_extras_and_meta_survive(wire: str) -> None:
         assert result["_meta"]["a/b"] == {"c": 1.0}
 
 
+# --- subscriptions across the eras ----------------------------------------------------------------------------
+
+
+class Followed(Old):
+    """Notes who subscribes to what, and knows nothing of a resource called bad."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[str, str]] = []
+
+    async def list_resources(self, params: Any, ctx: Context) -> Any:
+        return v2025_11_25.types.ListResourcesResult(resources=[])
+
+    async def subscribe(self, params: Any, ctx: Context) -> Any:
+        if params.uri == "x:bad":
+            raise ProtocolError(-32002, "Resource not found")
+        self.log.append(("subscribe", params.uri))
+        return v2025_11_25.types.EmptyResult()
+
+    async def unsubscribe(self, params: Any, ctx: Context) -> Any:
+        self.log.append(("unsubscribe", params.uri))
+        return v2025_11_25.types.EmptyResult()
+
+
+@bounded()
+async def test_whoever_listens_is_subscribed_and_unsubscribed() -> None:
+    mcp = v2026_07_28.types
+    server = Followed()
+    async with connected(v2026_07_28.Client(), server) as connection:
+        wanted = mcp.SubscriptionFilter(resource_subscriptions=["x:a", "x:bad", "x:a"])
+        async with connection.client.subscribed(wanted) as agreed:
+            assert agreed.resource_subscriptions == ["x:a"]
+            assert server.log == [("subscribe", "x:a")]
+            (client,) = server.connections
+            assert client.wire_revision == STATELESS
+            await server.broadcast(lambda each: each.notify_resource_updated("x:a"))
+            await until(lambda: connection.theirs.methods().count("notifications/resources/updated") == 1)
+        await until(lambda: server.log[1:] == [("unsubscribe", "x:a")])
+
+
+@bounded()
+async def test_clients_that_subscribe_hear_of_a_stateless_server_what_they_follow() -> None:
+    server = New()
+    async with by_hand("2025-06-18", server) as (raw, sent):
+        assert (await raw.ask(request(1, "resources/subscribe", {"uri": "x:a"})))["result"] == {}
+        for uri in ("x:b", "x:a"):
+            await server.broadcast(lambda each, uri=uri: each.notify_resource_updated(uri))
+        assert (await raw.receive())["params"] == {"uri": "x:a"}
+        await raw.ask(request(2, "resources/unsubscribe", {"uri": "x:a"}))
+        await server.broadcast(lambda each: each.notify_resource_updated("x:a"))
+        await raw.ask(request(3, "ping"))
+        assert sent.methods() == ["notifications/resources/updated"]
+
+
+@bounded()
+async def test_a_stateless_server_answers_stateful_clients_without_sessions() -> None:
+    server = New()
+    app = HttpApp(server, sessions=False, allowed_hosts=["test"])
+    transport = httpx2.ASGITransport(app)
+    async with app.lifespan(), httpx2.AsyncClient(transport=transport, base_url="http://test") as http:
+        for wire in STATEFUL[1:]:
+            answer = await http.post(
+                "/mcp",
+                json=request(1, "tools/call", {"name": "x"}),
+                headers={"accept": "application/json, text/event-stream", "mcp-protocol-version": wire},
+            )
+            assert answer.json()["result"]["content"] == []
+            assert server.seen[0].meta.client_info is None
+
+
+class Scoped(Old):
+    """Needs a scope for one of its tools."""
+
+    def required_scopes(self, method: str, name: str | None) -> Collection[str]:
+        return ["special"] if name == "x" else []
+
+
+class Gate:
+    """Wants nothing of its own."""
+
+    metadata_path = None
+
+    def needed(self, operation: Any) -> frozenset[str]:
+        return frozenset()
+
+
+def test_scopes_are_needed_in_every_revision() -> None:
+    gate: Any = Gate()
+    service = Service([Scoped()], gate)
+    for revision in REVISIONS:
+        assert service.needed_scopes(revision, [("tools/call", "x")]) == {"special"}
+        assert service.needed_scopes(revision, [("tools/call", "y")]) == frozenset()
+
+
 # --- which revisions are served -------------------------------------------------------------------------------
 
 
@@ -385,6 +481,7 @@ def test_a_revision_is_imported_when_a_client_speaks_it(tmp_path: Path) -> None:
 import json, sys
 from written_once import main, Notes
 from mcp_bindgen.runtime.endpoint.server import Service
+from mcp_bindgen.runtime.http import HttpApp
 service = Service([Notes()])
 assert len(service.supported) == 5
 peer = service.session(type("T", (), {})()).peer

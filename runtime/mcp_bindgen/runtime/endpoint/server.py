@@ -197,7 +197,7 @@ class Service:
             revision = dispatcher.revision
             server = self._by_revision[revision.name]
             found = revision.era.handler(server, dispatcher, route, self.supported)
-            update_wrapper(found, getattr(type(server), route.handler, found), assigned=(), updated=())
+            update_wrapper(found, getattr(type(_original(server)), route.handler, found), assigned=(), updated=())
             self._handlers[route] = found
         return found
 

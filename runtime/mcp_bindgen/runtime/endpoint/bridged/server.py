@@ -40,6 +40,7 @@ URL_REQUIRED = "URL_ELICITATION_REQUIRED"
 _MOST_ROUNDS = 32
 _PAUSE = 0.1  # seconds before a handler runs again that asks for nothing
 _MOST_FOLLOWED = 10_000  # resources that one client may subscribe to
+_GRACE = 5.0  # seconds for a server to unsubscribe a client that is gone
 
 
 class BridgedServer:
@@ -343,12 +344,12 @@ class BridgedDispatcher(Dispatcher):
     async def _follow(self, subscription: Any, uris: list[str]) -> AsyncGenerator[list[str]]:
         followed: list[str] = []
         try:
-            for uri in uris:
+            for uri in list(dict.fromkeys(uris))[:_MOST_FOLLOWED]:
                 if await self._tell(SUBSCRIBE, uri, subscription):
                     followed.append(uri)
             yield followed
         finally:
-            with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_GRACE, shield=True):
                 for uri in followed:
                     await self._tell(UNSUBSCRIBE, uri, subscription)
 
