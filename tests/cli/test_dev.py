@@ -91,7 +91,7 @@ def test_the_page_lists_calls_asks_and_shows_messages_and_follows_changes(page: 
         window.fill("#questions textarea", '{"sure": true}')
         window.get_by_role("button", name="accept").click()
         expect(window.locator("#answer")).to_contain_text("{'text': 'milk'} accept")
-        for said in ("→ initialize", "→ tools/call", "← elicitation/create"):
+        for said in ("→ server/discover", "→ tools/call", "← result", "elicitation/create"):
             expect(window.locator("#wire")).to_contain_text(said)
         window.fill("#method", "tools/cal")
         window.get_by_role("button", name="Send").click()
