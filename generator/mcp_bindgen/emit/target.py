@@ -200,7 +200,12 @@ def targets(
         facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
         file = sources.read(schema)
         source = external(file, name, facts, store.ledger, strict=store.strict)
-        words = ["--schema", _near(Path(schema)) if Path(schema).is_file() else file.argument, "--revision", name]
+        words = [
+            "--schema",
+            _near(Path(str(schema))) if Path(str(schema)).is_file() else file.argument,
+            "--revision",
+            name,
+        ]
         words += ["--semantics", _near(semantics)] if semantics else []
     words += ["--out", _near(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
     command = shlex.join(["mcp-bindgen", "generate", *words])

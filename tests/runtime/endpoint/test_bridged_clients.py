@@ -91,7 +91,7 @@ def make_server(revision: str) -> Any:
             self.subscribed.remove(params.uri)
             return types.EmptyResult()
 
-        Full.subscribe, Full.unsubscribe = subscribe, unsubscribe  # type: ignore[attr-defined]
+        Full.subscribe, Full.unsubscribe = subscribe, unsubscribe
     return Full()
 
 
@@ -127,7 +127,7 @@ def make_client(revision: str) -> Any:
         async def on_elicit(self: Any, params: Any, ctx: Any) -> Any:
             return types.ElicitResult(action="accept", content={"name": "Ada"})
 
-        Answering.on_elicit = on_elicit  # type: ignore[attr-defined]
+        Answering.on_elicit = on_elicit
     return Answering()
 
 
@@ -302,7 +302,7 @@ async def test_methods_of_ones_own_pass_as_they_are() -> None:
     echo: Any = Request("acme/echo", sender="client", params=dict[str, Any], result=dict[str, Any])
     for home, wire in (("2025-11-25", STATELESS), (STATELESS, "2025-11-25")):
 
-        class Echo(bindings(wire).Server):  # type: ignore[misc, name-defined]
+        class Echo(bindings(wire).Server):  # type: ignore[misc]
             @handles(echo)
             async def answer(self, params: Any, ctx: Any) -> Any:
                 return {"got": params["x"]}

@@ -213,7 +213,8 @@ class Changes:
         olds, news = self.old.arguments(old), self._new.arguments(new)
         if old.carrier != new.carrier:
             default = "message-carrier-changed", stub.message
-            words, hint = (old.carrier, new.carrier), "Ask with `ctx.ask`: the question travels in the result."
+            words: tuple[str, str] = old.carrier, new.carrier
+            hint = "Ask with `ctx.ask`: the question travels in the result."
             asked = hint if new.carrier == "embedded" and stub.owner == "Context" else ""
             self._add(name, "changed", self._causes.of(stub.message), default, words, hint=asked)
         self._guarded(stub, heir)
