@@ -1,11 +1,11 @@
 """Servers of annotated functions: the functions are the contract.
 
-    app = App("notes")
+app = App("notes")
 
-    @app.tool
-    def add(title: str) -> Note: ...
+@app.tool
+def add(title: str) -> Note: ...
 
-    run(app)
+run(app)
 """
 
 from __future__ import annotations

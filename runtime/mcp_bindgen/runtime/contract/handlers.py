@@ -19,6 +19,7 @@ from .uri_template import UriTemplate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
 @dataclass(frozen=True, eq=False)
 class HandlerSpec:
     """A mark that says what a method handles; call it to mark the method.
@@ -219,4 +220,6 @@ class BoundContract:
 
     def knows(self, uri: str) -> bool:
         """Tell whether a URI is that of a resource, or fits a template."""
-        return uri in self.handlers["resource"] or any(template.match(uri) is not None for template, _ in self.templates)
+        return uri in self.handlers["resource"] or any(
+            template.match(uri) is not None for template, _ in self.templates
+        )
