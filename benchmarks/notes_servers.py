@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from pydantic import BaseModel
 
 from mcp_bindgen.runtime import ProtocolError, connect
 from mcp_bindgen.runtime.core.packages import installed
@@ -84,7 +83,7 @@ async def outcome(client: Any, name: str, arguments: dict[str, Any]) -> str:
         result = await client.call_tool(name, arguments)
     except ProtocolError as error:
         return f"error: {error.message}"
-    texts = [block.text for block in result.content if isinstance(block, BaseModel) and hasattr(block, "text")]
+    texts = [str(block.text) for block in result.content if block.type == "text"]
     return ("isError: " if result.is_error else "taken: ") + " ".join(texts).partition("\n")[0]
 
 

@@ -62,17 +62,19 @@ async def test_functions_are_a_server_in_sixty_lines(package: Any) -> None:
             asked.append(params.message)
             return package.types.ElicitResult(action="accept", content={"answer": len(asked) > 1})
 
-    async with stdio(sys.executable, str(EXAMPLES / "notes.py"), env={**os.environ}) as transport:
-        async with Asked.connect(transport) as client:
-            await client.call_tool("add", {"note": {"id": "milk", "text": "Buy milk", "tags": ["shop"]}})
-            read = (await client.call_tool("read", {"id": "milk"})).structured_content
-            assert read == {"id": "milk", "text": "Buy milk", "tags": ["shop"]}
-            content = (await client.read_resource("note://milk")).contents[0]
-            assert json.loads(content.text) == read
-            missing = await client.call_tool("read", {"id": "beer"})
-            assert (missing.is_error, missing.content[0].text) == (True, "there is no note 'beer'")
-            deleted = [(await client.call_tool("delete", {"id": "milk"})).structured_content for _ in range(2)]
-            assert deleted == [{"result": False}, {"result": True}]
+    async with (
+        stdio(sys.executable, str(EXAMPLES / "notes.py"), env={**os.environ}) as transport,
+        Asked.connect(transport) as client,
+    ):
+        await client.call_tool("add", {"note": {"id": "milk", "text": "Buy milk", "tags": ["shop"]}})
+        read = (await client.call_tool("read", {"id": "milk"})).structured_content
+        assert read == {"id": "milk", "text": "Buy milk", "tags": ["shop"]}
+        content = (await client.read_resource("note://milk")).contents[0]
+        assert json.loads(content.text) == read
+        missing = await client.call_tool("read", {"id": "beer"})
+        assert (missing.is_error, missing.content[0].text) == (True, "there is no note 'beer'")
+        deleted = [(await client.call_tool("delete", {"id": "milk"})).structured_content for _ in range(2)]
+        assert deleted == [{"result": False}, {"result": True}]
     assert asked == ["Delete milk?"] * 2
 
 

@@ -6,11 +6,15 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from mcp_bindgen.contract.document import read_contract
+from mcp_bindgen.contract.document import contract_of, read_contract
 from mcp_bindgen.contract.functions import is_app
+from mcp_bindgen.protocol.model import Array, Object, Ref
+from mcp_bindgen.runtime import App
 from tests.support.commands import inside
 
 NOTES = '''
@@ -114,3 +118,52 @@ def test_one_server_of_a_file_must_be_named(tmp_path: Path) -> None:
     for words in (("call", config, "--list"), ("contract", "export", config)):
         done = inside(*words)
         assert (done.returncode, done.stderr) == (2, f"error: {config} is a file of servers: say {config}#notes\n")
+
+
+def test_a_type_in_three_tools_stays_one_type(tmp_path: Path) -> None:
+    app = App("notes")
+
+    class Note(BaseModel):
+        """A note."""
+
+        text: str
+        next: Note | None = None
+
+    class Other(BaseModel):
+        text: int
+
+    def add(note: Note) -> Note:
+        return note
+
+    def find(words: str) -> list[Note]:
+        return []
+
+    def other(note: Other) -> Other:
+        return note
+
+    scope = {"Note": Note, "Other": Other}
+    Note.model_rebuild(_types_namespace=scope)
+    for function in (add, find, other):
+        function.__annotations__ = {
+            name: {"Note": Note, "Other": Other, "list[Note]": list[Note], "str": str}[kind]
+            for name, kind in function.__annotations__.items()
+        }
+        app.add_tool(function)
+    contract = contract_of(app.document)
+    outputs = [tool.output for tool in contract.tools]
+    assert outputs == ["Note", "FindOutput", "Other"]
+    assert [name for name in contract.types.definitions if "Note" in name] == ["Note"]
+    for name, type in (("AddInput", Ref("Note")), ("FindOutput", Array(Ref("Note")))):
+        whole = contract.types.definitions[name].type
+        assert isinstance(whole, Object)
+        assert [field.type for field in whole.fields] == [type]
+
+
+def test_two_types_of_one_name_stay_two() -> None:
+    def entry(name: str, kind: str) -> dict[str, Any]:
+        note = {"type": "object", "properties": {"text": {"type": kind}}}
+        taken = {"type": "object", "properties": {"note": {"$ref": "#/$defs/Note"}}, "$defs": {"Note": note}}
+        return {"name": name, "inputSchema": taken}
+
+    contract = contract_of({"tools": [entry("a", "string"), entry("b", "integer")]})
+    assert sorted(contract.types.definitions) == ["AInput", "AInputNote", "BInput", "BInputNote"]

@@ -559,6 +559,47 @@ async def test_those_who_listen_hear_of_all_that_changes() -> None:
 
 
 @bounded()
+async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    app = App("lonely", dynamic=["tools"])
+
+    async def one() -> None: ...
+
+    async with served(app, STATEFUL[3], Listening) as connection:
+        servers = app._news.servers  # pyright: ignore[reportPrivateUsage]
+        for server in servers:
+            server.has_sessions = False  # as behind an endpoint without sessions
+
+        async def fails(tell: Any) -> None:
+            raise OSError("the store is gone")
+
+        vars(servers[-1])["broadcast"] = fails
+        app.add_tool(one)
+        await anyio.wait_all_tasks_blocked()
+        del vars(servers[-1])["broadcast"]
+        app.add_tool(one, name="two")
+        await told(connection.client, ["tools"] * 2)
+    assert "tools/list_changed could not be sent" in caplog.text
+
+
+@bounded()
+async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_bindgen.runtime.contract._features._MOST_SUBSCRIPTIONS", 2)
+    app = App("contents", dynamic=["contents"])
+
+    @app.resource("note://{id}")
+    async def note(id: str) -> str:
+        return id
+
+    async with served(app, STATEFUL[3]) as connection:
+        for id in "ab":
+            await connection.client.subscribe(f"note://{id}")
+        with pytest.raises(ProtocolError, match="too many subscriptions"):
+            await connection.client.subscribe("note://c")
+        await connection.client.unsubscribe("note://a")
+        await connection.client.subscribe("note://c")
+
+
+@bounded()
 async def test_what_is_not_dynamic_does_not_change_while_it_is_served() -> None:
     app = App("fixed")
 

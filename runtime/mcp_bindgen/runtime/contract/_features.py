@@ -220,18 +220,15 @@ class Subscriptions(Feature):
         return UPDATED in contract.announces
 
     async def subscribe(self, params: Any, ctx: Any) -> Any:
-        """Note that a client wants to hear of a resource; raise `ProtocolError` if it may not."""
-        wanted = self.contract.subscribers.setdefault(ctx.session, set())
+        """Let a client follow a resource; raise `ProtocolError` if there is none, or it follows too many."""
         if not self.contract.knows(params.uri):
             raise not_found(self.package, params.uri)
-        if len(wanted) >= _MOST_SUBSCRIPTIONS:
+        if len(ctx.negotiated.subscriptions or ()) >= _MOST_SUBSCRIPTIONS:
             raise ProtocolError(INVALID_PARAMS, "too many subscriptions")
-        wanted.add(params.uri)
         return self.result("resources/subscribe", {})
 
     async def unsubscribe(self, params: Any, ctx: Any) -> Any:
-        """Note that a client no longer wants to hear of a resource."""
-        self.contract.subscribers.get(ctx.session, set[str]()).discard(params.uri)
+        """Let a client no longer follow a resource."""
         return self.result("resources/unsubscribe", {})
 
 

@@ -9,6 +9,7 @@ from ._features import Feature
 from .catalog import LISTS, SCOPES
 from .handlers import BoundContract
 
+
 class Scoped(Feature):
     """Tells the endpoint which scopes calls of tools, prompts and resources need."""
 

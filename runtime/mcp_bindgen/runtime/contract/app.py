@@ -1,11 +1,11 @@
 """Servers of annotated functions: the functions are the contract.
 
-    app = App("notes")
+app = App("notes")
 
-    @app.tool
-    def add(title: str) -> Note: ...
+@app.tool
+def add(title: str) -> Note: ...
 
-    run(app)
+run(app)
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 import anyio
 
 from ..core import jsonrpc, packages
+from ..core.errors import SessionRequired
+from ..core.logs import log
 from ..core.routing import Returns
-from ..core.uris import is_part
 from ..endpoint.context import Context
 from ..endpoint.server import Server
-from ..endpoint.session import Session
 from ..tasks import background_tasks
 from ._features import UPDATED, ArgumentErrors
 from .base import servers_of
@@ -100,7 +100,7 @@ class App:
         self.hide_errors = hide_errors
         self._lifespan = lifespan
         self._completes: dict[tuple[str, str], Callable[..., Any]] = {}
-        self._news = _News(self._contract.subscribers)
+        self._news = _News()
 
     @classmethod
     def of_module(cls, module: ModuleType, name: str = "", **options: Any) -> App:
@@ -330,9 +330,8 @@ class _News:
         servers: Whose clients are told.
     """
 
-    def __init__(self, subscribers: Mapping[Any, set[str]]) -> None:
+    def __init__(self) -> None:
         self.servers: list[Server] = []
-        self._subscribers = subscribers
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[tuple[str, str | None], None] = {}
         self._arrived = asyncio.Event()
@@ -366,14 +365,22 @@ class _News:
                 news = next(iter(self._waiting))
                 del self._waiting[news]
                 for server in self.servers:
-                    with anyio.move_on_after(_PATIENCE):
-                        await server.broadcast(partial(self._tell, *news))
+                    await self._tell_clients(server, *news)
+
+    async def _tell_clients(self, server: Server, name: str, uri: str | None) -> None:
+        """Tell the clients of a server; what goes wrong ends neither the app nor the next news."""
+        try:
+            with anyio.move_on_after(_PATIENCE):
+                await server.broadcast(partial(self._tell, name, uri))
+        except SessionRequired:
+            log.debug("%s reaches nobody: clients are served without sessions", name)
+        except Exception:
+            log.exception("%s could not be sent", name)
 
     async def _tell(self, name: str, uri: str | None, client: Context) -> None:
         agreed = client.negotiated
         method: Any = None if agreed is None else agreed.dispatcher.revision.methods.get(name)
-        wanted = self._subscribers.get(client.link, ()) if isinstance(client.link, Session) else (uri,)
-        if method is not None and (uri is None or any(is_part(uri, one or "") for one in wanted)):
+        if method is not None:
             await client.notify(method, jsonrpc.typed_params(method, {} if uri is None else {"uri": uri}))
 
 

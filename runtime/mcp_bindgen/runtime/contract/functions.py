@@ -25,8 +25,8 @@ from pydantic_core import to_jsonable_python
 from ..core.json_types import is_array, is_object
 from ..core.mistakes import place_of
 from ..core.model import Model
-from .catalog import Entry
 from ._types import adapter
+from .catalog import Entry
 from .errors import BadFunction, require
 from .handlers import HandlerSpec
 from .uri_template import UriTemplate
@@ -131,7 +131,10 @@ class FunctionHandler:
         self._is_prompt = True
         entry: Entry = {"name": self.name, **_known(description=self._about)}
         arguments = [self._argument(name, one, schema) for name, one in schema.get("properties", {}).items()]
-        return HandlerSpec("prompt", self.name, self._read), {**entry, **({"arguments": arguments} if arguments else {})}
+        return HandlerSpec("prompt", self.name, self._read), {
+            **entry,
+            **({"arguments": arguments} if arguments else {}),
+        }
 
     def resource(self, uri: str) -> tuple[HandlerSpec, Entry]:
         """Return how the function reads a resource, or those of a URI template, and the entry."""

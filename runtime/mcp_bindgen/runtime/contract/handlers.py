@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from ..core.mistakes import place_of
 from ..tasks import in_thread
@@ -18,6 +17,7 @@ from .errors import InvalidArguments, InvalidResult
 from .uri_template import UriTemplate
 
 F = TypeVar("F", bound=Callable[..., Any])
+
 
 @dataclass(frozen=True, eq=False)
 class HandlerSpec:
@@ -162,7 +162,6 @@ class BoundContract:
         handlers: Kind -> wire name -> handler.
         templates: The URI templates and their handlers, the most specific first.
         complete: Completes values that no `enum` lists, if there is such a method.
-        subscribers: Connection -> the URIs that its client wants to hear of.
         announces: The notifications about changes that its servers may send.
     """
 
@@ -172,7 +171,6 @@ class BoundContract:
         self.handlers: dict[Kind, dict[str, BoundHandler]] = {kind: {} for kind in KINDS}
         self.templates: list[tuple[UriTemplate, BoundHandler]] = []
         self.complete: Callable[..., Awaitable[Any]] | None = None
-        self.subscribers: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
         self._validation_steps = validation_steps
 
     @classmethod
@@ -219,4 +217,6 @@ class BoundContract:
 
     def knows(self, uri: str) -> bool:
         """Tell whether a URI is that of a resource, or fits a template."""
-        return uri in self.handlers["resource"] or any(template.match(uri) is not None for template, _ in self.templates)
+        return uri in self.handlers["resource"] or any(
+            template.match(uri) is not None for template, _ in self.templates
+        )
