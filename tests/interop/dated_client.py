@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+from importlib import import_module
 from typing import Any
 
 import anyio
@@ -37,9 +38,8 @@ def way(over: str, target: list[str]) -> Any:
         return stdio_client(StdioServerParameters(command=target[0], args=target[1:]))
     if over == "sse":
         return sse_client(target[0])
-    from mcp.client.streamable_http import streamablehttp_client  # not in the oldest versions
-
-    return streamablehttp_client(target[0])
+    streams: Any = import_module("mcp.client.streamable_http")  # not in the oldest versions
+    return streams.streamablehttp_client(target[0])
 
 
 async def converse(session: Any, seen: dict[str, Any]) -> None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 Name = Annotated[str | None, typer.Argument(help="What to call it, as in weather-app; asked for on a terminal.")]
 Revisions = Annotated[
-    list[str] | None, typer.Option("--revision", metavar="R", help="The revision to write it in; several narrow what a server speaks to them.")
+    list[str] | None,
+    typer.Option("--revision", metavar="R", help="The revision to write it in; a server speaks several, or all."),
 ]
 With = Annotated[
     str | None, typer.Option("--with", metavar="NAMES", help="What to offer: tools,prompts,resources,logging")

@@ -57,14 +57,15 @@ def calls(plan: Plan) -> list[str]:
 def _values(plan: Plan) -> dict[str, object]:
     """Return the values that the templates use."""
     begin = start(plan)
-    spoken = [naming.package(revision) for revision in plan.narrowed or plan.revisions]
+    served = plan.narrowed or plan.revisions
+    spoken = [naming.package(revision) for revision in served]
     owned = {revision_plan.package for revision_plan in plan.revision_plans if revision_plan.own is not None}
     return {
         "names": plan.names,
         "summary": f"An MCP {plan.kind}.",
         "requirement": plan.requirement,
         "source": shlex.quote(source) if (source := installed_from()) else None,
-        "revisions": [f"MCP {revision}" for revision in plan.narrowed or plan.revisions],
+        "revisions": [f"MCP {revision}" for revision in served],
         "narrowed": f", revisions={list(plan.narrowed)}".replace("'", '"') if plan.narrowed else "",
         "is_open": plan.kind == "server" and not plan.narrowed,
         "transports": ["Streamable HTTP" if name == "http" else name for name in plan.transports],
@@ -76,7 +77,7 @@ def _values(plan: Plan) -> dict[str, object]:
         "ours": [package for package in spoken if package not in owned],
         "packages": spoken,
         "owned": [revision_plan.own for revision_plan in plan.revision_plans if revision_plan.own is not None],
-        "sse": not has_reached((plan.narrowed or plan.revisions)[0], Store().semantics["transports"]["streamable-http"]),
+        "sse": not has_reached(served[0], Store().semantics["transports"]["streamable-http"]),
         "introduced": quoted(plan.introduced),
         "place": begin.place,
         "imported": begin.imported,

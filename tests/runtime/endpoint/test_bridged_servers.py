@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -304,6 +305,18 @@ async def test_a_loss_is_logged_once_for_each_connection(caplog: pytest.LogCaptu
     assert said[0].startswith("to a client of 2024-11-05: ")
 
 
+@pytest.mark.parametrize("wire", REVISIONS)
+@bounded()
+async def test_a_handler_that_returns_the_wrong_kind_is_told_so(wire: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def wrong(params: Any, ctx: Any) -> Any:
+        return "text"
+
+    async with by_hand(wire, doing(Old, wrong)) as (raw, _):
+        asked = lone(1, "tools/call", name="x") if wire == STATELESS else request(1, "tools/call", {"name": "x"})
+        assert (await raw.ask(asked))["error"]["code"] == -32603
+    assert "returned str, expected CallToolResult" in caplog.text
+
+
 OWN: Request[dict[str, Any], dict[str, Any]] = Request(
     "acme/own", sender="client", params=dict[str, Any], result=dict[str, Any]
 )
@@ -381,13 +394,17 @@ async def test_whoever_listens_is_subscribed_and_unsubscribed() -> None:
         await until(lambda: server.log[1:] == [("unsubscribe", "x:a")])
 
 
+async def told(uri: str, client: Any) -> None:
+    await client.notify_resource_updated(uri)
+
+
 @bounded()
 async def test_clients_that_subscribe_hear_of_a_stateless_server_what_they_follow() -> None:
     server = New()
     async with by_hand("2025-06-18", server) as (raw, sent):
         assert (await raw.ask(request(1, "resources/subscribe", {"uri": "x:a"})))["result"] == {}
         for uri in ("x:b", "x:a"):
-            await server.broadcast(lambda each, uri=uri: each.notify_resource_updated(uri))
+            await server.broadcast(partial(told, uri))
         assert (await raw.receive())["params"] == {"uri": "x:a"}
         await raw.ask(request(2, "resources/unsubscribe", {"uri": "x:a"}))
         await server.broadcast(lambda each: each.notify_resource_updated("x:a"))

@@ -147,7 +147,7 @@ class ServerBridge:
         """
         return self.read_up(lambda wire: ours.read(to_json(wire)), ours.method.name, wire, link)
 
-    def read_up(self, read: Any, name: str, wire: Any, link: Any = None) -> Any:
+    def read_up(self, read: Callable[[Any], Any], name: str, wire: Any, link: Any = None) -> Any:
         """Return the same as `params_up`, read by `read`."""
         conversion = self.up.params(name)
         if conversion is not None:
@@ -158,7 +158,7 @@ class ServerBridge:
         """Return params of the server, typed as the revision of the wire has them; raise `NotConvertible`."""
         if theirs.params is None:
             return None
-        wire = {} if params is None else jsonrpc.plain(params)
+        wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
         conversion = self.down.params(theirs.name)
         if conversion is not None:
             wire = conversion.convert(wire, self.notes(link))

@@ -39,10 +39,10 @@ def served(servers: Sequence[Any], revisions: Sequence[str] | None = None) -> di
         if revision.name in found or (revision.draft if wanted is None else revision.name not in wanted):
             continue
         nearest = min(reversed(servers), key=lambda server: steps[server.revision].get(package, len(steps) << 9))
-        made: dict[str, Any] = vars(nearest).setdefault("_bridged", {})
-        found[revision.name] = made.get(revision.name) or made.setdefault(
-            revision.name, BridgedServer(nearest, revision)
-        )
+        made = _made_of(nearest)
+        if revision.name not in made:
+            made[revision.name] = BridgedServer(nearest, revision)
+        found[revision.name] = made[revision.name]
     if wanted is not None:
         unknown = wanted - found.keys()
         if unknown or not wanted:
@@ -63,8 +63,7 @@ def converted_for_all(server: Any, method: Notification[Any], params: Any) -> li
         Revision, notification and params, for each.
     """
     found: list[tuple[str, Notification[Any], Any]] = []
-    made: dict[str, BridgedServer] = vars(server).get("_bridged", {})
-    for revision, one in made.items():
+    for revision, one in _made_of(server).items():
         theirs = method if one.bridge.is_own(method) else one.bridge.counterpart(method)
         if isinstance(theirs, Notification):
             try:
@@ -83,6 +82,12 @@ def tell_what_is_missed(served: Mapping[str, Any]) -> None:
             own = one.bridge.ours
             lines = missed(own.revision.name, name, own.offered(one.server))
             log.info("clients of %s miss of %s: %s", name, type(one.server).__name__, "; ".join(lines) or "nothing")
+
+
+def _made_of(server: object) -> dict[str, BridgedServer]:
+    """Return revision -> what serves it by a server; every endpoint of the server uses the same."""
+    found: dict[str, BridgedServer] = server.__dict__.setdefault("_bridged", {})
+    return found
 
 
 def _steps(package: str) -> dict[str, int]:

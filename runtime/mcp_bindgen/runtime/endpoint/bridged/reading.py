@@ -69,9 +69,9 @@ class BridgedRoute(Route):
             NotConvertible: The server's revision has no words for them.
         """
         self._native.read(data)
-        wire = {} if data is None else parse(data if isinstance(data, bytes) else data.encode())
+        wire: Any = {} if data is None else parse(data if isinstance(data, bytes) else data.encode())
         kept = {name: wire.pop(name) for name in self._kept if name in wire}
-        return self.bridge.read_up(lambda wire: self._read({**wire, **kept}), self.method.name, wire)
+        return self.bridge.read_up(lambda read: self._read({**read, **kept}), self.method.name, wire)
 
     @cached_property
     def _kept(self) -> list[str]:

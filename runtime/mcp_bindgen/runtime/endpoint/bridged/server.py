@@ -180,14 +180,14 @@ class BridgedDispatcher(Dispatcher):
             work = self._settled(work, route.method, ours.method)
             typed = isinstance(route, BridgedRoute)
             work = self._stated(work, ours.method) if typed else partial(self._converted, work, ours)
-            handle = self._answered(work, route.method, ours.method)
+            handle = self._answered(work, route.method, ours)
         return handle if route.method.params is not None else partial(handle, None)
 
     # --- from the wire to the handler -------------------------------------------------------------------------
 
     async def _take(self, work: Handle, ours: Route, params: Any, ctx: Any) -> None:
         """Have a notification handled; one that the server's revision has no words for is left out."""
-        wire = {} if params is None else jsonrpc.plain(params)
+        wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
         try:
             typed = self._bridge.params_up(ours, wire, ctx.link)
         except ProtocolError as error:
@@ -197,7 +197,7 @@ class BridgedDispatcher(Dispatcher):
 
     async def _converted(self, work: Handle, ours: Route, params: Any, ctx: Any) -> Any:
         """Have a request handled whose params were read with the types of the wire's revision."""
-        wire = {} if params is None else jsonrpc.plain(params)
+        wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
         if self._speaks_for_itself:
             rounds = set(map(wire_name, ROUND))
             wire = {name: value for name, value in wire.items() if name not in rounds}
@@ -255,18 +255,20 @@ class BridgedDispatcher(Dispatcher):
 
     # --- from the handler to the wire -------------------------------------------------------------------------
 
-    def _answered(self, work: Handle, method: Request[Any, Any, Any], ours: Any) -> Handle:
+    def _answered(self, work: Handle, method: Request[Any, Any, Any], route: Route) -> Handle:
         """Return a handler whose results and errors are those of the wire's revision."""
-        bridge = self._bridge
+        bridge, ours = self._bridge, self._ours.revision.request(method.name)
         written = bridge.writer(method, ours)
+        handler: Any = getattr(bridge.server.__class__, route.handler)
         in_rounds = _asks(method)
         is_tool = "is_error" in getattr(ours.result, "model_fields", {})
-
         url_required = self._ours.revision.errors.get(URL_REQUIRED)
 
         async def answered(params: Any, ctx: Any) -> Any:
             try:
                 result = await work(params, ctx)
+                if result.__class__ is not ours.result and result is not None:
+                    jsonrpc.check_kind(ours, result, handler)
                 if in_rounds and asks_for_input(type(result)):
                     return jsonrpc.typed_result(method, jsonrpc.plain(written(result, ctx.link)))
                 return written(result, ctx.link)

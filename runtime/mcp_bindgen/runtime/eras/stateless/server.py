@@ -71,7 +71,7 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
         except (CapabilityMissing, ExceptionGroup) as error:
             raise _for_client(revision, error) from None
         if not route.is_custom:
-            jsonrpc.check_kind(method, answer, getattr(type(server), route.handler, work))
+            jsonrpc.check_kind(method, answer, getattr(server.__class__, route.handler, work))
         return _signed(answer, prefix, envelope)
 
     return handle
