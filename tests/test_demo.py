@@ -24,7 +24,7 @@ def test_the_demo_regenerates_checks_and_reads_traffic() -> None:
 def test_the_readme_examples_run() -> None:
     blocks = re.findall(r"(?:^    .*\n|^\n)+", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
     examples = [block for block in blocks if "import" in block and "from mcp_bindgen" in block]
-    assert len(examples) == 3
+    assert len(examples) == 4
     for block in examples:
         code = "\n".join(line.removeprefix("    ") for line in block.splitlines())
         done = subprocess.run(

@@ -192,9 +192,11 @@ def test_words_and_json_become_params(odd: str) -> None:
     assert answered(odd, "prompts/get", "p", '{"a": "1"}') == "user: p {'a': '1'}\n"
     assert answered(odd, "prompts/get", '{"name": "q"}') == "user: q None\n"
     ref = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "x"}}
-    assert json.loads(answered(odd, "completion/complete", json.dumps(ref))) == {"completion": {"values": ["x!"]}}
-    assert answered(odd, "logging/setLevel", "info") == "{}\n"
-    assert answered(odd, "ping") == "{}\n"
+    stateful = ("--revision", "2025-11-25")
+    completed = answered(odd, "completion/complete", json.dumps(ref), *stateful)
+    assert json.loads(completed) == {"completion": {"values": ["x!"]}}
+    assert answered(odd, "logging/setLevel", "info", *stateful) == "{}\n"
+    assert answered(odd, "ping", *stateful) == "{}\n"
 
 
 def test_the_environment_is_given(odd: str) -> None:

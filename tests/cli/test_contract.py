@@ -97,7 +97,7 @@ def test_a_server_is_written_down() -> None:
     assert list(document) == ["serverInfo", "revision", "tools", "prompts", "resources", "resourceTemplates"]
     assert document["resourceTemplates"] == []  # resources are declared, and there is no handler for these
     assert document["serverInfo"]["name"] == "weather"
-    assert document["revision"] == "2025-11-25"
+    assert document["revision"] == "2026-07-28"
     assert [entry["name"] for entry in document["tools"]] == ["forecast", "await_sun"]
 
 
@@ -239,7 +239,7 @@ def test_entries_that_are_not_valid_are_left_out(careless: str, tmp_path: Path) 
 def test_a_typed_client_is_made_of_the_rest(careless: str, tmp_path: Path) -> None:
     out = tmp_path / "careless.py"
     done = inside("client", "--from", careless, "--out", out)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "CarelessClient: 2 tools, MCP 2025-11-25")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "CarelessClient: 2 tools, MCP 2026-07-28")
     check_reported(done.stderr, "warning")
     saved = json.loads(out.with_name("careless.contract.json").read_text("utf-8"))
     assert [one["name"] for one in saved["tools"]] == ["find", "free"]

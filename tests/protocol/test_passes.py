@@ -82,6 +82,7 @@ SEMANTICS: dict[str, Any] = {
     "utilities": {},
     "batches": {},
     "transports": {},
+    "customs": {},
     "trace_context": {},
     "filters": {},
     "defaults": {},
