@@ -104,6 +104,22 @@ def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
     holds(tmp_path, "all-of-it", "both-eras", "asked", "both-asked")
 
 
+def test_a_server_has_one_module_and_speaks_all_revisions_or_those_that_are_named(tmp_path: Path) -> None:
+    scaffolded("server", "open", "--transport", "stdio,http", "--out", tmp_path)
+    eras = ("--revision", "2024-11-05", "--revision", "2026-07-28")
+    scaffolded("server", "narrow", *eras, "--transport", "stdio,http", "--out", tmp_path)
+    for name, bindings, said in (
+        ("open", "v2025_11_25", ""),
+        ("narrow", "v2026_07_28", ', revisions=["2024-11-05", "2026-07-28"]'),
+    ):
+        source = tmp_path / name / "src" / name
+        assert {path.name for path in source.glob("*.py")} == {"__init__.py", "__main__.py", "app.py", "server.py"}
+        assert f"from mcp_bindgen.{bindings} import" in (source / "server.py").read_text("utf-8")
+        assert f"run({name.title()}(){said})" in (source / "__main__.py").read_text("utf-8")
+        assert said in (source / "app.py").read_text("utf-8")
+    assert "speaks every revision" in (tmp_path / "open" / "README.md").read_text("utf-8")
+
+
 def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
     scaffolded("client", "looker", "--out", tmp_path)
     done = execute(sys.executable, "-m", "looker", "false", PYTHONPATH=str(tmp_path / "looker" / "src"))
