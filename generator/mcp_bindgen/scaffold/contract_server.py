@@ -92,6 +92,7 @@ def contracted_files(plan: Plan) -> dict[str, str]:
     test = render(
         "project/tests/test_contracted.py.jinja",
         package=plan.revision_plans[-1].package,
+        refused_in_results=plan.revision_plans[-1].protocol.facts.argument_errors_in_results,
         known=examples(contract),
         offered=[name for name in ("tools", "prompts", "resources") if getattr(contract, name)],
         literal=repr,

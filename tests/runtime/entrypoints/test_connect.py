@@ -34,7 +34,7 @@ from mcp_bindgen.runtime.core.errors import Refused
 from mcp_bindgen.runtime.core.revision import Dispatcher
 from mcp_bindgen.runtime.entrypoints import connect as connecting
 from mcp_bindgen.runtime.entrypoints.connect import forget
-from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, entry
+from mcp_bindgen.runtime.entrypoints.mcp_servers import entry
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import (
@@ -1144,9 +1144,10 @@ async def test_a_host_with_servers_of_every_kind(command: Command) -> None:
             }
 
 
-def test_a_bad_transport_in_a_configuration() -> None:
-    with pytest.raises(BadConfig, match=r"server 'x': \"type\" of a URL must be one of http, streamable-http, sse"):
-        Host({"x": {"url": "http://x", "type": "carrier pigeon"}}, CLIENTS)
+@bounded()
+async def test_a_bad_transport_in_a_configuration() -> None:
+    async with Host({"x": {"url": "http://x", "type": "carrier pigeon"}}, CLIENTS) as host:
+        assert '"type" of a URL must be one of http, streamable-http, sse' in str(host.failures["x"])
 
 
 def called(*arguments: str) -> tuple[int, str, str]:

@@ -77,6 +77,7 @@ def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
     @bounded(30)
     async def body() -> None:
         async with patient(two) as client:
+            message: Any = None
             for asking in ports(two):
                 for answering in ports(two):
                     async for message in client.messages(request(client, "ask", question="Why?"), asking):

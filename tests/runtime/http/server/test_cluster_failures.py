@@ -137,6 +137,7 @@ def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> None:
         async with patient(two) as client:
             first, second = ports(two)
             last: list[str] = []
+            message: Any = None
             with suppress(httpx2.HTTPError):
                 async with stream(client, two.at(first), calling(client, "ask", question="Why?")) as response:
                     events = client.events(response, last)
@@ -267,6 +268,7 @@ async def _counts(client: Patient, check: Checker, seed: int) -> None:
 
 async def _asks(client: Patient, check: Checker, seed: int) -> None:
     choice = random.Random(seed)
+    message: Any = None
     while True:
         try:
             async for message in client.messages(calling(client, "ask", question="Why?")):
@@ -372,9 +374,9 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) -> Non
                 async with client.http.stream("GET", two.at(first), headers=client.headers) as response:
                     standing.extend([line async for line in response.aiter_lines()])
 
+            said: dict[int, list[Any]] = {50: [], 5000: []}
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(stand)
-                said: dict[int, list[Any]] = {50: [], 5000: []}
 
                 async def count(to: int) -> None:
                     request = calling(client, "count", to=to, delay_ms=20)

@@ -426,6 +426,7 @@ def test_one_of_two_wins(redis: RedisServer) -> None:
 def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: RedisServer) -> None:
     async def body() -> None:
         async with stores(redis, 2, lease=0.4) as (one, other):
+            beat: Any = None
             for _ in range(6):
                 await asyncio.sleep(0.1)
                 beat = await one.beat()
