@@ -21,6 +21,7 @@ from anyio.abc import TaskGroup
 from pydantic_core import to_json
 
 from ...bridges.chain import Chain, chain, package_name, packages
+from ...bridges.claims import without_claims
 from ...bridges.step import Conversion, NotConvertible, Notes
 from ...core import jsonrpc
 from ...core.capabilities import declared, merge
@@ -37,7 +38,6 @@ from ...eras.crossing import Crossing, crossing
 from ...eras.sides import introduction
 from ..client import Client
 from ..session import Session
-from .claims import without_claims
 from .context import implementation
 
 _NAMESPACE = __name__.partition(".")[0]
