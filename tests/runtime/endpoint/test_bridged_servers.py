@@ -517,3 +517,17 @@ print(json.dumps([before, loaded()]))
         "mcp_bindgen.v2024_11_05.types",
         "mcp_bindgen.v2025_11_25.types",
     ]
+
+
+@pytest.mark.parametrize("wire", STATEFUL)
+@bounded()
+async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -> None:
+    server = New()
+    async with by_hand(wire, server) as (raw, _):
+        for meta in (None, 5, {}, {"progressToken": [1], "a/b": 1}):
+            answer = await raw.ask(request(1, "tools/call", {"name": "x", "_meta": meta}))
+            if "error" in answer:  # what the revision itself has a type for
+                assert (answer["error"]["code"], wire > STATEFUL[0]) == (-32602, True)
+            elif isinstance(meta, dict) and "a/b" in meta:
+                assert server.seen[1].meta["a/b"] == 1
+                assert server.seen[0].meta.progress_token is None

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import anyio
+from pydantic import ValidationError
 
 from ...bridges.step import NotConvertible
 from ...core import jsonrpc
@@ -222,9 +223,9 @@ class BridgedDispatcher(Dispatcher):
             agreed = ctx.negotiated
             level, meta = known.get(agreed, (None, None))
             if params.meta is not None:
-                meta = kind.model_validate(self._meta(agreed, jsonrpc.plain(params.meta)))
+                meta = _fitting(kind, self._meta(agreed, jsonrpc.plain(params.meta)))
             elif meta is None or level != agreed.log_level:
-                meta = kind.model_validate(self._meta(agreed, {}))
+                meta = _fitting(kind, self._meta(agreed, {}))
                 known[agreed] = agreed.log_level, meta
             vars(params)["meta"] = meta  # without pydantic's detour
             params.model_fields_set.add("meta")
@@ -380,6 +381,15 @@ def _asks(method: Request[Any, Any, Any]) -> bool:
 
 def _failed_tool(error: NotConvertible) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": error.message}], "isError": True}
+
+
+def _fitting(kind: Any, wire: dict[str, Any]) -> Any:
+    """Return a `_meta` without the members that another revision has another use for."""
+    try:
+        return kind.model_validate(wire)
+    except ValidationError as error:
+        odd = {one["loc"][0] for one in error.errors()}
+        return kind.model_validate({name: value for name, value in wire.items() if name not in odd})
 
 
 def _fits(kind: Any, wire: dict[str, Any]) -> bool:
