@@ -452,6 +452,22 @@ def test_scopes_are_needed_in_every_revision() -> None:
         assert service.needed_scopes(revision, [("tools/call", "y")]) == frozenset()
 
 
+def test_who_subscribes_needs_what_who_listens_needs() -> None:
+    class Listened(New):
+        def required_scopes(self, method: str, name: str | None) -> Collection[str]:
+            return ["ears"] if method == "subscriptions/listen" else []
+
+    class Listening(Gate):
+        def needed(self, operation: Any) -> frozenset[str]:
+            return frozenset({"gate"} if operation[0] == "subscriptions/listen" else ())
+
+    gate: Any = Listening()
+    service = Service([Listened()], gate)
+    for revision in STATEFUL:
+        assert service.needed_scopes(revision, [("resources/subscribe", "file:///x")]) == {"ears", "gate"}
+        assert service.needed_scopes(revision, [("resources/read", "file:///x")]) == frozenset()
+
+
 # --- which revisions are served -------------------------------------------------------------------------------
 
 

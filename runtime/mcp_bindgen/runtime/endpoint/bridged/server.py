@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from importlib import import_module
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from ...bridges.step import NotConvertible
 from ...core import jsonrpc
+from ...core.access import Operation
 from ...core.capabilities import declare, declared, is_declared, merge
 from ...core.envelope import invalid
 from ...core.errors import ProtocolError, UnexpectedAnswer
@@ -83,6 +84,11 @@ class BridgedServer:
         """How the server introduces itself, in the types of this revision; `None` where it does not say."""
         own = getattr(self.server, "info", None)
         return own and implementation(self.bridge.wire, jsonrpc.plain(own))
+
+    def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
+        """Return what is asked for, and what that is in the server's era: who subscribes to a resource, listens."""
+        listens = self.bridge.is_stateless and any(method == SUBSCRIBE for method, _ in asked)
+        return [*asked, (LISTEN, None)] if listens and (LISTEN, None) not in asked else asked
 
     def extra_capabilities(self) -> Mapping[str, Any]:
         """Return what the server declares beside its handlers, and what it does not tell of.
