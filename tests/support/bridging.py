@@ -167,7 +167,7 @@ def settled(value: Json, payload: Payload, conversion: Conversion | None, claims
     value = _introduced(value, payload)
     for _ in range(100):
         error = next(payload.validator.iter_errors(value), None)
-        if error is None or not drop_claimed(value, _location(error), claims):
+        if error is None or not drop_claimed(value, [_location(error)], claims):
             break
         value = _introduced(converted(conversion, value), payload)
     return value

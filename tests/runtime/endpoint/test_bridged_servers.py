@@ -452,6 +452,22 @@ def test_scopes_are_needed_in_every_revision() -> None:
         assert service.needed_scopes(revision, [("tools/call", "y")]) == frozenset()
 
 
+def test_who_subscribes_needs_what_who_listens_needs() -> None:
+    class Listened(New):
+        def required_scopes(self, method: str, name: str | None) -> Collection[str]:
+            return ["ears"] if method == "subscriptions/listen" else []
+
+    class Listening(Gate):
+        def needed(self, operation: Any) -> frozenset[str]:
+            return frozenset({"gate"} if operation[0] == "subscriptions/listen" else ())
+
+    gate: Any = Listening()
+    service = Service([Listened()], gate)
+    for revision in STATEFUL:
+        assert service.needed_scopes(revision, [("resources/subscribe", "file:///x")]) == {"ears", "gate"}
+        assert service.needed_scopes(revision, [("resources/read", "file:///x")]) == frozenset()
+
+
 # --- which revisions are served -------------------------------------------------------------------------------
 
 
@@ -517,3 +533,17 @@ print(json.dumps([before, loaded()]))
         "mcp_bindgen.v2024_11_05.types",
         "mcp_bindgen.v2025_11_25.types",
     ]
+
+
+@pytest.mark.parametrize("wire", STATEFUL)
+@bounded()
+async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -> None:
+    server = New()
+    async with by_hand(wire, server) as (raw, _):
+        for meta in (None, 5, {}, {"progressToken": [1], "a/b": 1}):
+            answer = await raw.ask(request(1, "tools/call", {"name": "x", "_meta": meta}))
+            if "error" in answer:  # what the revision itself has a type for
+                assert (answer["error"]["code"], wire > STATEFUL[0]) == (-32602, True)
+            elif isinstance(meta, dict) and "a/b" in meta:
+                assert server.seen[1].meta["a/b"] == 1
+                assert server.seen[0].meta.progress_token is None

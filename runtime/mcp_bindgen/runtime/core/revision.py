@@ -8,6 +8,7 @@ from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 from .envelope import Envelope, RequestId
 from .errors import MethodNotFound
@@ -254,7 +255,7 @@ class Dispatcher:
         self._all = routes
         self._custom: dict[str, Route] = {}
         self.handlers = frozenset(route.handler for route in routes)
-        self._extended: dict[type, Dispatcher] = {}
+        self._extended: WeakKeyDictionary[type, Dispatcher] = WeakKeyDictionary()  # bridges make classes as they go
 
     @cached_property
     def routes(self) -> dict[str, Route]:

@@ -189,6 +189,10 @@ class Client(Caller):
             if known == self.link.introductions:
                 await self.link.peer.dispatcher.revision.era.introduce(self, self.link)
                 self.link.introductions += 1
+                await self._resume()
+
+    async def _resume(self) -> None:
+        """Say again what the server has forgotten, now that this client was introduced to it anew."""
 
     async def _relearn(self, method: Request[Any, Any, Any]) -> None:
         """Read a list again, because what one of its entries wants to see in headers has changed."""

@@ -222,6 +222,9 @@ class Service:
         """
         if self._gate is None:
             return frozenset()
+        served = self._by_revision.get(revision or "")
+        if isinstance(served, BridgedServer):
+            operations = served.operations(operations)
         needed = self._gate.needed(operations[0])
         for one in operations[1:]:
             needed |= self._gate.needed(one)

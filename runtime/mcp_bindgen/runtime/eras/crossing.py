@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Protocol
 
 import anyio
@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from ..core import jsonrpc
 from ..core.capabilities import is_declared
-from ..core.errors import ConnectionClosed, InvalidParams, ProtocolError, RequestTimeout
+from ..core.errors import AuthorizationError, ConnectionClosed, InvalidParams, ProtocolError, RequestTimeout
 from ..core.logs import log
 from ..core.methods import Method, Notification
 from ..core.negotiated import LEVELS
@@ -24,14 +24,16 @@ from ..core.revision import Revision
 from ..core.uris import is_part
 from .lifecycle import DISCOVER, LISTEN, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
 
-Answers = Mapping[str, Callable[[Any], Awaitable[Any]]]
+Ask = Callable[[Any, Any], Awaitable[Any]]
+Answers = Mapping[str, Callable[[Any, Any], Awaitable[Any]]]
 
 
 class Crossing(Protocol):
     """The difference between the era of a client and that of the connection.
 
     Attributes:
-        answers: Method -> what answers it, given its params in wire form; the result is in wire form, too.
+        answers: Method -> what answers it, given its params in wire form, and the client of the wire's revision with
+            the options to ask with; the result is in wire form, too.
     """
 
     answers: Answers
@@ -42,6 +44,10 @@ class Crossing(Protocol):
 
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
         """Return the `_meta` of a request as the wire's era has it."""
+        ...
+
+    async def resume(self) -> None:
+        """Say again what the server has forgotten, now that it was introduced to the client anew."""
         ...
 
     def is_wanted(self, method: Method, wire: Any) -> bool:
@@ -63,6 +69,9 @@ class SameEra:
 
     def start(self) -> None:
         """Do nothing."""
+
+    async def resume(self) -> None:
+        """Do nothing: what a client said in its own era is its own business."""
 
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
         """Return the `_meta` as it is, but for what each revision says of itself."""
@@ -113,11 +122,14 @@ class StatefulClient:
         if self._wanted():
             self._tasks.start_soon(self._start)
 
+    async def resume(self) -> None:
+        """Do nothing: a stateless server has nothing to forget."""
+
     async def _start(self) -> None:
         try:
             async with self._changing:
                 await self._listen_anew()
-        except (ProtocolError, ConnectionClosed, RequestTimeout) as error:
+        except (ProtocolError, ConnectionClosed, RequestTimeout, AuthorizationError) as error:
             log.info("the server does not tell of changes: %s", error)
 
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
@@ -134,33 +146,34 @@ class StatefulClient:
         self._home.request(LISTEN)
         yield wanted
 
-    async def _ping(self, wire: Any) -> Any:
+    async def _ping(self, wire: Any, carrier: Any) -> Any:
         """Ask what the server offers: it has nothing simpler."""
-        revision = self._carrier.dispatcher.revision
-        method = revision.request(DISCOVER)
-        await self._carrier.call(method, jsonrpc.typed_params(method, {"_meta": dict(self._carrier.link.metadata())}))
+        method = carrier.dispatcher.revision.request(DISCOVER)
+        params = jsonrpc.typed_params(method, {"_meta": dict(carrier.link.metadata())})
+        await carrier.with_options(fresh=True).call(method, params)
         return {}
 
-    async def _set_level(self, wire: Any) -> Any:
+    async def _set_level(self, wire: Any, carrier: Any) -> Any:
         """Say the level with each request from now on."""
-        self._carrier.link.meta[self._carrier.dispatcher.revision.meta_keys["log_level"]] = wire["level"]
+        carrier.link.meta[carrier.dispatcher.revision.meta_keys["log_level"]] = wire["level"]
         return {}
 
-    async def _subscribe(self, wire: Any) -> Any:
+    async def _subscribe(self, wire: Any, carrier: Any) -> Any:
         uri = wire["uri"]
         async with self._changing:
-            self._uris[uri] = 1
+            known, self._uris[uri] = self._uris[uri], 1
             try:
                 agreed = await self._listen_anew()
             except BaseException:
-                del self._uris[uri]
+                if not known:
+                    del self._uris[uri]
                 raise
             if uri not in (agreed or ()):
                 del self._uris[uri]
                 raise InvalidParams(SUBSCRIBE, [{"path": "params.uri", "problem": "the server does not agree to it"}])
         return {}
 
-    async def _unsubscribe(self, wire: Any) -> Any:
+    async def _unsubscribe(self, wire: Any, carrier: Any) -> Any:
         async with self._changing:
             if self._uris.pop(wire["uri"], None):
                 await self._listen_anew()
@@ -200,11 +213,17 @@ class StatefulClient:
     async def _listen(
         self, wanted: Any, scope: anyio.CancelScope, ended: anyio.Event, *, task_status: TaskStatus[Any]
     ) -> None:
+        started = False
         try:
             with scope:
                 async with self._carrier.subscribed(wanted) as agreed:
+                    started = True
                     task_status.started(agreed)
                     await anyio.sleep_forever()
+        except AuthorizationError as error:
+            if not started:
+                raise
+            log.warning("the server tells of no changes any more: %s", error)
         finally:
             ended.set()
 
@@ -224,6 +243,7 @@ class StatelessClient:
         self._open: list[Any] = []
         self._uris: Counter[str] = Counter()
         self._level: str | None = None
+        self._changing = anyio.Lock()
 
     def start(self) -> None:
         """Do nothing: nobody listens yet."""
@@ -235,8 +255,7 @@ class StatelessClient:
         if level is not None and level != self._level and SET_LEVEL in revision.methods:
             method = revision.request(SET_LEVEL)
             if is_declared(self._carrier.server_capabilities, method.capabilities["client"].partition(".")[2]):
-                self._level = level
-                await self._carrier.call(method, jsonrpc.typed_params(method, {"level": level}))
+                await self._say_level(level, self._carrier.call)
         keys = self._home.meta_keys.values()
         return {key: value for key, value in meta.items() if key not in keys}
 
@@ -255,6 +274,7 @@ class StatelessClient:
         """Subscribe to each resource, and hear of changes that the server tells everybody of."""
         agreed: dict[str, Any] = {}
         uris: list[str] = []
+        named: str | None = None
         theirs: Revision = self._carrier.dispatcher.revision
         for method in _filtered(self._home):
             assert method.filter is not None
@@ -262,35 +282,72 @@ class StatelessClient:
             known = theirs.methods.get(method.name)
             if value and known is not None and _is_offered(known, self._carrier.server_capabilities):
                 agreed[method.filter] = value
-                uris = value if _names_resources(method) else uris
+                if _names_resources(method):
+                    uris, named = list(dict.fromkeys(value)), method.filter
         begun: list[str] = []
-        understood = type(wanted)(**agreed)
+        understood: Any = None
         try:
             for uri in uris:
-                if self._uris[uri] == 0:
-                    await self._tell(SUBSCRIBE, uri)
-                self._uris[uri] += 1
-                begun.append(uri)
+                if await self._follow(uri):
+                    begun.append(uri)
+            if named is not None:
+                agreed[named] = begun
+            understood = type(wanted)(**agreed)
             self._open.append(understood)
             yield understood
         finally:
-            if understood in self._open:
-                self._open.remove(understood)
-            for uri in begun:
-                self._uris[uri] -= 1
-                if self._uris[uri] == 0 and not self._carrier.link.closed.is_set():
-                    with anyio.CancelScope(shield=True), anyio.move_on_after(1):
-                        await self._leave(uri)
+            self._open = [one for one in self._open if one is not understood]
+            with anyio.CancelScope(shield=True), anyio.move_on_after(1):
+                for uri in begun:
+                    await self._leave(uri)
 
-    async def _tell(self, name: str, uri: str) -> None:
-        method = self._carrier.dispatcher.revision.request(name)
-        await self._carrier.call(method, jsonrpc.typed_params(method, {"uri": uri}))
+    async def resume(self) -> None:
+        """Say again what the server has forgotten with the session: the level, and the resources that are followed."""
+        level, self._level = self._level, None
+        if level is not None:
+            await self._say_level(level, self._carrier.link.request)
+        for uri in list(self._uris):
+            await self._tell(SUBSCRIBE, uri, self._carrier.link.request)
+
+    async def _say_level(self, level: str, ask: Ask) -> None:
+        """Tell the server the level of log messages; one that does not take it is not told again."""
+        method = self._carrier.dispatcher.revision.request(SET_LEVEL)
+        self._level = level
+        try:
+            await ask(method, jsonrpc.typed_params(method, {"level": level}))
+        except ProtocolError as error:
+            log.info("the server does not take the level of log messages: %s", error)
+        except BaseException:
+            self._level = None
+            raise
+
+    async def _follow(self, uri: str) -> bool:
+        """Subscribe to a resource, unless that is done; return whether the server agrees."""
+        async with self._changing:
+            if self._uris[uri] == 0 and not await self._tell(SUBSCRIBE, uri, self._carrier.call):
+                del self._uris[uri]
+                return False
+            self._uris[uri] += 1
+            return True
 
     async def _leave(self, uri: str) -> None:
+        """Unsubscribe from a resource, if nobody else follows it."""
+        async with self._changing:
+            self._uris[uri] -= 1
+            if self._uris[uri] == 0:
+                del self._uris[uri]
+                if not self._carrier.link.closed.is_set():
+                    with suppress(ConnectionClosed, RequestTimeout):
+                        await self._tell(UNSUBSCRIBE, uri, self._carrier.call)
+
+    async def _tell(self, name: str, uri: str, ask: Ask) -> bool:
+        method = self._carrier.dispatcher.revision.request(name)
         try:
-            await self._tell(UNSUBSCRIBE, uri)
-        except (ProtocolError, ConnectionClosed, RequestTimeout) as error:
-            log.info("unsubscribing failed: %s", error)
+            await ask(method, jsonrpc.typed_params(method, {"uri": uri}))
+        except ProtocolError as error:
+            log.info("%s %s: %s", name, uri, error)
+            return False
+        return True
 
 
 def crossing(home: Revision, carrier: Any, tasks: TaskGroup) -> Crossing:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from pydantic_core import from_json, to_json
 
 from ...bridges.chain import Chain, chain
+from ...bridges.claims import without_claims
 from ...bridges.step import Notes
 from ...core import jsonrpc
 from ...core.errors import ProtocolError
@@ -18,7 +19,6 @@ from ...core.methods import Method, Request
 from ...core.revision import Dispatcher, Revision
 from ...core.routing import Route
 from ..session import Session
-from .claims import without_claims
 
 
 class ServerBridge:

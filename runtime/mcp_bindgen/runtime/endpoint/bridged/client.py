@@ -11,19 +11,23 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import anyio
 from anyio.abc import TaskGroup
 from pydantic_core import to_json
 
 from ...bridges.chain import Chain, chain, package_name, packages
+from ...bridges.claims import without_claims
 from ...bridges.step import Conversion, NotConvertible, Notes
 from ...core import jsonrpc
 from ...core.capabilities import declared, merge
 from ...core.envelope import RequestId
 from ...core.errors import ProtocolError
+from ...core.json_types import is_object
 from ...core.logs import log
 from ...core.methods import Method, Notification, Request
 from ...core.negotiated import Negotiated
@@ -34,7 +38,7 @@ from ...eras.crossing import Crossing, crossing
 from ...eras.sides import introduction
 from ..client import Client
 from ..session import Session
-from .claims import without_claims
+from .context import implementation
 
 _NAMESPACE = __name__.partition(".")[0]
 
@@ -106,10 +110,11 @@ class ClientBridge:
         for name in ("options", "limits", "cache"):
             setattr(self.carrier, name, getattr(home, name))
         if getattr(home, "info", None) is not None:
-            self.carrier.info = bindings.types.Implementation.model_validate(jsonrpc.plain(home.info))
+            self.carrier.info = implementation(bindings.REVISION, jsonrpc.plain(home.info))
         self._revision: Revision = bindings.REVISION
         self._crossing: Crossing | None = None
         self._agreed: Negotiated | None = None
+        self._begun = anyio.Event()
 
     def begin(self, session: Session, tasks: TaskGroup) -> Client:
         """Make the client ready, now that its carrier and the server know each other; return it.
@@ -123,8 +128,7 @@ class ClientBridge:
         agreed.declared["client"] = declared(home, self._ours)
         agreed.declared["server"] = merge(_unstated(self._ours.revision, self._revision), carrier.server_capabilities)
         if carrier.server_info is not None:
-            types = self._ours.revision.types
-            agreed.peer_info = types.Implementation.model_validate(jsonrpc.plain(carrier.server_info))
+            agreed.peer_info = implementation(self._ours.revision, jsonrpc.plain(carrier.server_info))
         self._crossing = crossing(self._ours.revision, carrier, tasks)
         home.attach_bridged(BridgedLink(self, session, agreed), self)
         home.server_info = agreed.peer_info
@@ -132,7 +136,13 @@ class ClientBridge:
         home.instructions = carrier.instructions
         log.info("the server speaks %s, the client %s", carrier.revision, home.revision)
         self._crossing.start()
+        self._begun.set()
         return home
+
+    async def resume(self) -> None:
+        """Say again what the server has forgotten with the session."""
+        if self._crossing is not None:
+            await self._crossing.resume()
 
     # --- from the client to the server ------------------------------------------------------------------------
 
@@ -145,21 +155,21 @@ class ClientBridge:
         """
         assert self._crossing is not None
         wire = _plain(params)
-        special = self._crossing.answers.get(method.name)
-        if special is not None:
-            return jsonrpc.typed_result(method, await special(wire))
         carrier = self.carrier.with_options(
             timeout=options.timeout,
             total_timeout=options.total_timeout,
             on_progress=options.on_progress and self._converted_progress(options.on_progress),
             fresh=fresh,
         )
+        special = self._crossing.answers.get(method.name)
+        if special is not None:
+            return jsonrpc.typed_result(method, await special(wire, carrier))
         theirs = self._counterpart(method)
-        meta = await self._crossing.adapt(wire.pop("_meta", {}))
+        said = wire.pop("_meta", None)
+        meta = await self._crossing.adapt(said if is_object(said) else {})
         if theirs is None:
             told: Any = {**wire, "_meta": meta} if meta else wire
-            kind: Any = dict[str, Any]
-            return await carrier.call(method if params is None and not meta else replace(method, params=kind), told)
+            return await carrier.call(method if params is None and not meta else _as_json(method), told)
         assert isinstance(theirs, Request)
         wire = _converted(self._there.params(method.name), wire, self._notes)
         if meta:
@@ -180,16 +190,14 @@ class ClientBridge:
         session: Session = self.carrier.link
         try:
             theirs = self._counterpart(method)
+            if theirs is not None:
+                wire = _converted(self._there.params(method.name), _plain(params), self._notes)
+                params = _typed_params(theirs, wire, self._there)
         except NotConvertible as error:
             log.debug("not sent: %s", error)
             return
-        if theirs is None:
-            await session.notify(method, params, related=related)
-            return
-        assert isinstance(theirs, Notification)
-        wire = _plain(params)
-        wire = _converted(self._there.params(method.name), wire, self._notes)
-        await session.notify(theirs, _typed_params(theirs, wire, self._there), related=related)
+        told: Any = theirs or method
+        await session.notify(told, params, related=related)
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
         """Subscribe as clients of stateless revisions do; see `Client.subscribed`."""
@@ -224,7 +232,7 @@ class ClientBridge:
         ours = self._ours.revision.progress
 
         def told(params: Any) -> object:
-            return on_progress(params if ours is None else jsonrpc.typed_params(ours, jsonrpc.plain(params)))
+            return on_progress(params if ours is None else _typed_params(ours, jsonrpc.plain(params), self._back))
 
         return told
 
@@ -232,8 +240,11 @@ class ClientBridge:
 
     async def take(self, ours: Route, theirs: Method, params: Any, request_id: RequestId | None) -> Any:
         """Have the client's handler take a message of the server, and return its answer for the server."""
+        if not self._begun.is_set():  # servers may speak as soon as the handshake ends
+            await self._begun.wait()
+        assert self._crossing is not None
         wire = _plain(params)
-        if self._crossing is not None and not self._crossing.is_wanted(theirs, wire):
+        if not self._crossing.is_wanted(theirs, wire):
             return {}
         converted = _converted(self._back.params(theirs.name), wire, self._notes)
         claims = self._back.claims("params", theirs.name)
@@ -243,8 +254,11 @@ class ClientBridge:
             answer = await answer
         if not isinstance(theirs, Request):
             return {}
+        if ours.is_custom:
+            return answer
         result = _converted(self._there.results(theirs.name), jsonrpc.plain(answer), self._notes)
-        return jsonrpc.typed_result(theirs, result)
+        claims = self._there.claims("results", theirs.name)
+        return without_claims(lambda wire: jsonrpc.typed_result(theirs, wire), result, claims)
 
 
 class BridgedLink:
@@ -299,6 +313,13 @@ def _plain(params: Any) -> dict[str, Any]:
     return wire
 
 
+@cache
+def _as_json(method: Request[Any, Any, Any]) -> Request[Any, Any, Any]:
+    """Return a method of somebody's own, whose params are taken as they are; the same each time."""
+    kind: Any = dict[str, Any]
+    return replace(method, params=kind)
+
+
 def _tell(place: str, reason: str) -> None:
     log.warning("%s: %s", place, reason)
 
@@ -342,6 +363,7 @@ def _carrier_class(bridge: ClientBridge, bindings: ModuleType) -> type[Client]:
         handler.__mcp_method__ = route.method  # type: ignore[attr-defined]
         handlers[f"_own_{name}"] = handler
     handlers["extra_capabilities"] = _extra_capabilities(bridge.home)
+    handlers["_resume"] = _resume(bridge)
     return type(native.__name__, (native,), handlers)
 
 
@@ -350,6 +372,13 @@ def _extra_capabilities(home: Client) -> Callable[[Any], Mapping[str, Any]]:
         return home.extra_capabilities()
 
     return extra_capabilities
+
+
+def _resume(bridge: ClientBridge) -> Callable[[Any], Awaitable[None]]:
+    async def resume(self: Any) -> None:
+        await bridge.resume()
+
+    return resume
 
 
 def _is_for(home: Client, ours: Dispatcher, route: Route) -> bool:

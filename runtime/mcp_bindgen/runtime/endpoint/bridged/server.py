@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from importlib import import_module
@@ -10,9 +10,11 @@ from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import anyio
+from pydantic import ValidationError
 
 from ...bridges.step import NotConvertible
 from ...core import jsonrpc
+from ...core.access import Operation
 from ...core.capabilities import declare, declared, is_declared, merge
 from ...core.envelope import invalid
 from ...core.errors import ProtocolError, UnexpectedAnswer
@@ -82,6 +84,11 @@ class BridgedServer:
         """How the server introduces itself, in the types of this revision; `None` where it does not say."""
         own = getattr(self.server, "info", None)
         return own and implementation(self.bridge.wire, jsonrpc.plain(own))
+
+    def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
+        """Return what is asked for, and what that is in the server's era: who subscribes to a resource, listens."""
+        listens = self.bridge.is_stateless and any(method == SUBSCRIBE for method, _ in asked)
+        return [*asked, (LISTEN, None)] if listens and (LISTEN, None) not in asked else asked
 
     def extra_capabilities(self) -> Mapping[str, Any]:
         """Return what the server declares beside its handlers, and what it does not tell of.
@@ -222,9 +229,9 @@ class BridgedDispatcher(Dispatcher):
             agreed = ctx.negotiated
             level, meta = known.get(agreed, (None, None))
             if params.meta is not None:
-                meta = kind.model_validate(self._meta(agreed, jsonrpc.plain(params.meta)))
+                meta = _fitting(kind, self._meta(agreed, jsonrpc.plain(params.meta)))
             elif meta is None or level != agreed.log_level:
-                meta = kind.model_validate(self._meta(agreed, {}))
+                meta = _fitting(kind, self._meta(agreed, {}))
                 known[agreed] = agreed.log_level, meta
             vars(params)["meta"] = meta  # without pydantic's detour
             params.model_fields_set.add("meta")
@@ -380,6 +387,15 @@ def _asks(method: Request[Any, Any, Any]) -> bool:
 
 def _failed_tool(error: NotConvertible) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": error.message}], "isError": True}
+
+
+def _fitting(kind: Any, wire: dict[str, Any]) -> Any:
+    """Return a `_meta` without the members that another revision has another use for."""
+    try:
+        return kind.model_validate(wire)
+    except ValidationError as error:
+        odd = {one["loc"][0] for one in error.errors()}
+        return kind.model_validate({name: value for name, value in wire.items() if name not in odd})
 
 
 def _fits(kind: Any, wire: dict[str, Any]) -> bool:
