@@ -21,6 +21,7 @@ from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.core.errors import ProtocolError
 from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
 from mcp_bindgen.runtime.http.server._shared_session import merged
+from mcp_bindgen.runtime.http.server._shared_streams import SharedStanding
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
 from mcp_bindgen.runtime.http.server.limits import HttpLimits
@@ -552,3 +553,24 @@ def test_no_secret_of_the_url_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     run(body)
     assert "Redis is away" in caplog.text
     assert "hunter2" not in caplog.text
+
+
+def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis, 2) as (one, other):
+            await one.create("s", 60)
+            stream = SharedStanding("s", one, kept=True)
+            said = [b"%d" % number for number in range(1, 6)]
+            with stream.reading():
+                await stream.put(said[0])
+                assert await other.add("s", "0", said[1]) == 2  # the mail that says so is not read yet
+                await stream.put(said[2])
+                stream.advance(2, said[1])
+                await stream.put(said[3])
+                stream.advance(await other.add("s", "0", said[4]), said[4])
+                read: list[Event] = []
+                while len(read) < len(said):
+                    read += await stream.read(read[-1].number if read else 0)
+            assert read == [Event(number, data) for number, data in enumerate(said, 1)]
+
+    run(body)
