@@ -20,6 +20,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.core.errors import ProtocolError
 from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.http.server._envelope import for_others
 from mcp_bindgen.runtime.http.server._shared_session import merged
 from mcp_bindgen.runtime.http.server._shared_streams import SharedStanding
 from mcp_bindgen.runtime.http.server.app import HttpApp
@@ -574,3 +575,42 @@ def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisS
             assert read == [Event(number, data) for number, data in enumerate(said, 1)]
 
     run(body)
+
+
+def test_a_client_that_is_refused_again_and_again_leaves_nothing_in_the_store(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis, limits=HttpLimits(sessions=1)) as both:
+            session = await both.begin(0)
+            await both.begin(1, confirmed=1)
+            before = [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))]
+            for _ in range(3):
+                refused = await both.post(1, session, {"id": 1, "method": "ping"})
+                assert refused.status_code == 429
+            assert [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))] == before
+
+    run(body)
+
+
+def test_a_session_that_is_initialized_at_another_worker_does_not_make_room(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis, limits=HttpLimits(sessions=1)) as both:
+            session = await both.begin(0, confirmed=1)
+            info = {"name": "client", "version": "1"}
+            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+            refused = await both.post(0, None, {"id": 1, "method": "initialize", "params": params})
+            assert refused.status_code == 429
+            assert await both.says(1, session) == "client None"
+
+    run(body)
+
+
+def test_only_what_others_may_wait_for_is_passed_on() -> None:
+    batch: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+        {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 3, "progress": 1}},
+        {"jsonrpc": "2.0", "id": 4, "result": {}},
+    ]
+    assert json.loads(for_others(json.dumps(batch).encode())) == batch[2:]
+    assert for_others(json.dumps(batch[2]).encode()) == json.dumps(batch[2]).encode()
