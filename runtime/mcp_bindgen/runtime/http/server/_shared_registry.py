@@ -347,8 +347,8 @@ class SharedRegistry(SessionRegistry):
             while any(stream.pending for one in self._by_key.values() for stream in one.transport.streams.values()):
                 await asyncio.sleep(0.02)
         sessions = list(self._by_key.values())
+        await asyncio.gather(*(session.transport.end("the server is stopping") for session in sessions))
         for session in sessions:
-            await session.transport.end("the server is stopping")
             self._drop(session)
 
     @asynccontextmanager
