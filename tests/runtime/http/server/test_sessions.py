@@ -1169,7 +1169,7 @@ def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.Log
         assert not transport.streams
 
     run(body)
-    assert "the end of a session is not stored" in caplog.text
+    assert "the end of a session is not stored: StoreUnavailable" in caplog.text
 
 
 def test_what_is_replayed_is_not_sent_again() -> None:

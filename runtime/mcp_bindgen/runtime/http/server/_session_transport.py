@@ -244,7 +244,7 @@ class SessionTransport:
         puts = (stream.put(failure(ids, reason), ids) for stream, ids in ending if ids)
         for found in await asyncio.gather(*puts, return_exceptions=True):  # at once: each may wait for the store
             if isinstance(found, Exception):
-                log.warning("the end of a session is not stored: %s", found or type(found).__name__)
+                log.warning("the end of a session is not stored: %s", str(found) or type(found).__name__)
         for stream, _ in ending:
             stream.end()
         self.standing.end()
