@@ -424,6 +424,26 @@ def test_one_of_two_wins(redis: RedisServer) -> None:
     run(body)
 
 
+def test_a_worker_that_was_taken_for_dead_begins_no_stream(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis, 2) as (one, other):
+            await one.create("s", 60)
+            await other.write("s", "a", events(1), b"[1]")
+            await one.fail("s", "a", other.worker, b"dead")
+            await one.bury(other.worker)
+            with pytest.raises(StoreUnavailable):
+                await other.write("s", "b", events(1), b"[2]")
+            assert await one.span("s", "b") is None
+            await other.write("s", "a", events(2), None)  # it is over, and its client was told so
+            assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
+            other.begin_anew()
+            await other.beat()
+            await other.write("s", "b", events(1), b"[2]")
+            assert await one.span("s", "b") == (1, 1)
+
+    run(body)
+
+
 @pytest.mark.full
 def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: RedisServer) -> None:
     async def body() -> None:
