@@ -200,10 +200,16 @@ async def test_bodies_that_are_answered_count() -> None:
     async with wires(app) as http:
         waiting = [await http.ask("POST", wait, **stateless(wait)) for _ in range(2)]
         await until(lambda: app._requests.all.used == 2)
+        small = lone(1, "tools/call", name="x")
+        whole = json.dumps(small).encode()
+        begun = await http.open()
+        await begun.send("POST", "/mcp", b"", len(whole), stateless(small))
+        await until(lambda: len(app.bodies._arriving) == 1)
         refused = await http.ask("POST", wait, **stateless(wait))
         assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
-        small = lone(1, "tools/call", name="x")
         assert await (await http.ask("POST", small, **stateless(small))).status() == 200
+        await begun.stream.send(whole)
+        assert await begun.status() == 200, "who takes up no room is not given up for others"
         for wire in waiting:
             await wire.stream.aclose()
         await until(lambda: app.bodies._budgets.all.used == 0)
