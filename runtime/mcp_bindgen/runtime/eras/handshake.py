@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pydantic_core import to_json
+
 from ..core import jsonrpc
 from ..core.capabilities import declared
 from ..core.envelope import Envelope, invalid, invalid_answer
@@ -22,7 +24,7 @@ from .sides import bound, empty_list, extensions, introduction
 VERSION_HEADER = "MCP-Protocol-Version"
 
 _MOST_FOLLOWED = 1000  # resources that a client follows
-_MOST_TEXT = 256 * 1024  # characters of their URIs, which are stored with a session
+_MOST_TEXT = 256 * 1024  # characters of their URIs, and of what a client says of itself: both stay with a session
 
 
 class Handshake:
@@ -235,9 +237,12 @@ async def _initialize_by(work: Callable[..., Any], session: Any, params: Any, co
 
 
 def _introduced(session: Any, params: Any) -> None:
-    """Take note of what a client says of itself."""
+    """Take note of what a client says of itself; raise `ProtocolError` if that is too much to be kept."""
+    capabilities = params.capabilities.model_dump()
+    if len(to_json([capabilities, params.client_info.model_dump()])) > _MOST_TEXT:
+        raise ProtocolError(INVALID_PARAMS, "clientInfo and capabilities are too large")
     session.negotiated.dispatcher = session.peer.dispatcher
-    session.negotiated.declared["client"] = params.capabilities.model_dump()
+    session.negotiated.declared["client"] = capabilities
     session.negotiated.peer_info = params.client_info
 
 

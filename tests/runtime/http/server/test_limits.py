@@ -160,6 +160,30 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
             await until(lambda: not open_)
 
 
+@bounded()
+async def test_what_a_client_says_of_itself_is_limited() -> None:
+    """It is kept, and compared with what is stored each time that something is sent."""
+    app = HttpApp(Then())
+    async with wires(app) as http:
+
+        async def introduced(client: dict[str, Any], capabilities: dict[str, Any]) -> Wire:
+            params = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
+            return await http.ask("POST", request(1, "initialize", params))
+
+        large = "x" * 300_000
+        for client, capabilities in (
+            ({"name": large, "version": "1"}, {}),
+            ({"name": "x", "version": "1"}, {"experimental": {"x": {"y": large}}}),
+        ):
+            wire = await introduced(client, capabilities)
+            assert await wire.status() == 200
+            assert wire.json["error"] == {"code": -32602, "message": "clientInfo and capabilities are too large"}
+            assert "mcp-session-id" not in wire.headers
+        wire = await introduced({"name": "x" * 100_000, "version": "1"}, {})
+        assert await wire.status() == 200
+        assert "mcp-session-id" in wire.headers
+
+
 # --- bodies ---------------------------------------------------------------------------------------------------
 
 
