@@ -583,7 +583,7 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
 
 @bounded()
 async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bindgen.runtime.contract._features._MOST_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr("mcp_bindgen.runtime.eras.handshake._MOST_FOLLOWED", 2)
     app = App("contents", dynamic=["contents"])
 
     @app.resource("note://{id}")
@@ -595,8 +595,33 @@ async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.Monke
             await connection.client.subscribe(f"note://{id}")
         with pytest.raises(ProtocolError, match="too many subscriptions"):
             await connection.client.subscribe("note://c")
+        await connection.client.subscribe("note://a")
         await connection.client.unsubscribe("note://a")
         await connection.client.subscribe("note://c")
+
+
+@bounded()
+async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> None:
+    """It is kept with the session, and stored with it."""
+    asked: list[str] = []
+
+    class Takes(v2025_11_25.Server):
+        info = v2025_11_25.types.Implementation(name="takes", version="1")
+
+        async def subscribe(self, params: Any, ctx: Any) -> Any:
+            asked.append(params.uri)
+            return {}
+
+    async with connected(v2025_11_25.Client(), Takes()) as connection:
+        for number in range(3):
+            await connection.client.subscribe(f"note://{number}" + "x" * 80_000)
+        with pytest.raises(ProtocolError, match="too many subscriptions"):
+            await connection.client.subscribe("note://3" + "x" * 80_000)
+        for number in range(997):
+            await connection.client.subscribe(f"n:{number}")
+        with pytest.raises(ProtocolError, match="too many subscriptions"):
+            await connection.client.subscribe("n:997")
+    assert len(asked) == 1000
 
 
 @bounded()

@@ -555,6 +555,36 @@ async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
 
 
 @bounded()
+async def test_a_name_that_is_used_again_stands_for_one_process(entry: Entry, tmp_path: Path) -> None:
+    async with Host({"one": entry("one", "die")}, Client, background=True, restart_pause=0.3) as host:
+        with pytest.raises(ConnectionClosed):
+            await host.call_tool("die", server="one")  # it will be started again in a moment, unless it is removed
+        await host.remove("one")
+        await host.add("one", entry("one", "a"))
+        await host.add("two", entry("two", "b"))
+        await host.remove("two")
+        await host.add("two", entry("two", "c"))
+        assert text(await host.call_tool("a", server="one")) == "one: a"
+        assert text(await host.call_tool("c", server="two")) == "two: c"
+        await anyio.sleep(0.6)
+        now = {pid_of(host.clients[name]) for name in ("one", "two")}
+        assert {pid for pid in processes(tmp_path)[::2] if alive(pid)} == now
+        assert len(processes(tmp_path)) == 6
+
+
+@bounded()
+async def test_what_a_server_writes_to_stderr_forges_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    program = r"import sys, time; sys.stderr.write('\x1b[2J\r' + 'x' * 50_000 + '\n'); time.sleep(60)"
+    hostile = {"command": sys.executable, "args": ["-c", program]}
+    async with Host({"hostile": hostile}, Client, background=True):
+        await until(lambda: any(record.name == "mcp_bindgen.servers" for record in caplog.records))
+    said = [record.getMessage() for record in caplog.records if record.name == "mcp_bindgen.servers"]
+    assert said[0].startswith(r"hostile: \x1b[2J\r")
+    assert len(said[0]) < 3000
+
+
+@bounded()
 async def test_one_that_keeps_dying_in_the_background_is_given_up(entry: Entry, tmp_path: Path) -> None:
     changes: list[str] = []
     async with Host({"frail": entry("frail", "die")}, Client, restarts=2, restart_pause=0.05, background=True) as host:

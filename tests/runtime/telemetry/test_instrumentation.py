@@ -315,6 +315,22 @@ async def test_names_that_do_not_exist_make_no_metric_and_no_name_of_a_span(
     assert max(len(attributes(span).get("gen_ai.tool.name", "")) for span in seen.spans) == 128
 
 
+@bounded()
+async def test_codes_that_somebody_makes_up_are_told_as_one(seen: Seen) -> None:
+    class Inventive(Then):
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            raise ProtocolError(int(params.name), "whatever")
+
+    async with played(Inventive()) as (raw, _):
+        await raw.introduce(LATEST)
+        for n, code in enumerate([*range(30), -32000, 10**40, -32602]):
+            await raw.ask(request(n, "tools/call", {"name": str(code)}))
+    calls = [one for one in seen.points("mcp.server.operation.duration") if "error.type" in one.attributes]
+    for name in ("error.type", "rpc.response.status_code"):
+        assert {one.attributes[name] for one in calls} == {"_OTHER", "-32000", "-32602"}
+        assert {attributes(one)[name] for one in seen.spans if _called(one)} == {"_OTHER", "-32000", "-32602"}
+
+
 # --- conventions ----------------------------------------------------------------------------------------------
 
 

@@ -34,7 +34,6 @@ Build: TypeAlias = Callable[[BoundHandler, Any], Any]
 UPDATED = "notifications/resources/updated"
 """The notification that the contents of a resource are others now."""
 
-_MOST_SUBSCRIPTIONS = 1000  # of one connection
 _LONGEST_ERROR = 200  # characters of an error that a model reads
 _LONGEST = 100  # characters of a name that is repeated
 
@@ -220,11 +219,9 @@ class Subscriptions(Feature):
         return UPDATED in contract.announces
 
     async def subscribe(self, params: Any, ctx: Any) -> Any:
-        """Let a client follow a resource; raise `ProtocolError` if there is none, or it follows too many."""
+        """Let a client follow a resource; raise `ProtocolError` if there is none."""
         if not self.contract.knows(params.uri):
             raise not_found(self.package, params.uri)
-        if len(ctx.negotiated.subscriptions or ()) >= _MOST_SUBSCRIPTIONS:
-            raise ProtocolError(INVALID_PARAMS, "too many subscriptions")
         return self.result("resources/subscribe", {})
 
     async def unsubscribe(self, params: Any, ctx: Any) -> Any:

@@ -37,3 +37,7 @@ log.addFilter(_Harmless())
 audit = logging.getLogger("mcp_bindgen.audit")
 """Who was refused what, and why: a logger of its own, so that it can be kept apart."""
 audit.addFilter(_Harmless())
+
+servers = logging.getLogger("mcp_bindgen.servers")
+"""What servers write to stderr, line by line: a logger of its own, so that it can be kept apart."""
+servers.addFilter(_Harmless())

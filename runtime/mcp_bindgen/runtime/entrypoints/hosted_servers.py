@@ -138,7 +138,8 @@ class HostedServers(Generic[C_co]):
                 async with anyio.create_task_group() as starting:
                     for name, value in self._given.items():
                         if self._admit(name, value):
-                            (self._tasks if self._background else starting).start_soon(self._start, name)
+                            tasks = self._tasks if self._background else starting
+                            tasks.start_soon(self._start, name, self._servers[name])
                 yield
             except Exception as error:  # the task group would wrap it in a group of exceptions
                 raised = error
@@ -186,7 +187,7 @@ class HostedServers(Generic[C_co]):
         entry(name, value)
         self._given[name] = value
         if self._admit(name, value):
-            self._tasks.start_soon(self._start, name)
+            self._tasks.start_soon(self._start, name, self._servers[name])
 
     async def remove(self, name: str) -> None:
         """Stop a server and forget it; calls that are under way there fail.
@@ -247,10 +248,10 @@ class HostedServers(Generic[C_co]):
         for watcher in self._watchers:
             watcher.send_nowait(Status(name, state, self._failures.get(name)))
 
-    async def _start(self, name: str) -> None:
+    async def _start(self, name: str, server: HostedServer) -> None:
         """Start one server, and return when it is ready, has failed or was too slow."""
-        server, tasks = self._servers.get(name), self._tasks
-        if server is None:  # it was removed before it began
+        tasks = self._tasks
+        if self._servers.get(name) is not server:  # it was removed before it began; another one may have its name
             return
         assert tasks is not None
         self._tell(name, "starting")
@@ -335,11 +336,12 @@ class HostedServers(Generic[C_co]):
                 return
             if not isinstance(self._failures.pop(name, None), AuthorizationError):
                 server.restarts += 1
-            await self._start(name)
+            await self._start(name, server)
         finally:
             server.restarted = None
             restarted.set()
-        if self._background and name in self._failures and self._may_restart(name):
+        is_there = self._servers.get(name) is server
+        if self._background and is_there and name in self._failures and self._may_restart(name):
             self._begin_restart(name, server)
 
     async def _client(self, name: str) -> C_co:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from types import TracebackType
 from typing import Self
 
-from ..core.logs import harmless
-
-log = logging.getLogger("mcp_bindgen.servers")
-"""What servers write to stderr, line by line; a logger of its own, so that it can be kept apart."""
+from ..core.logs import harmless, servers
 
 _MOST = 4096
 _CHUNK = 64 * 1024
@@ -66,4 +62,4 @@ class StderrTail:
         self._end = (self._end + chunk)[-_MOST:]
         *lines, self._rest = (self._rest + chunk)[-_CHUNK:].split(b"\n")
         for line in lines:
-            log.info("%s: %s", self._name, line.decode("utf-8", "replace"))
+            servers.info("%s: %s", self._name, line.decode("utf-8", "replace"))

@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pydantic_core import to_json
+
 from ..core import jsonrpc
 from ..core.capabilities import declared
 from ..core.envelope import Envelope, invalid, invalid_answer
-from ..core.errors import MethodNotFound, NotInitialized, UnsupportedRevision
+from ..core.errors import INVALID_PARAMS, MethodNotFound, NotInitialized, ProtocolError, UnsupportedRevision
 from ..core.json_types import is_object
 from ..core.methods import Method, Notification, untyped
 from ..core.revision import Connection, Dispatcher, Handler, Revision
@@ -20,6 +22,9 @@ from .lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PING, SET_LEVEL, SUBS
 from .sides import bound, empty_list, extensions, introduction
 
 VERSION_HEADER = "MCP-Protocol-Version"
+
+_MOST_FOLLOWED = 1000  # resources that a client follows
+_MOST_TEXT = 256 * 1024  # characters of their URIs, and of what a client says of itself: both stay with a session
 
 
 class Handshake:
@@ -104,9 +109,7 @@ class Handshake:
         if name == INITIALIZE:
             return lambda session, id_, params: _initialize_by(work, session, params, context(session, id_, params))
         if name in _NOTED:
-            return lambda session, id_, params: _note(
-                name, work(params, context(session, id_, params)), session, params
-            )
+            return lambda session, id_, params: _note(name, work, session, params, context(session, id_, params))
         return lambda session, id_, params: work(params, context(session, id_, params))
 
     def is_followed(self, subscriptions: Collection[str] | None, method: Notification[Any], params: Any) -> bool:
@@ -234,9 +237,12 @@ async def _initialize_by(work: Callable[..., Any], session: Any, params: Any, co
 
 
 def _introduced(session: Any, params: Any) -> None:
-    """Take note of what a client says of itself."""
+    """Take note of what a client says of itself; raise `ProtocolError` if that is too much to be kept."""
+    capabilities = params.capabilities.model_dump()
+    if len(to_json([capabilities, params.client_info.model_dump()])) > _MOST_TEXT:
+        raise ProtocolError(INVALID_PARAMS, "clientInfo and capabilities are too large")
     session.negotiated.dispatcher = session.peer.dispatcher
-    session.negotiated.declared["client"] = params.capabilities.model_dump()
+    session.negotiated.declared["client"] = capabilities
     session.negotiated.peer_info = params.client_info
 
 
@@ -245,10 +251,18 @@ def _set_level(server: Any, session: Any, params: Any) -> Any:
     return {}
 
 
-async def _note(name: str, work: Awaitable[Any], session: Any, params: Any) -> Any:
-    """Let a server answer a client that subscribes or unsubscribes, and note what that one follows now."""
-    answer = await work
-    getattr(session.negotiated.subscriptions, _NOTED[name])(params.uri)
+async def _note(name: str, work: Callable[..., Awaitable[Any]], session: Any, params: Any, context: Any) -> Any:
+    """Let a server answer a client that subscribes or unsubscribes, and note what that one follows now.
+
+    Raises:
+        ProtocolError: It follows too much already.
+    """
+    followed: set[str] = session.negotiated.subscriptions
+    wanted = {*followed, params.uri}
+    if name == SUBSCRIBE and (len(wanted) > _MOST_FOLLOWED or sum(map(len, wanted)) > _MOST_TEXT):
+        raise ProtocolError(INVALID_PARAMS, "too many subscriptions")
+    answer = await work(params, context)
+    getattr(followed, _NOTED[name])(params.uri)
     return answer
 
 

@@ -231,8 +231,9 @@ class _Operation:
     def _failed(self, error: BaseException) -> None:
         match error:
             case ProtocolError():
-                self._note(str(error.code))
-                self._attributes["rpc.response.status_code"] = str(error.code)
+                code = str(error.code) if error.code in _CODES else _OTHER
+                self._note(code)
+                self._attributes["rpc.response.status_code"] = code
             case RequestTimeout():
                 self._note("timeout")
             case asyncio.CancelledError():
@@ -245,6 +246,9 @@ class _Operation:
 
 
 _ERRORS = ("error.type", "rpc.response.status_code")
+_CODES = range(-32768, -31999)
+"""The codes that JSON-RPC reserves: others are as many as somebody else makes up (JSON-RPC 2.0, "Error object")."""
+_OTHER = "_OTHER"  # as the conventions for `error.type` say
 
 
 def _network(link: Any) -> _Attributes:

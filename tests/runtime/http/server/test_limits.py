@@ -160,6 +160,30 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
             await until(lambda: not open_)
 
 
+@bounded()
+async def test_what_a_client_says_of_itself_is_limited() -> None:
+    """It is kept, and compared with what is stored each time that something is sent."""
+    app = HttpApp(Then())
+    async with wires(app) as http:
+
+        async def introduced(client: dict[str, Any], capabilities: dict[str, Any]) -> Wire:
+            params = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
+            return await http.ask("POST", request(1, "initialize", params))
+
+        large = "x" * 300_000
+        for client, capabilities in (
+            ({"name": large, "version": "1"}, {}),
+            ({"name": "x", "version": "1"}, {"experimental": {"x": {"y": large}}}),
+        ):
+            wire = await introduced(client, capabilities)
+            assert await wire.status() == 200
+            assert wire.json["error"] == {"code": -32602, "message": "clientInfo and capabilities are too large"}
+            assert "mcp-session-id" not in wire.headers
+        wire = await introduced({"name": "x" * 100_000, "version": "1"}, {})
+        assert await wire.status() == 200
+        assert "mcp-session-id" in wire.headers
+
+
 # --- bodies ---------------------------------------------------------------------------------------------------
 
 
@@ -200,10 +224,16 @@ async def test_bodies_that_are_answered_count() -> None:
     async with wires(app) as http:
         waiting = [await http.ask("POST", wait, **stateless(wait)) for _ in range(2)]
         await until(lambda: app._requests.all.used == 2)
+        small = lone(1, "tools/call", name="x")
+        whole = json.dumps(small).encode()
+        begun = await http.open()
+        await begun.send("POST", "/mcp", b"", len(whole), stateless(small))
+        await until(lambda: len(app.bodies._arriving) == 1)
         refused = await http.ask("POST", wait, **stateless(wait))
         assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
-        small = lone(1, "tools/call", name="x")
         assert await (await http.ask("POST", small, **stateless(small))).status() == 200
+        await begun.stream.send(whole)
+        assert await begun.status() == 200, "who takes up no room is not given up for others"
         for wire in waiting:
             await wire.stream.aclose()
         await until(lambda: app.bodies._budgets.all.used == 0)

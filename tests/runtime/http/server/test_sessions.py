@@ -22,11 +22,13 @@ from mcp_bindgen import v2025_03_26, v2025_11_25
 from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.runtime.endpoint.server import Service
 from mcp_bindgen.runtime.http.server._bodies import Bodies
+from mcp_bindgen.runtime.http.server._budgets import Budget
 from mcp_bindgen.runtime.http.server._call import Call, HttpError
 from mcp_bindgen.runtime.http.server._origin_policy import OriginPolicy
+from mcp_bindgen.runtime.http.server._session_transport import SessionTransport
 from mcp_bindgen.runtime.http.server._sessions import SESSION, HttpSessions
 from mcp_bindgen.runtime.http.server._streams import Stream
-from mcp_bindgen.runtime.http.server.event_store.base import Event, EventStore, StoreLimits
+from mcp_bindgen.runtime.http.server.event_store.base import Event, EventStore, StoreLimits, StoreUnavailable
 from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
 from mcp_bindgen.runtime.http.server.limits import HttpLimits
@@ -1136,6 +1138,38 @@ def test_a_stream_has_no_gaps(kind: str) -> None:
         assert found == [Event(number, b"%d" % (number - 1)) for number in range(2, 7)]
 
     run(body)
+
+
+def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.LogCaptureFixture) -> None:
+    """Requests whose end cannot be stored end all the same, at once, and give back what they took."""
+
+    class Away(Slow):
+        is_away = False
+
+        async def write(self, *given: Any) -> None:
+            if self.is_away:
+                await asyncio.sleep(0.2)
+                raise StoreUnavailable
+            await super().write(*given)
+
+    async def body() -> None:
+        store = Away()
+        await store.save("s", b"")
+        budget = Budget(30, "too many")
+        transport = SessionTransport("s", HttpLimits(), budget, store=store)
+        streams = [transport.expect([number]) for number in range(30)]
+        for stream in streams:
+            await stream.keep()
+        store.is_away = True
+        begun = asyncio.get_running_loop().time()
+        await transport.end("the server is stopping")
+        assert asyncio.get_running_loop().time() - begun < 2
+        assert all(stream.over for stream in streams)
+        assert budget.used == 0
+        assert not transport.streams
+
+    run(body)
+    assert "the end of a session is not stored: StoreUnavailable" in caplog.text
 
 
 def test_what_is_replayed_is_not_sent_again() -> None:

@@ -20,7 +20,9 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.core.errors import ProtocolError
 from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.http.server._envelope import for_others
 from mcp_bindgen.runtime.http.server._shared_session import merged
+from mcp_bindgen.runtime.http.server._shared_streams import SharedStanding
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
 from mcp_bindgen.runtime.http.server.limits import HttpLimits
@@ -422,6 +424,26 @@ def test_one_of_two_wins(redis: RedisServer) -> None:
     run(body)
 
 
+def test_a_worker_that_was_taken_for_dead_begins_no_stream(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis, 2) as (one, other):
+            await one.create("s", 60)
+            await other.write("s", "a", events(1), b"[1]")
+            await one.fail("s", "a", other.worker, b"dead")
+            await one.bury(other.worker)
+            with pytest.raises(StoreUnavailable):
+                await other.write("s", "b", events(1), b"[2]")
+            assert await one.span("s", "b") is None
+            await other.write("s", "a", events(2), None)  # it is over, and its client was told so
+            assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
+            other.begin_anew()
+            await other.beat()
+            await other.write("s", "b", events(1), b"[2]")
+            assert await one.span("s", "b") == (1, 1)
+
+    run(body)
+
+
 @pytest.mark.full
 def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: RedisServer) -> None:
     async def body() -> None:
@@ -552,3 +574,63 @@ def test_no_secret_of_the_url_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     run(body)
     assert "Redis is away" in caplog.text
     assert "hunter2" not in caplog.text
+
+
+def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with stores(redis, 2) as (one, other):
+            await one.create("s", 60)
+            stream = SharedStanding("s", one, kept=True)
+            said = [b"%d" % number for number in range(1, 6)]
+            with stream.reading():
+                await stream.put(said[0])
+                assert await other.add("s", "0", said[1]) == 2  # the mail that says so is not read yet
+                await stream.put(said[2])
+                stream.advance(2, said[1])
+                await stream.put(said[3])
+                stream.advance(await other.add("s", "0", said[4]), said[4])
+                read: list[Event] = []
+                while len(read) < len(said):
+                    read += await stream.read(read[-1].number if read else 0)
+            assert read == [Event(number, data) for number, data in enumerate(said, 1)]
+
+    run(body)
+
+
+def test_a_client_that_is_refused_again_and_again_leaves_nothing_in_the_store(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis, limits=HttpLimits(sessions=1)) as both:
+            session = await both.begin(0)
+            await both.begin(1, confirmed=1)
+            before = [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))]
+            for _ in range(3):
+                refused = await both.post(1, session, {"id": 1, "method": "ping"})
+                assert refused.status_code == 429
+            assert [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))] == before
+
+    run(body)
+
+
+def test_a_session_that_is_initialized_at_another_worker_does_not_make_room(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis, limits=HttpLimits(sessions=1)) as both:
+            session = await both.begin(0, confirmed=1)
+            info = {"name": "client", "version": "1"}
+            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+            refused = await both.post(0, None, {"id": 1, "method": "initialize", "params": params})
+            assert refused.status_code == 429
+            assert await both.says(1, session) == "client None"
+
+    run(body)
+
+
+def test_only_what_others_may_wait_for_is_passed_on() -> None:
+    batch: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+        {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 3, "progress": 1}},
+        {"jsonrpc": "2.0", "id": 4, "result": {}},
+    ]
+    assert json.loads(for_others(json.dumps(batch).encode())) == batch[2:]
+    assert for_others(json.dumps(batch[2]).encode()) == json.dumps(batch[2]).encode()

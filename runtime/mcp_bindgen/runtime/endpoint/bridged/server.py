@@ -16,7 +16,6 @@ from ...bridges.step import NotConvertible
 from ...core import jsonrpc
 from ...core.access import Operation
 from ...core.capabilities import declare, declared, is_declared, merge
-from ...core.envelope import invalid
 from ...core.errors import ProtocolError, UnexpectedAnswer
 from ...core.json_types import is_array, is_object
 from ...core.logs import log
@@ -41,7 +40,7 @@ URL_REQUIRED = "URL_ELICITATION_REQUIRED"
 
 _MOST_ROUNDS = 32
 _PAUSE = 0.1  # seconds before a handler runs again that asks for nothing
-_MOST_FOLLOWED = 10_000  # resources that one client may subscribe to
+_MOST_FOLLOWED = 10_000  # resources that one client that listens may follow
 _GRACE = 5.0  # seconds for a server to unsubscribe a client that is gone
 
 
@@ -337,8 +336,6 @@ class BridgedDispatcher(Dispatcher):
 
     async def _subscribe(self, params: Any, ctx: Any) -> Any:
         """Let a client hear of a resource, which its era notes: in the server's revision, nobody else need know."""
-        if len(ctx.negotiated.subscriptions or ()) >= _MOST_FOLLOWED:
-            raise invalid(f"a client subscribes to no more than {_MOST_FOLLOWED} resources")
         return {}
 
     async def _unsubscribe(self, params: Any, ctx: Any) -> Any:

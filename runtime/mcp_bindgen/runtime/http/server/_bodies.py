@@ -80,8 +80,8 @@ class Bodies:
         share.add(size - call.held)
         call.held = size
         while (budget := share if share.free < 0 else self._budgets.all).free < 0:
-            rivals = (one for one in self._arriving if one is not call and budget in (one.share, self._budgets.all))
-            oldest = next(rivals, None)
+            rivals = (one for one in self._arriving if budget in (one.share, self._budgets.all))
+            oldest = next((one for one in rivals if one is not call and one.held), None)
             if oldest is None:
                 raise too_many(budget.reason)
             self.release(oldest)

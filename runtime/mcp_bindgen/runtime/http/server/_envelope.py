@@ -71,9 +71,9 @@ def read_posted(body: bytes) -> Posted:
     return Posted(ids, taken_back, numbers, introduces, confirms, is_batch, asked)
 
 
-def without_requests(body: bytes) -> bytes:
-    """Return what was posted without the requests in it, which are of a batch."""
+def for_others(body: bytes) -> bytes:
+    """Return what of a posted body another worker may wait for: of a batch, answers, progress and cancellations."""
     message = parse(body)
     if not is_array(message):
         return body
-    return to_json([one for one in message if not ("method" in one and "id" in one)])
+    return to_json([one for one in message if "method" not in one or one["method"] in (CANCELLED, PROGRESS)])

@@ -186,10 +186,13 @@ class SessionRegistry:
 
     async def _make_room(self, principal: str | None) -> None:
         """Make room for another session, if need be at the cost of one that is not initialized. The lock is held."""
-        oldest = room_for(principal, [one for one in self._open.values() if not one.ending], self._limits)
+        oldest = self._in_the_way(principal)
         if oldest is not None:
             oldest.finish()
             await self._forget(oldest)
+
+    def _in_the_way(self, principal: str | None) -> OpenSession | None:
+        return room_for(principal, [one for one in self._open.values() if not one.ending], self._limits)
 
     def _transport(self, key: str, principal: str | None, life: int = 0, last: int = 0) -> SessionTransport:
         streams = self._streams.of(principal)

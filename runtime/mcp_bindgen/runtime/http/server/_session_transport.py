@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import deque
@@ -236,15 +237,15 @@ class SessionTransport:
         self._arrived.set()
 
     async def end(self, reason: str) -> None:
-        """End all streams; who waits for an answer is told why there is none."""
-        for stream in list(self.streams.values()):
-            ids = set(stream.pending)
+        """End all streams; who waits for an answer is told why there is none, unless the store is away."""
+        ending = [(stream, set(stream.pending)) for stream in self.streams.values()]
+        for _, ids in ending:
             self._unroute(ids)
-            try:
-                if ids:
-                    await stream.put(failure(ids, reason), ids)
-            except HttpError as error:
-                log.warning("the end of a session is not stored: %s", error)
+        puts = (stream.put(failure(ids, reason), ids) for stream, ids in ending if ids)
+        for found in await asyncio.gather(*puts, return_exceptions=True):  # at once: each may wait for the store
+            if isinstance(found, Exception):
+                log.warning("the end of a session is not stored: %s", str(found) or type(found).__name__)
+        for stream, _ in ending:
             stream.end()
         self.standing.end()
         self.standing.drop()

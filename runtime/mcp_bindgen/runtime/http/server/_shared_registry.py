@@ -19,7 +19,7 @@ from ...endpoint.server import Server, Service
 from ...endpoint.session import Session
 from ...eras.stateless.request_state import StateSeal
 from ...eras.stateless.subscriptions import audience
-from ._envelope import Posted, read_posted, without_requests
+from ._envelope import Posted, for_others, read_posted
 from ._readers import Readers
 from ._session_registry import OpenSession, SessionRegistry, key_of
 from ._session_transport import SessionTransport, failure
@@ -91,18 +91,31 @@ class SharedRegistry(SessionRegistry):
                 stored = await self._shared.open(key)
                 if stored is None:
                     return None
-                record = from_json(stored.record)
-                if not self._may_serve(record, principal):
-                    await self._shared.close(key, stored.life)
-                    return None
-                await self._make_room(principal)
-                session = self._revived(id_, principal, stored, record["memory"])
-                self._start(session)
+                session: OpenSession | None = None
+                try:
+                    record = from_json(stored.record)
+                    if not self._may_serve(record, principal):
+                        return None
+                    await self._make_room(principal)
+                    session = self._start(self._revived(id_, principal, stored, record["memory"]))
+                finally:
+                    if session is None:  # who is refused again and again shall leave nothing in the store
+                        with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
+                            await self._shared.close(key, stored.life)
         finally:
             if not lock.locked():
                 self._opening.pop(key, None)
         await self._tell_missed(session, stored.told)
         return session
+
+    async def _make_room(self, principal: str | None) -> None:
+        """Make room for another session; a client may have said to another worker that it is initialized."""
+        while (oldest := self._in_the_way(principal)) is not None:
+            assert isinstance(oldest, SharedSession)
+            await self._catch_up(oldest, await self._shared.enter(oldest.key, oldest.version, keep=False))
+            if not oldest.ending and not oldest.session.ready:
+                oldest.finish()
+                await self._forget(oldest)
 
     def _made(self, id_: str, principal: str | None) -> SharedSession:
         session = super()._made(id_, principal)
@@ -174,7 +187,7 @@ class SharedRegistry(SessionRegistry):
         lives = {number >> 32 for number in said.answered} - {session.transport.life}
         everywhere = any(not session.transport.is_at_work_on(id_) for id_ in said.cancelled)
         if lives or everywhere:
-            await self._shared.route(session.key, None if everywhere else lives, without_requests(body))
+            await self._shared.route(session.key, None if everywhere else lives, for_others(body))
 
     # --- mail and broadcasts ----------------------------------------------------------------------------------
 
@@ -334,8 +347,8 @@ class SharedRegistry(SessionRegistry):
             while any(stream.pending for one in self._by_key.values() for stream in one.transport.streams.values()):
                 await asyncio.sleep(0.02)
         sessions = list(self._by_key.values())
+        await asyncio.gather(*(session.transport.end("the server is stopping") for session in sessions))
         for session in sessions:
-            await session.transport.end("the server is stopping")
             self._drop(session)
 
     @asynccontextmanager

@@ -193,10 +193,14 @@ class Stream:
         if number > self.last:
             if self.is_full:
                 self._clear()
-            elif data is not None and number == self.last + 1 and self._reader is not None:
+            elif data is not None and self._reader is not None and self._follows(number):
                 self._append([Event(number, data)])
             self.last = number
         self._settle(over)
+
+    def _follows(self, number: int) -> bool:
+        """Tell whether an event is the next one, and so is what waits: a gap there would never be filled."""
+        return number == self.last + 1 and (not self._ahead or self._ahead[-1].number == self.last)
 
     # --- reading ----------------------------------------------------------------------------------------------
 

@@ -161,6 +161,7 @@ local s = stream(name)
 if not s then
   s = {l = 0, h = 0, g = 0, p = pending}
   if name ~= '0' then
+    if not alive(me) then return -2 end -- nobody would ever answer what it begins
     s.o = me
     call('SADD', P .. 'o:' .. me, id .. '|' .. name)
   end

@@ -200,13 +200,14 @@ class RedisStore:
     # --- streams ----------------------------------------------------------------------------------------------
 
     async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
-        """Add events to a stream of this worker."""
+        """Add events to a stream of this worker; one that others have taken for dead begins none."""
         parts: list[Any] = []
         for event in events:
             parts += [event.number, event.data]
         limits = self._limits
         rest = (limits.events, limits.size, int(pending is None), pending or b"", *parts)
-        await self._insist("WRITE", session, stream, *rest)
+        if await self._insist("WRITE", session, stream, *rest) == -2:
+            raise StoreUnavailable
 
     async def add(self, session: str, stream: str, data: bytes) -> int:
         """Add an event to a stream that all workers write."""
