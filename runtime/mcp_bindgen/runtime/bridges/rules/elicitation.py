@@ -14,6 +14,8 @@ def titles_as_names(schema: Any, say: Say) -> Any:
     choices = schema["oneOf"]
     if not is_array(choices) or not all(is_object(one) and "const" in one and "title" in one for one in choices):
         return schema
+    if any(one.keys() - {"const", "title"} for one in choices):
+        say.lost()
     del schema["oneOf"]
     return {**schema, "enum": [one["const"] for one in choices], "enumNames": [one["title"] for one in choices]}
 
