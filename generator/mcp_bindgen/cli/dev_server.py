@@ -114,7 +114,7 @@ class Bench:
         while True:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._serve)
-                watch: Any = watchfiles.awatch(*self.watched, debounce=200)
+                watch: Any = watchfiles.awatch(*self.watched, debounce=200)  # pyright: ignore[reportUnknownMemberType]
                 async for changed in watch:
                     names = sorted({Path(path).name for _, path in changed})
                     self.tell("reload", files=names[:5])
