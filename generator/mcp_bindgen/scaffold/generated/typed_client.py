@@ -314,8 +314,11 @@ def _narrow(schema: Any, argument: _Argument) -> str:
     values = [said["const"]] if "const" in said else said.get("enum")
     items = said.get("prefixItems")
     if is_array(values) and values and all(value is None or isinstance(value, str | int) for value in values):
-        found = f"Literal[{', '.join(dict.fromkeys(map(repr, values)))}]"
-        return found if absent in ("", "None") and None in values else " | ".join(filter(None, [found, absent]))
+        literals = dict.fromkeys(repr(value) for value in values if value is not None)
+        found = f"Literal[{', '.join(literals)}]" if literals else ""
+        nothing = "None" if None in values else ""
+        absent = "" if absent == nothing else absent
+        return " | ".join(filter(None, [found, nothing, absent]))
     if is_array(items) and items and (said.get("items") is False or said.get("maxItems") == len(items)):
         kinds = [
             _SENT.get(str(item.get("type")), "") if is_object(item) and not _KEYED & item.keys() else ""
