@@ -1,0 +1,111 @@
+"""What a bridged client sees is the conversion of what a native one sees, whatever a handler returns."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime.bridges.chain import chain
+from mcp_bindgen.runtime.bridges.step import NotConvertible
+from tests.support.bridging import REVISIONS, Json, converted, definitions, payloads
+from tests.support.checked_connections import STATELESS, bindings, lone, played, request
+from tests.support.effort import examples
+from tests.support.json_instances import Instances
+
+ASKED: dict[str, dict[str, Any]] = {
+    "completion/complete": {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "b"}},
+    "prompts/get": {"name": "p"},
+    "prompts/list": {},
+    "resources/list": {},
+    "resources/read": {"uri": "file:///x"},
+    "resources/templates/list": {},
+    "tools/call": {"name": "t"},
+    "tools/list": {},
+}
+"""Method -> params that are the same in all revisions."""
+
+ERA = {"resultType", "ttlMs", "cacheScope", "_meta"}
+"""Members of results that belong to the era of the wire."""
+
+
+def make_server(revision: str, method: str, result: Json) -> Any:
+    """A server of one revision whose handler returns a result."""
+    native = bindings(revision).Server
+
+    async def handler(self: Any, params: Any, ctx: Any) -> Any:
+        return copy.deepcopy(result)
+
+    return type("Same", (native,), {native.dispatcher.routes[method].handler: handler})()
+
+
+async def seen(server: Any, wire: str, method: str) -> Any:
+    """What a client of a revision gets for an answer."""
+    async with played(server, revisions=[wire]) as (raw, _):
+        if wire == STATELESS:
+            return await raw.ask(lone(1, method, **ASKED[method]))
+        await raw.introduce(wire)
+        return await raw.ask(request(1, method, ASKED[method]))
+
+
+def expected(home: str, wire: str, method: str, result: Json) -> Any:
+    """What it should get: the conversion of the result, or why there is none."""
+    steps = chain(home, wire)
+    assert steps is not None
+    try:
+        return converted(steps.results(method), result)
+    except NotConvertible as error:
+        return error.message
+
+
+def plain(value: Json) -> Json:
+    return {name: item for name, item in value.items() if name not in ERA} if isinstance(value, dict) else value
+
+
+@cache
+def own_instances(revision: str) -> Instances:
+    """Values with the members of a revision alone: a handler that uses a later name otherwise is on its own."""
+    return Instances(definitions(revision), ("acme",))
+
+
+@st.composite
+def returned(draw: st.DrawFn, revision: str) -> tuple[str, Json]:
+    """A method, and a result that usually answers it."""
+    payload = draw(
+        st.sampled_from([one for one in payloads(revision) if one.method in ASKED and one.part == "results"])
+    )
+    value = draw(own_instances(revision).schema(payload.schemas[0]))
+    return payload.method, {**value, **({"resultType": "complete"} if revision == STATELESS else {})}
+
+
+@pytest.mark.parametrize("home", REVISIONS)
+def test_what_a_bridged_client_sees_is_the_conversion_of_what_a_native_one_sees(home: str) -> None:
+    @settings(max_examples=examples(8, 40), deadline=None, suppress_health_check=list(HealthCheck))
+    @given(returned(home))
+    def holds(drawn: tuple[str, Json]) -> None:
+        method, value = drawn
+
+        async def compare() -> None:
+            server = make_server(home, method, value)
+            native = (await seen(server, home, method))["result"]
+            assert plain(native) == plain(value)
+            for wire in REVISIONS:
+                if wire != home:
+                    answer, wanted = await seen(server, wire, method), expected(home, wire, method, native)
+                    if not isinstance(wanted, str):
+                        assert plain(answer["result"]) == plain(wanted), (wire, json.dumps(answer))
+                    elif method == "tools/call":
+                        assert answer["result"] | {"isError": True} == answer["result"]
+                        assert answer["result"]["content"][0]["text"] == wanted
+                    else:
+                        assert answer["error"]["message"] == wanted
+
+        anyio.run(compare)
+
+    holds()
