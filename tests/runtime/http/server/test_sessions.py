@@ -1146,11 +1146,11 @@ def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.Log
     class Away(Slow):
         is_away = False
 
-        async def write(self, *given: Any) -> None:
+        async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
             if self.is_away:
                 await asyncio.sleep(0.2)
                 raise StoreUnavailable
-            await super().write(*given)
+            await super().write(session, stream, events, pending)
 
     async def body() -> None:
         store = Away()

@@ -91,15 +91,16 @@ class SharedRegistry(SessionRegistry):
                 stored = await self._shared.open(key)
                 if stored is None:
                     return None
-                session: OpenSession | None = None
+                taken = False
                 try:
                     record = from_json(stored.record)
                     if not self._may_serve(record, principal):
                         return None
                     await self._make_room(principal)
                     session = self._start(self._revived(id_, principal, stored, record["memory"]))
+                    taken = True
                 finally:
-                    if session is None:  # who is refused again and again shall leave nothing in the store
+                    if not taken:  # who is refused again and again shall leave nothing in the store
                         with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
                             await self._shared.close(key, stored.life)
         finally:
