@@ -262,6 +262,7 @@ async def test_what_does_not_fit_is_refused(made: Made) -> None:
             for arguments in Values(tool["inputSchema"], tool["name"], open=True).invalid(4):
                 result = await client.call_tool(tool["name"], arguments)
                 assert result.is_error, (tool["name"], arguments)
+                assert isinstance(result.content[0], types.TextContent)
                 assert result.content[0].text.count("\n") <= 20
                 refused += 1
         with pytest.raises(MCPError) as caught:

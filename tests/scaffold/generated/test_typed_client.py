@@ -208,7 +208,7 @@ NARROW: dict[str, Any] = {
 def test_what_is_sent_is_one_of_few_values_or_a_tuple_and_called_as_on_the_wire() -> None:
     assert signature(client({"tools": [NARROW]}), "narrow").partition(" -> ")[0] == (
         "(self, *, one: Literal[1, 2], pair: tuple[str, float], two: Literal[5] | None=None, "
-        "mixed: Literal[1, 'a', True] | None=None, or_null: Literal[1, None] | contract.Absent=contract.ABSENT, "
+        "mixed: Literal[1, 'a', True] | None=None, or_null: Literal[1] | None | contract.Absent=contract.ABSENT, "
         "float: float | None=None, triple: tuple[int, int, int] | None=None, some: list[str] | None=None, "
         "json: str | None=None, schema: str | None=None, model_name: str | None=None)"
     )
