@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, handles
 from mcp_bindgen.runtime.endpoint.server import Service
 from mcp_bindgen.runtime.http import HttpApp
@@ -188,6 +188,24 @@ async def test_a_name_that_a_later_revision_took_is_no_reason_to_fail(wire: str)
         answer = await raw.ask(request(2, "tools/call", {"name": 5, "task": 5}))
         assert answer["error"]["code"] == -32602
         assert "params.name" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("wire", REVISIONS[1:])
+@bounded()
+async def test_an_own_member_whose_name_a_later_revision_took_is_not_told_to_its_clients(wire: str) -> None:
+    mcp = v2024_11_05.types
+
+    class Odd(v2024_11_05.Server):
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            own = {"annotations": 5, "icons": "no", "mine": 6}
+            return mcp.ListToolsResult(tools=[mcp.Tool(name="x", input_schema=mcp.ToolInputSchema(), **own)])
+
+    async with by_hand(wire, Odd()) as (raw, _):
+        asked = lone(1, "tools/list") if wire == STATELESS else request(1, "tools/list")
+        (tool,) = (await raw.ask(asked))["result"]["tools"]
+        assert tool["mine"] == 6
+        assert "annotations" not in tool
+        assert ("icons" in tool) == (wire < "2025-11-25")
 
 
 async def ask_by_hand(params: Any, ctx: Any) -> Any:

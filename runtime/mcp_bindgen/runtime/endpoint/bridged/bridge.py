@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -107,10 +108,11 @@ class ServerBridge:
             method: The method in the revision of the wire.
             ours: The same in that of the server.
         """
-        conversion = self.down.results(method.name)
-        if conversion is None:
+        conversion, claims = self.down.results(method.name), self.down.claims("results", method.name)
+        if conversion is None and not claims:
             return lambda result, link: result
-        convert, guard, notes = conversion.convert, conversion.guard, self.notes
+        guard, notes = conversion.guard if conversion is not None else (), self.notes
+        claimed = tuple(b'"%b":' % name.encode() for name in claims)
         kind: Any = ours.result
         stands_alone, known = self.wire.era.stands_alone, getattr(method.result, "model_fields", {})
         of_the_era = {name for name in jsonrpc.fields_filled_in(kind) if name not in known} if guard else set[str]()
@@ -122,13 +124,16 @@ class ServerBridge:
                 data = kind.__pydantic_serializer__.to_json(result, exclude=of_the_era)
             else:
                 data = jsonrpc.write_result(result)
-            for needle in guard:
-                if needle in data:
-                    break
-            else:
-                if guard:
-                    return jsonrpc.Written(data)
-            wire = convert(from_json(data), notes(link))
+            fires = conversion is not None and conversion.fires(data)
+            clashes = any(needle in data for needle in claimed)
+            if not fires and not clashes:
+                return jsonrpc.Written(data)
+            wire = from_json(data)
+            if fires and conversion is not None:
+                wire = conversion.convert(wire, notes(link))
+            if clashes:
+                with suppress(ProtocolError):  # what is invalid for another reason stays so
+                    without_claims(lambda wire: jsonrpc.typed_result(method, wire), wire, claims)
             return wire if stands_alone else jsonrpc.Written(to_json(wire))
 
         return written
