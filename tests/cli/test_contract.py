@@ -428,3 +428,36 @@ def test_help_has_examples(command: str) -> None:
 def test_offers_says_what_went_wrong_in_one_error() -> None:
     with pytest.raises(BadInput, match="the command is empty"):
         offers("")
+
+
+# --- what servers offer to some clients only --------------------------------------------------------------------
+
+GATED = """
+from mcp_bindgen.runtime import run
+from mcp_bindgen.v2025_11_25 import Server, types as mcp
+
+class Gated(Server):
+    async def list_tools(self, params, ctx):
+        names = ["free", *sorted({"elicitation", "roots"} & set(ctx.peer_capabilities))]
+        return mcp.ListToolsResult(tools=[mcp.Tool(name=name, input_schema=mcp.ToolInputSchema()) for name in names])
+
+run(Gated())
+"""
+
+
+def test_a_typed_client_declares_what_servers_want_to_see(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(GATED)
+    command, out = f"{sys.executable} {server}", tmp_path / "gated.py"
+    for declared, count in ((), 1), (("--declare", "elicitation,roots"), 3):
+        done = inside("client", "--from", command, "--out", out, *declared)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1] == f"GatedClient: {count} tool{'s' * (count > 1)}, MCP 2026-07-28"
+    assert "--declare elicitation,roots" in out.read_text()
+    assert inside("client", "--from", command, "--out", out, "--check").returncode == 1
+    assert (
+        inside("client", "--from", command, "--out", out, "--check", "--declare", "elicitation,roots").returncode == 0
+    )
+    done = inside("client", "--from", command, "--out", out, "--declare", "elicitatoin")
+    assert done.returncode == 2
+    assert done.stderr == "error: --declare elicitatoin: clients have no such capability; there is elicitation\n"

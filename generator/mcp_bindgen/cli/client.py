@@ -23,8 +23,8 @@ from mcp_bindgen.scaffold.plan import default_revision
 from mcp_bindgen.scaffold.project import is_module
 from mcp_bindgen.spec import BadInput, Store
 
-from .contract import contract_at, is_document
-from .live import Env, Revision, Strict, Timeout, Verbose
+from .contract import contract_at
+from .live import Declare, Env, Revision, Strict, Timeout, Verbose
 from .output import page
 
 
@@ -49,6 +49,7 @@ def client(
     env: Env = None,
     verbose: Verbose = False,
     strict: Strict = False,
+    declare: Declare = None,
 ) -> None:
     """Write a typed client of a server: a module with a method for each tool, prompt and resource.
 
@@ -63,6 +64,8 @@ def client(
     `mcp-bindgen client --from 'npx -y @modelcontextprotocol/server-everything' --out src/app/everything.py`
 
     `mcp-bindgen client --from servers.json#weather --out src/app/weather.py --check`
+
+    `mcp-bindgen client --from servers.json#notes --out src/app/notes.py --declare elicitation,sampling,roots`
     """
     if out.suffix != ".py" or not is_module(out.stem):
         raise BadInput("is not the name of a module", file=out, fix="give --out a file like everything.py")
@@ -71,14 +74,17 @@ def client(
     if check and (force or name is not None):
         raise BadInput("--check writes nothing, so --force and --name mean nothing", fix="leave them out")
     if check:
-        _check(ClientModule.read(out), server, revision, env or (), timeout, verbose, strict)
+        _check(ClientModule.read(out), server, revision, env or (), timeout, verbose, strict, declare)
         return
-    contract = contract_at(server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict)
+    contract = contract_at(
+        server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict, declare=declare
+    )
     protocol = build(Store().effective(revision or contract.revision or default_revision(Store())))
     class_name = name or client_class(out.stem)
     words = ["mcp-bindgen", "client", "--from", _portable(server), "--out", _portable(str(out))]
     words += ["--name", name] if name else []
     words += ["--revision", revision] if revision else []
+    words += ["--declare", declare] if declare else []
     files = client_files(contract, protocol, class_name, out.stem, _source(contract, server), shlex.join(words))
     report = replace_generated(out.parent, files, force=force, sweep=False)
     for line in report.lines():
@@ -96,20 +102,18 @@ def _check(
     timeout: float,
     verbose: bool,
     strict: bool,
+    declare: str | None,
 ) -> None:
     """Say what is wrong with a module and its server; exits with 1 if that breaks the client."""
     problems = list(module.problems())
     for problem in problems:
         print(problem)
     asked = revision or module.revision
-    live = contract_at(server, asked, timeout=timeout, env=env, verbose=verbose, strict=strict)
+    live = contract_at(server, asked, timeout=timeout, env=env, verbose=verbose, strict=strict, declare=declare)
     comparison = compare_contracts(module.contract(), live)
     width, colour = page()
     sys.stdout.write(text(comparison, width=width, colour=colour))
-    refused = not is_document(server) and live.revision not in (None, asked)
-    if refused:
-        print(f"The server does not speak MCP {asked}, as the client does; it speaks {live.revision}.")
-    if problems or comparison.breaking or refused:
+    if problems or comparison.breaking:
         raise typer.Exit(1)
 
 

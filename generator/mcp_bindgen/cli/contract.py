@@ -56,6 +56,7 @@ def contract_at(
     env: Sequence[str] = (),
     verbose: bool = False,
     strict: bool = False,
+    declare: str | None = None,
 ) -> Contract:
     """Return the contract in a file, or that of a live server.
 
@@ -66,13 +67,14 @@ def contract_at(
         env: `KEY=VALUE` settings for a server that is started.
         verbose: Whether its stderr is shown.
         strict: Whether an entry of a server that is not valid ends the command, and is not just left out.
+        declare: The capabilities to declare to a server, `NAME,NAME`.
 
     Raises:
         BadInput: There is no such file or server, or what it says is no contract.
     """
     if is_document(source):
         return read_contract(Path(source))
-    return offers(source, revision, timeout=timeout, env=env, verbose=verbose, strict=strict)
+    return offers(source, revision, timeout=timeout, env=env, verbose=verbose, strict=strict, declare=declare)
 
 
 def is_document(source: str) -> bool:
