@@ -137,7 +137,8 @@ def plan(
         names: What it is called.
         kind: Whether it is a server or a client.
         revisions: The revision that it is written in, by default the one that all clients know. A server is written in
-            the newest of several, and speaks these alone; a client, and a server with a contract, in each of them.
+            the newest of several, and speaks these alone; a client in the newest, and it talks to servers of all; a
+            server with a contract in each of them.
         wanted: The capabilities that it shall offer.
         transports: How messages shall travel.
         contract: What the server offers.
@@ -160,7 +161,7 @@ def plan(
             f"MCP {users[0]} is not part of mcp-bindgen, and a contract is generated again where nobody imported it",
             fix="leave --contract out, or take a revision of `mcp-bindgen schema list` that is not in your folder",
         )
-    each = kind == "client" or contract is not None
+    each = kind == "server" and contract is not None
     written = known if each else [name for name in known if name in users or name == _ours(known, users)]
     protocols = [build(store.effective(name)) for name in written]
     chosen = choose(protocols, kind, DEFAULTS[kind] if wanted is None else wanted)
