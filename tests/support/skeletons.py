@@ -231,9 +231,8 @@ class Variant:
 
     @property
     def modules(self) -> dict[str, str]:
-        """Revision -> the module of its class for it."""
-        alone = len(self.revisions) == 1
-        return {each: self.kind if alone else f"{self.kind}_{each.replace('-', '_')}" for each in self.revisions}
+        """Revision -> the module of its class, which is written in the newest."""
+        return {self.revisions[-1]: self.kind}
 
     def enums(self) -> Iterator[tuple[Document, str, list[str]]]:
         """Return what may be completed: the prompt or template, the argument or variable, and its values."""
