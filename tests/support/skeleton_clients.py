@@ -273,13 +273,14 @@ def at_url(address: str, revision: str) -> list[str]:
 
 def questions(variant: Variant, revision: str) -> Iterator[tuple[list[str], Callable[[Any], object]]]:
     """Return what the Inspector may ask a server, and whether an answer is right; the most telling is last."""
-    chosen, document = variant.features(revision), variant.document
+    spoken = revision if revision in STATELESS else LATEST  # the Inspector asks for that, and servers speak all
+    chosen, document = variant.features(spoken), variant.document
     parts = [name for name in document if SECTIONS.get(name) in chosen and variant.part in (ALL, name, SECTIONS[name])]
     yield (
         ["initialize"],
         lambda answer: (
-            (answer["protocolVersion"], answer["serverInfo"]["name"]) == (revision, variant.title)
-            and answer["capabilities"].keys() == declared(revision, "server", chosen)
+            (answer["protocolVersion"], answer["serverInfo"]["name"]) == (spoken, variant.title)
+            and answer["capabilities"].keys() == declared(spoken, "server", chosen)
         ),
     )
     if "logging" in chosen and revision not in STATELESS:

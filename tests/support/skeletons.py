@@ -226,7 +226,8 @@ class Variant:
         """Return what it offers in a revision."""
         if self.contracted:
             return tuple(sorted(offered(self.document, revision))) if self.kind == "server" else ()
-        known = features(revision, self.kind)  # one of them in the singular, in the oldest revision
+        written = features(self.revisions[-1], self.kind)  # one of them in the singular, in the oldest revision
+        known = [name for name in features(revision, self.kind) if any(name.startswith(one[:-1]) for one in written)]
         return tuple(name for name in known if self.part == ALL or name.startswith(self.part[:-1]))
 
     @property
@@ -252,7 +253,7 @@ class Variant:
         Args:
             folder: Where to put the contract that the command has to read.
         """
-        chosen = sorted({name for revision in self.revisions for name in self.features(revision)})
+        chosen = self.features(self.revisions[-1])
         words = [self.kind, self.name]
         words += [word for revision in self.revisions for word in ("--revision", revision)]
         words += ["--transport", ",".join(self.transports)]
