@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp_bindgen.runtime import Transport, connect
-from mcp_bindgen.runtime.core.errors import ConnectionClosed
+from mcp_bindgen.runtime.core.errors import UnsupportedRevision
 from mcp_bindgen.runtime.core.transport import Oversized
 from mcp_bindgen.runtime.http.client.legacy_sse import sse
 from mcp_bindgen.runtime.http.client.transport import http
@@ -138,7 +138,7 @@ async def asking(report: Report, place: Place, roots: Sequence[str] = ROOTS) -> 
         async with way(report, near) as stream, _connected(report, stream, roots) as connection:
             yield connection
         with report.step("shutdown"):  # the server goes on without us
-            async with client(report.revision, ROOTS).connected(way(report, near)) as again:
+            async with client(report.revision, ROOTS).connected(way(report, near), exactly=True) as again:
                 await (again.list_tools() if report.stateless else again.ping())
 
 
@@ -157,7 +157,7 @@ async def _connected(
 ) -> AsyncGenerator[tuple[Any, Listener]]:
     asker = client(report.revision, roots)
     recording = Listener(transport, report.revision)
-    async with asker.connected(recording):
+    async with asker.connected(recording, exactly=True):
         yield asker, recording
     with report.step("valid messages"):
         opening = ["server/discover"] if report.stateless else ["initialize", "notifications/initialized"]
@@ -169,10 +169,10 @@ async def refused(report: Report, place: Place) -> bool:
     """Whether a server does not speak the stateless revision, as it says itself."""
     if not report.stateless:
         return False
-    with pytest.raises(ConnectionClosed) as caught:
-        async with client(report.revision, ROOTS).connected(way(report, place)):
+    with pytest.raises(UnsupportedRevision) as caught:
+        async with client(report.revision, ROOTS).connected(way(report, place), exactly=True):
             pass
-    report.skip_all(f"the server says to {caught.value}")
+    report.skip_all(f"the server says to server/discover: {caught.value.__cause__}")
     return True
 
 
