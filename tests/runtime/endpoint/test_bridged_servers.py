@@ -197,7 +197,7 @@ async def test_an_own_member_whose_name_a_later_revision_took_is_not_told_to_its
 
     class Odd(v2024_11_05.Server):
         async def list_tools(self, params: Any, ctx: Any) -> Any:
-            own = {"annotations": 5, "icons": "no", "mine": 6}
+            own: Any = {"annotations": 5, "icons": "no", "mine": 6}
             return mcp.ListToolsResult(tools=[mcp.Tool(name="x", input_schema=mcp.ToolInputSchema(), **own)])
 
     async with by_hand(wire, Odd()) as (raw, _):
