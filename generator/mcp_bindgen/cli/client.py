@@ -24,7 +24,8 @@ from mcp_bindgen.scaffold.project import is_module
 from mcp_bindgen.spec import BadInput, Store
 
 from .contract import contract_at
-from .live import Declare, Env, Revision, Strict, Timeout, Verbose
+from .declared import Declare
+from .live import Env, Revision, Strict, Timeout, Verbose
 from .output import page
 
 

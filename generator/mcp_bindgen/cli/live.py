@@ -36,7 +36,6 @@ from mcp_bindgen.runtime.core.errors import (
 )
 from mcp_bindgen.runtime.core.logs import harmless
 from mcp_bindgen.runtime.core.methods import untyped
-from mcp_bindgen.runtime.core.model import wire_name
 from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry, read
 from mcp_bindgen.runtime.entrypoints.stored_login import entry_auth, login_command
 from mcp_bindgen.runtime.entrypoints.target import command_words
@@ -46,6 +45,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 
 from . import complete
+from .declared import capability_names, declaring
 from .dialogue import Dialogue
 from .output import INTERRUPTED, console
 
@@ -66,14 +66,6 @@ Timeout = Annotated[
 ]
 Env = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="An environment variable for the server; repeatable.")
-]
-Declare = Annotated[
-    str | None,
-    typer.Option(
-        "--declare",
-        metavar="NAMES",
-        help="Capabilities of a client to declare, as elicitation,sampling,roots: some servers offer more to those.",
-    ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail if an entry of a live server is not valid.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show what the server writes to stderr.")]
@@ -189,7 +181,7 @@ class _Conversation:
 
     async def _connected(self, works: Mapping[str, Work[T]]) -> T:
         dialogue = self.live.dialogue
-        kinds = [_declaring(bindings(revision, "client").Client, self.live.declares) for revision in works]
+        kinds = [declaring(bindings(revision, "client").Client, self.live.declares) for revision in works]
         clients: list[Any] = [kind() if dialogue is None else dialogue.client(kind) for kind in kinds]
         for client in clients:
             progress = None if dialogue is None else dialogue.on_progress
@@ -213,41 +205,6 @@ class _Conversation:
         self.log.seek(0)
         lines = self.log.read().decode("utf-8", "replace").split("\n")
         return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
-
-
-def capability_names(text: str | None) -> tuple[str, ...]:
-    """Return the capabilities of clients that words of the command line name.
-
-    Raises:
-        BadInput: There is none of a name in any revision.
-    """
-    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
-    known = {name for revision in revisions_of(None) for name in _capabilities(bindings(revision, "client").Client)}
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1) or sorted(known)
-            raise BadInput(f"--declare {name}: clients have no such capability", fix=f"there is {', '.join(near)}")
-    return names
-
-
-def _capabilities(kind: Any) -> set[str]:
-    return {field.alias or wire_name(name) for name, field in _client_capabilities(kind).model_fields.items()}
-
-
-def _client_capabilities(kind: Any) -> Any:
-    return kind.dispatcher.revision.types.ClientCapabilities
-
-
-def _declaring(kind: Any, names: Sequence[str]) -> Any:
-    """Return a class of clients that declare capabilities, those of them that its revision has."""
-    declared: Document = {name: {} for name in names if name in _capabilities(kind)}
-    if not declared:
-        return kind
-
-    def extra_capabilities(client: Any) -> Document:
-        return declared
-
-    return type(kind.__name__, (kind,), {"extra_capabilities": extra_capabilities})
 
 
 def _has_bindings(revision: str, *, wanted: bool) -> bool:
@@ -315,7 +272,10 @@ def offers(
     """
     from mcp_bindgen.contract.document import contract_of_valid  # the validator takes time to load
 
-    live = replace(Live.named(server, env, timeout=timeout, verbose=verbose), declares=capability_names(declare))
+    kinds = (bindings(name, "client").Client for name in revisions_of(None))
+    live = replace(
+        Live.named(server, env, timeout=timeout, verbose=verbose), declares=capability_names(declare or "", kinds)
+    )
     target = console(stderr=True)
     status = target.status(f"Asking {_shown(server)} ...") if target.is_terminal and not verbose else nullcontext()
     try:

@@ -1,0 +1,57 @@
+"""Declare capabilities that a client does not have, to see what servers offer to those that have them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from mcp_bindgen.runtime.core.model import wire_name
+from mcp_bindgen.spec import BadInput
+
+Declare = Annotated[
+    str | None,
+    typer.Option(
+        "--declare",
+        metavar="NAMES",
+        help="Capabilities of a client to declare, as elicitation,sampling,roots: some servers offer more to those.",
+    ),
+]
+
+
+def capability_names(text: str, kinds: Iterable[Any]) -> tuple[str, ...]:
+    """Return the capabilities of clients that words of the command line name.
+
+    Args:
+        text: The words, `NAME,NAME`.
+        kinds: The client classes of all revisions.
+
+    Raises:
+        BadInput: None of them has a capability of that name.
+    """
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    known = {name for kind in kinds for name in _capabilities(kind)} if names else set[str]()
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1) or sorted(known)
+            raise BadInput(f"--declare {name}: clients have no such capability", fix=f"there is {', '.join(near)}")
+    return names
+
+
+def declaring(kind: Any, names: Sequence[str]) -> Any:
+    """Return a class of clients that declare capabilities beside their own, those of them that its revision has."""
+    declared: dict[str, Any] = {name: {} for name in names if name in _capabilities(kind)}
+    if not declared:
+        return kind
+
+    def extra_capabilities(client: Any) -> Mapping[str, Any]:
+        return declared
+
+    return type(kind.__name__, (kind,), {"extra_capabilities": extra_capabilities})
+
+
+def _capabilities(kind: Any) -> set[str]:
+    fields: Mapping[str, Any] = kind.dispatcher.revision.types.ClientCapabilities.model_fields
+    return {field.alias or wire_name(name) for name, field in fields.items()}
