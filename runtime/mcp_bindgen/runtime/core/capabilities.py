@@ -99,6 +99,12 @@ def is_declared(tree: Mapping[str, Any], path: str) -> bool:
     return True
 
 
+def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
+    """Tell whether a server declares what a notification of its needs, if it needs anything."""
+    needed = method.capabilities.get("server")
+    return needed is None or is_declared(offers, needed.partition(".")[2])
+
+
 def missing(
     method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: Any = None
 ) -> str | None:

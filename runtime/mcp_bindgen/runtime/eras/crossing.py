@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, Protocol
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from ..core import jsonrpc
-from ..core.capabilities import is_declared
+from ..core.capabilities import is_declared, is_offered
 from ..core.errors import AuthorizationError, ConnectionClosed, InvalidParams, ProtocolError, RequestTimeout
 from ..core.logs import log
 from ..core.methods import Method, Notification
@@ -25,42 +25,20 @@ from ..core.uris import is_part
 from .lifecycle import DISCOVER, LISTEN, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
 
 Ask = Callable[[Any, Any], Awaitable[Any]]
-Answers = Mapping[str, Callable[[Any, Any], Awaitable[Any]]]
+Answers = Mapping[str, Ask]
 
 
-class Crossing(Protocol):
-    """The difference between the era of a client and that of the connection.
+class Crossing:
+    """The difference between the era of a client and that of the connection; where both are the same, there is none.
+
+    Args:
+        home: The client's revision.
+        carrier: The client of the wire's revision that speaks for it.
 
     Attributes:
         answers: Method -> what answers it, given its params in wire form, and the client of the wire's revision with
             the options to ask with; the result is in wire form, too.
     """
-
-    answers: Answers
-
-    def start(self) -> None:
-        """Begin, now that both sides know each other."""
-        ...
-
-    async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
-        """Return the `_meta` of a request as the wire's era has it."""
-        ...
-
-    async def resume(self) -> None:
-        """Say again what the server has forgotten, now that it was introduced to the client anew."""
-        ...
-
-    def is_wanted(self, method: Method, wire: Any) -> bool:
-        """Tell whether the client wants to hear of a notification."""
-        ...
-
-    def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
-        """Subscribe as the client's era does; raises `MethodNotFound` where it has no such thing."""
-        ...
-
-
-class SameEra:
-    """Both have the same era: there is nothing to do."""
 
     def __init__(self, home: Revision, carrier: Any) -> None:
         self.answers: Answers = {}
@@ -68,29 +46,29 @@ class SameEra:
         self._carrier = carrier
 
     def start(self) -> None:
-        """Do nothing."""
+        """Begin, now that both sides know each other."""
 
     async def resume(self) -> None:
-        """Do nothing: what a client said in its own era is its own business."""
+        """Say again what the server has forgotten, now that it was introduced to the client anew."""
 
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
-        """Return the `_meta` as it is, but for what each revision says of itself."""
+        """Return the `_meta` of a request with what every request of the wire's revision says."""
         return {**meta, **self._carrier.link.metadata()}
 
     def is_wanted(self, method: Method, wire: Any) -> bool:
-        """Tell that the client wants what its connection brings."""
+        """Tell whether the client wants to hear of a notification: by default of all that its connection brings."""
         return True
 
     @asynccontextmanager
     async def subscribed(self, wanted: Any) -> AsyncGenerator[Any]:
-        """Subscribe in the revision of the wire."""
+        """Subscribe as the client's era does; raise `MethodNotFound` where it has no such thing."""
         self._home.request(LISTEN)
         kind = _filter(self._carrier.dispatcher.revision)
         async with self._carrier.subscribed(kind.model_validate(jsonrpc.plain(wanted))) as agreed:
             yield _filter(self._home).model_validate(jsonrpc.plain(agreed))
 
 
-class StatefulClient:
+class StatefulClient(Crossing):
     """A client of the stateful era at a stateless server: it listens all the time, with one subscription.
 
     Args:
@@ -100,8 +78,7 @@ class StatefulClient:
     """
 
     def __init__(self, home: Revision, carrier: Any, tasks: TaskGroup) -> None:
-        self._home = home
-        self._carrier = carrier
+        super().__init__(home, carrier)
         self._tasks = tasks
         self._uris: Counter[str] = Counter()
         self._scope: anyio.CancelScope | None = None
@@ -122,29 +99,12 @@ class StatefulClient:
         if self._wanted():
             self._tasks.start_soon(self._start)
 
-    async def resume(self) -> None:
-        """Do nothing: a stateless server has nothing to forget."""
-
     async def _start(self) -> None:
         try:
             async with self._changing:
                 await self._listen_anew()
         except (ProtocolError, ConnectionClosed, RequestTimeout, AuthorizationError) as error:
             log.info("the server does not tell of changes: %s", error)
-
-    async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
-        """Return the `_meta` with what every stateless request says."""
-        return {**meta, **self._carrier.link.metadata()}
-
-    def is_wanted(self, method: Method, wire: Any) -> bool:
-        """Tell that the client wants all that its subscription brings."""
-        return True
-
-    @asynccontextmanager
-    async def subscribed(self, wanted: Any) -> AsyncGenerator[Any]:
-        """Refuse as revisions do that have no such subscriptions."""
-        self._home.request(LISTEN)
-        yield wanted
 
     async def _ping(self, wire: Any, carrier: Any) -> Any:
         """Ask what the server offers: it has nothing simpler."""
@@ -185,7 +145,7 @@ class StatefulClient:
         wanted: dict[str, Any] = {}
         for method in _filtered(carrier.dispatcher.revision):
             assert method.filter is not None
-            if method.name in self._home.methods and _is_offered(method, carrier.server_capabilities):
+            if method.name in self._home.methods and is_offered(method, carrier.server_capabilities):
                 value = list(self._uris) if _names_resources(method) else True
                 if value:
                     wanted[method.filter] = value
@@ -228,7 +188,7 @@ class StatefulClient:
             ended.set()
 
 
-class StatelessClient:
+class StatelessClient(Crossing):
     """A client of the stateless era at a stateful server: it hears what it listens to, and nothing else.
 
     Args:
@@ -237,16 +197,11 @@ class StatelessClient:
     """
 
     def __init__(self, home: Revision, carrier: Any) -> None:
-        self.answers: Answers = {}
-        self._home = home
-        self._carrier = carrier
+        super().__init__(home, carrier)
         self._open: list[Any] = []
         self._uris: Counter[str] = Counter()
         self._level: str | None = None
         self._changing = anyio.Lock()
-
-    def start(self) -> None:
-        """Do nothing: nobody listens yet."""
 
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
         """Return the `_meta` without what the connection says, and tell the server the level of log messages."""
@@ -280,7 +235,7 @@ class StatelessClient:
             assert method.filter is not None
             value = getattr(wanted, method.filter)
             known = theirs.methods.get(method.name)
-            if value and known is not None and _is_offered(known, self._carrier.server_capabilities):
+            if value and known is not None and is_offered(known, self._carrier.server_capabilities):
                 agreed[method.filter] = value
                 if _names_resources(method):
                     uris, named = list(dict.fromkeys(value)), method.filter
@@ -360,7 +315,7 @@ def crossing(home: Revision, carrier: Any, tasks: TaskGroup) -> Crossing:
     """
     wire: Revision = carrier.dispatcher.revision
     if home.era.stands_alone == wire.era.stands_alone:
-        return SameEra(home, carrier)
+        return Crossing(home, carrier)
     return StatelessClient(home, carrier) if home.era.stands_alone else StatefulClient(home, carrier, tasks)
 
 
@@ -378,9 +333,3 @@ def _names_resources(method: Notification[Any]) -> bool:
 def _filter(revision: Revision) -> Any:
     """Return the class of filters."""
     return revision.request(LISTEN).params.model_fields["notifications"].annotation
-
-
-def _is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
-    """Tell whether a server declares what a notification of its needs, if it needs anything."""
-    needed = method.capabilities.get("server")
-    return needed is None or is_declared(offers, needed.partition(".")[2])

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from ...bridges.chain import Chain, chain
@@ -114,6 +115,7 @@ class ServerBridge:
         guard, notes = conversion.guard if conversion is not None else (), self.notes
         claimed = tuple(b'"%b":' % name.encode() for name in claims)
         kind: Any = ours.result
+        reader = jsonrpc.result_reader(method)
         stands_alone, known = self.wire.era.stands_alone, getattr(method.result, "model_fields", {})
         of_the_era = {name for name in jsonrpc.fields_filled_in(kind) if name not in known} if guard else set[str]()
 
@@ -128,13 +130,18 @@ class ServerBridge:
             clashes = any(needle in data for needle in claimed)
             if not fires and not clashes:
                 return jsonrpc.Written(data)
-            wire = from_json(data)
+            wire = None
             if fires and conversion is not None:
-                wire = conversion.convert(wire, notes(link))
-            if clashes:
+                wire = conversion.convert(from_json(data), notes(link))
+                if stands_alone and not clashes:
+                    return wire
+                data = to_json(wire)
+            if clashes and not _is_valid(reader, data):
+                wire = from_json(data) if wire is None else wire
                 with suppress(ProtocolError):  # what is invalid for another reason stays so
                     without_claims(lambda wire: jsonrpc.typed_result(method, wire), wire, claims)
-            return wire if stands_alone else jsonrpc.Written(to_json(wire))
+                data = to_json(wire)
+            return wire if stands_alone and wire is not None else jsonrpc.Written(data)
 
         return written
 
@@ -177,6 +184,14 @@ class ServerBridge:
         if conversion is not None:
             wire = conversion.convert(wire, self.notes(link))
         return without_claims(lambda wire: jsonrpc.typed_result(ours, wire), wire, self.up.claims("results", ours.name))
+
+
+def _is_valid(reader: TypeAdapter[Any], data: bytes) -> bool:
+    try:
+        reader.validate_json(data)
+    except ValidationError:
+        return False
+    return True
 
 
 def _known(source: str, target: str) -> Chain:

@@ -35,7 +35,7 @@ from ...core.options import Options
 from ...core.revision import Dispatcher, Revision
 from ...core.routing import Route, custom_routes
 from ...eras.crossing import Crossing, crossing
-from ...eras.sides import introduction
+from ...eras.stateless.client import said
 from ..client import Client
 from ..session import Session
 from .context import implementation
@@ -98,7 +98,8 @@ class ClientBridge:
     """
 
     def __init__(self, home: Client, bindings: ModuleType) -> None:
-        there, back = (chain(*pair) for pair in _both_ways(home.revision, bindings.REVISION.name))
+        there = chain(home.revision, bindings.REVISION.name)
+        back = chain(bindings.REVISION.name, home.revision)
         if there is None or back is None:
             raise ValueError(f"no bridge leads from {home.revision} to {bindings.REVISION.name}")
         self.home = home
@@ -165,8 +166,8 @@ class ClientBridge:
         if special is not None:
             return jsonrpc.typed_result(method, await special(wire, carrier))
         theirs = self._counterpart(method)
-        said = wire.pop("_meta", None)
-        meta = await self._crossing.adapt(said if is_object(said) else {})
+        told_meta = wire.pop("_meta", None)
+        meta = await self._crossing.adapt(told_meta if is_object(told_meta) else {})
         if theirs is None:
             told: Any = {**wire, "_meta": meta} if meta else wire
             return await carrier.call(method if params is None and not meta else _as_json(method), told)
@@ -206,13 +207,7 @@ class ClientBridge:
 
     def metadata(self) -> Mapping[str, Any]:
         """Return what the `_meta` of a request of the client's revision must say; the carrier says it anew."""
-        revision = self._ours.revision
-        said = {
-            "protocol_version": revision.name,
-            "client_info": jsonrpc.plain(introduction(self.home, revision)),
-            "client_capabilities": self._agreed.declared["client"] if self._agreed is not None else None,
-        }
-        return {revision.meta_keys[name]: value for name, value in said.items() if name in revision.meta_keys}
+        return said(self.home, self._ours.revision, self._agreed.declared["client"] if self._agreed else {})
 
     def _counterpart(self, method: Method) -> Method | None:
         """Return the method of the same name in the server's revision; `None` for one that no revision has.
@@ -301,10 +296,6 @@ class BridgedLink:
     def metadata(self) -> Mapping[str, Any]:
         """Return what requests of the client's revision must say of it."""
         return self._bridge.metadata()
-
-
-def _both_ways(one: str, other: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (one, other), (other, one)
 
 
 def _plain(params: Any) -> dict[str, Any]:

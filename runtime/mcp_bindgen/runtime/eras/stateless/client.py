@@ -69,16 +69,21 @@ def _prepare(client: Any, session: Any) -> None:
     dispatcher: Dispatcher = session.peer.dispatcher
     revision = dispatcher.revision
     session.negotiated.declared["client"] = declared(client, dispatcher, extensions(session))
-    said = {
-        "protocol_version": revision.name,
-        "client_info": introduction(client, revision).model_dump(),
-        "client_capabilities": session.negotiated.declared["client"],
-    }
-    session.meta = {revision.meta_keys[name]: value for name, value in said.items() if name in revision.meta_keys}
+    session.meta = said(client, revision, session.negotiated.declared["client"])
     session.meta |= jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
     if session.transport_mirror is not None:
         client.mirror = session.transport_mirror(revision)
         session.headers = client.mirror.headers
+
+
+def said(client: Any, revision: Revision, capabilities: Any) -> dict[str, Any]:
+    """Return what the `_meta` of every request says of its client."""
+    values = {
+        "protocol_version": revision.name,
+        "client_info": introduction(client, revision).model_dump(),
+        "client_capabilities": capabilities,
+    }
+    return {revision.meta_keys[name]: value for name, value in values.items() if name in revision.meta_keys}
 
 
 def is_modern(revision: Revision, error: ProtocolError) -> bool:

@@ -11,7 +11,7 @@ import anyio
 
 from ...core import jsonrpc
 from ...core.access import Identity
-from ...core.capabilities import is_declared
+from ...core.capabilities import is_offered
 from ...core.envelope import RequestId
 from ...core.errors import ConnectionClosed, MethodNotFound
 from ...core.json_types import is_array
@@ -131,7 +131,7 @@ async def listen(
         if method.kind == "notification"
         and method.filter is not None
         and getattr(wanted, method.filter)
-        and _is_offered(method, offers)
+        and is_offered(method, offers)
     }
     subscription = Subscription(context, type(wanted)(**agreed))
     resources = next((name for name, value in agreed.items() if is_array(value)), "")
@@ -150,12 +150,6 @@ async def listen(
     finally:
         endless.discard(subscription.end)
     return {"_meta": {revision.meta_keys["subscription_id"]: context.request_id}}
-
-
-def _is_offered(method: Any, offers: Mapping[str, Any]) -> bool:
-    """Tell whether a server declares what a notification of its needs, if it needs anything."""
-    needed = method.capabilities.get("server")
-    return needed is None or is_declared(offers, needed.partition(".")[2])
 
 
 # --- who listens to a server ----------------------------------------------------------------------------------
