@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +245,16 @@ class Patient:
                 assert last[-1] not in self.seen, f"{last[-1]} came twice"
                 self.seen.add(last[-1])
                 yield json.loads(line[6:])
+
+
+@asynccontextmanager
+async def patient(cluster: Cluster, url: str | None = None) -> AsyncIterator[Patient]:
+    """Connect a client with a session, that is not patient for ever."""
+    limits = httpx2.Limits(max_connections=1000)
+    async with httpx2.AsyncClient(timeout=httpx2.Timeout(20), limits=limits) as http:
+        client = Patient(http, url or cluster.url)
+        await client.begin()
+        yield client
 
 
 def answer(response: httpx2.Response) -> Any:

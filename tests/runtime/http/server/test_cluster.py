@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from tests.support.checked_connections import bounded, lone
-from tests.support.cluster import NEW, Cluster, Patient, answer, cluster, numbers, text
+from tests.support.cluster import NEW, Cluster, Patient, answer, cluster, numbers, patient, text
 
 NOTE = "note://1"
 UPDATED = "notifications/resources/updated"
@@ -28,16 +28,6 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Workers, and a Redis, that may be killed."""
     with cluster(tmp_path_factory.mktemp("mortal"), lease=1.5) as made:
         yield made
-
-
-@asynccontextmanager
-async def patient(cluster: Cluster, url: str | None = None) -> AsyncIterator[Patient]:
-    """A client with a session, that is not patient for ever."""
-    limits = httpx2.Limits(max_connections=1000)
-    async with httpx2.AsyncClient(timeout=httpx2.Timeout(20), limits=limits) as http:
-        client = Patient(http, url or cluster.url)
-        await client.begin()
-        yield client
 
 
 def ports(cluster: Cluster) -> tuple[str, str]:
@@ -58,157 +48,136 @@ def request(client: Patient, name: str, **arguments: Any) -> dict[str, Any]:
 # --- no sticky sessions ---------------------------------------------------------------------------------------
 
 
-def test_any_worker_takes_any_request_of_any_session(two: Cluster) -> None:
-    @bounded(30)
-    async def body() -> None:
-        async with patient(two) as client:
-            for number in range(10):
-                messages = await client.call("count", to=3, delay_ms=0)
-                assert numbers(messages) == [1, 2, 3]
-                assert text(messages[-1]) == "counted to 3"
-                for url in ports(two):
-                    response = await client.post({"id": f"{number} {url}", "method": "tools/list"}, url)
-                    assert len(answer(response)["result"]["tools"]) == 3
-
-    body()
+@bounded(30)
+async def test_any_worker_takes_any_request_of_any_session(two: Cluster) -> None:
+    async with patient(two) as client:
+        for number in range(10):
+            messages = await client.call("count", to=3, delay_ms=0)
+            assert numbers(messages) == [1, 2, 3]
+            assert text(messages[-1]) == "counted to 3"
+            for url in ports(two):
+                response = await client.post({"id": f"{number} {url}", "method": "tools/list"}, url)
+                assert len(answer(response)["result"]["tools"]) == 3
 
 
-def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
-    @bounded(30)
-    async def body() -> None:
-        async with patient(two) as client:
-            message: Any = None
-            for asking in ports(two):
-                for answering in ports(two):
-                    async for message in client.messages(request(client, "ask", question="Why?"), asking):
-                        if message.get("method") == "elicitation/create":
-                            result = {"action": "accept", "content": {"answer": answering}}
-                            response = await client.post({"id": message["id"], "result": result}, answering)
-                            assert response.status_code == 202
-                    assert text(message) == answering
-
-    body()
+@bounded(30)
+async def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
+    async with patient(two) as client:
+        message: Any = None
+        for asking in ports(two):
+            for answering in ports(two):
+                async for message in client.messages(request(client, "ask", question="Why?"), asking):
+                    if message.get("method") == "elicitation/create":
+                        result = {"action": "accept", "content": {"answer": answering}}
+                        response = await client.post({"id": message["id"], "result": result}, answering)
+                        assert response.status_code == 202
+                assert text(message) == answering
 
 
-def test_a_cancellation_finds_the_handler(two: Cluster) -> None:
-    @bounded(30)
-    async def body() -> None:
-        async with patient(two) as client:
-            for calling, cancelling in (ports(two), ports(two)[::-1]):
-                asked = request(client, "count", to=1000, delay_ms=20)
-                said: list[Any] = []
-                with anyio.fail_after(10), suppress(_Over):
-                    async with client.http.stream(
-                        "POST", calling, headers=client.headers, json={"jsonrpc": "2.0", **asked}
-                    ) as response:
-                        async for line in response.aiter_lines():
-                            said.append(line)
-                            if len(said) == 10:
-                                cancelled = {"method": "notifications/cancelled", "params": {"requestId": asked["id"]}}
-                                assert (await client.post(cancelled, cancelling)).status_code == 202
-                assert len(said) < 500
-                assert "result" not in "".join(said)
-
-    body()
+@bounded(30)
+async def test_a_cancellation_finds_the_handler(two: Cluster) -> None:
+    async with patient(two) as client:
+        for calling, cancelling in (ports(two), ports(two)[::-1]):
+            asked = request(client, "count", to=1000, delay_ms=20)
+            said: list[Any] = []
+            with anyio.fail_after(10), suppress(_Over):
+                async with client.http.stream(
+                    "POST", calling, headers=client.headers, json={"jsonrpc": "2.0", **asked}
+                ) as response:
+                    async for line in response.aiter_lines():
+                        said.append(line)
+                        if len(said) == 10:
+                            cancelled = {"method": "notifications/cancelled", "params": {"requestId": asked["id"]}}
+                            assert (await client.post(cancelled, cancelling)).status_code == 202
+            assert len(said) < 500
+            assert "result" not in "".join(said)
 
 
 class _Over(Exception):
     """Enough was seen."""
 
 
-def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_in_order(two: Cluster) -> None:
-    @bounded(60)
-    async def body() -> None:
-        async with patient(two) as client:
-            for url in ports(two):
-                asked = request(client, "count", to=40, delay_ms=10)
-                said: list[Any] = []
-                last: list[str] = []
-                connection = client.http.stream("POST", url, headers=client.headers, json={"jsonrpc": "2.0", **asked})
-                for turn in range(5):  # it hangs up again and again, and comes back to whichever worker
-                    async with connection as response:
-                        assert response.status_code == 200
-                        async for message in client.events(response, last):
-                            said.append(message)
-                            if len(said) == 7 * (turn + 1):
-                                break
-                    headers = {**client.headers, "last-event-id": last[-1]}
-                    connection = client.http.stream("GET", ports(two)[turn % 2], headers=headers)
+@bounded(60)
+async def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_in_order(two: Cluster) -> None:
+    async with patient(two) as client:
+        for url in ports(two):
+            asked = request(client, "count", to=40, delay_ms=10)
+            said: list[Any] = []
+            last: list[str] = []
+            connection = client.http.stream("POST", url, headers=client.headers, json={"jsonrpc": "2.0", **asked})
+            for turn in range(5):  # it hangs up again and again, and comes back to whichever worker
                 async with connection as response:
-                    said += [message async for message in client.events(response, last)]
-                assert numbers(said) == list(range(1, 41))
-                assert text(said[-1]) == "counted to 40"
-
-    body()
-
-
-def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two: Cluster) -> None:
-    @bounded(30)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            asked = request(client, "count", to=100, delay_ms=20)
-            last: list[str] = []
-            headers = client.headers
-            async with client.http.stream("POST", first, headers=headers, json={"jsonrpc": "2.0", **asked}) as old:
-                events = client.events(old, last)
-                said = [await anext(events) for _ in range(3)]
-                more = {"last-event-id": last[-1]}
-                async with client.http.stream("GET", second, headers={**headers, **more}) as new:
-                    assert new.status_code == 200
-                    with anyio.fail_after(5):
-                        assert len([message async for message in events]) < 50  # it was told to hang up
-                    said += [message async for message in client.events(new, last)]
-            assert sorted({*numbers(said)}) == numbers(said)
-
-    body()
+                    assert response.status_code == 200
+                    async for message in client.events(response, last):
+                        said.append(message)
+                        if len(said) == 7 * (turn + 1):
+                            break
+                headers = {**client.headers, "last-event-id": last[-1]}
+                connection = client.http.stream("GET", ports(two)[turn % 2], headers=headers)
+            async with connection as response:
+                said += [message async for message in client.events(response, last)]
+            assert numbers(said) == list(range(1, 41))
+            assert text(said[-1]) == "counted to 40"
 
 
-def test_there_is_one_standing_stream(two: Cluster) -> None:
-    @bounded(30)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            last: list[str] = []
-            async with client.http.stream("GET", first, headers=client.headers) as one:
-                assert one.status_code == 200
-                for url in (first, second):
-                    response = await client.http.get(url, headers=client.headers)
-                    assert response.status_code == 409, response.text
-                lines = one.aiter_lines()
-                last.append((await anext(lines)).removeprefix("id: "))
-                more = {"last-event-id": last[0]}
-                async with client.http.stream("GET", second, headers={**client.headers, **more}) as other:
-                    assert other.status_code == 200
-                    with anyio.fail_after(5):
-                        async for _ in lines:
-                            pass
-
-    body()
+@bounded(30)
+async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        asked = request(client, "count", to=100, delay_ms=20)
+        last: list[str] = []
+        headers = client.headers
+        async with client.http.stream("POST", first, headers=headers, json={"jsonrpc": "2.0", **asked}) as old:
+            events = client.events(old, last)
+            said = [await anext(events) for _ in range(3)]
+            more = {"last-event-id": last[-1]}
+            async with client.http.stream("GET", second, headers={**headers, **more}) as new:
+                assert new.status_code == 200
+                with anyio.fail_after(5):
+                    assert len([message async for message in events]) < 50  # it was told to hang up
+                said += [message async for message in client.events(new, last)]
+        assert sorted({*numbers(said)}) == numbers(said)
 
 
-def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
-    @bounded(30)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
+@bounded(30)
+async def test_there_is_one_standing_stream(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        last: list[str] = []
+        async with client.http.stream("GET", first, headers=client.headers) as one:
+            assert one.status_code == 200
+            for url in (first, second):
+                response = await client.http.get(url, headers=client.headers)
+                assert response.status_code == 409, response.text
+            lines = one.aiter_lines()
+            last.append((await anext(lines)).removeprefix("id: "))
+            more = {"last-event-id": last[0]}
+            async with client.http.stream("GET", second, headers={**client.headers, **more}) as other:
+                assert other.status_code == 200
+                with anyio.fail_after(5):
+                    async for _ in lines:
+                        pass
 
-            async def follow(method: str, uri: str, url: str) -> None:
-                response = await client.post({"id": client.id(), "method": method, "params": {"uri": uri}}, url)
-                assert answer(response)["result"] == {}, response.text
 
-            uris = [f"note://{number}" for number in range(12)]
-            async with anyio.create_task_group() as tasks:  # some are told to both workers at the same moment
-                for number, uri in enumerate(uris):
-                    tasks.start_soon(follow, "resources/subscribe", uri, (first, second)[number % 2])
-            await follow("resources/unsubscribe", uris[3], first)
-            for uri in uris:
-                for url in (first, second):
-                    await client.post(request(client, "announce", uri=uri), url)
-            told = await _standing(client, second, 22)
-            assert sorted(told) == sorted([uri for uri in uris if uri != uris[3]] * 2)
+@bounded(30)
+async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
 
-    body()
+        async def follow(method: str, uri: str, url: str) -> None:
+            response = await client.post({"id": client.id(), "method": method, "params": {"uri": uri}}, url)
+            assert answer(response)["result"] == {}, response.text
+
+        uris = [f"note://{number}" for number in range(12)]
+        async with anyio.create_task_group() as tasks:  # some are told to both workers at the same moment
+            for number, uri in enumerate(uris):
+                tasks.start_soon(follow, "resources/subscribe", uri, (first, second)[number % 2])
+        await follow("resources/unsubscribe", uris[3], first)
+        for uri in uris:
+            for url in (first, second):
+                await client.post(request(client, "announce", uri=uri), url)
+        told = await _standing(client, second, 22)
+        assert sorted(told) == sorted([uri for uri in uris if uri != uris[3]] * 2)
 
 
 async def _standing(client: Patient, url: str, count: int) -> list[str]:
@@ -226,102 +195,91 @@ async def _standing(client: Patient, url: str, count: int) -> list[str]:
     return told
 
 
-def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_to(two: Cluster) -> None:
-    @bounded(60)
-    async def body() -> None:
-        heard: dict[str, list[str]] = {}
+@bounded(60)
+async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_to(two: Cluster) -> None:
+    heard: dict[str, list[str]] = {}
 
-        async def session(name: str, url: str, subscribes: bool) -> None:
-            async with patient(two) as client:
-                if subscribes:
-                    await client.post({"id": client.id(), "method": "resources/subscribe", "params": {"uri": NOTE}})
-                heard[name] = []
-                async for message in client.listen([], url):
-                    heard[name].append(message["params"]["uri"])
-
-        async def stateless(name: str, url: str) -> None:
-            message = lone(1, "subscriptions/listen", {}, notifications={"resourceSubscriptions": [NOTE]})
-            headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
-            headers |= {"mcp-method": "subscriptions/listen"}
-            async with (
-                httpx2.AsyncClient(timeout=30) as http,
-                http.stream("POST", url, headers=headers, json=message) as response,
-            ):
-                heard[name] = []
-                async for line in response.aiter_lines():
-                    if UPDATED in line:
-                        heard[name].append(NOTE)
-
-        async with anyio.create_task_group() as tasks:
-            for turn, url in enumerate(ports(two) * 2):
-                tasks.start_soon(session, f"session {turn}", url, True)
-                tasks.start_soon(session, f"stranger {turn}", url, False)
-                tasks.start_soon(stateless, f"stateless {turn}", url)
-            async with patient(two) as client:
-                with anyio.fail_after(10):
-                    while len(heard) < 12:
-                        await anyio.sleep(0.05)
-                await anyio.sleep(0.3)
-                for url in ports(two) * 3:
-                    response = await client.post(request(client, "announce", uri=NOTE), url)
-                    assert text(answer(response)) == f"announced {NOTE}"
-                with anyio.move_on_after(10):
-                    while any(len(told) < 6 for name, told in heard.items() if "stranger" not in name):
-                        await anyio.sleep(0.05)
-                await anyio.sleep(0.3)
-            tasks.cancel_scope.cancel()
-        assert {name: len(told) for name, told in heard.items()} == {
-            name: 0 if "stranger" in name else 6 for name in heard
-        }
-
-    body()
-
-
-def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> None:
-    @bounded(30)
-    async def body() -> None:
+    async def session(name: str, url: str, subscribes: bool) -> None:
         async with patient(two) as client:
-            first, second = ports(two)
-            for url in (first, second):
-                assert (await client.post({"id": client.id(), "method": "ping"}, url)).status_code == 200
-            async with client.http.stream("GET", first, headers=client.headers) as standing:
-                asked = request(client, "count", to=1000, delay_ms=20)
-                async with client.http.stream(
-                    "POST", first, headers=client.headers, json={"jsonrpc": "2.0", **asked}
-                ) as response:
-                    said = client.events(response, [])
-                    await anext(said)
-                    assert (await client.http.delete(second, headers=client.headers)).status_code == 204
-                    with anyio.fail_after(5):
-                        messages = [message async for message in said]
-                        await standing.aread()
-                assert "the session is over" in messages[-1]["error"]["message"]
-            for url in (first, second):
-                assert (await client.post({"id": client.id(), "method": "ping"}, url)).status_code == 404
-                assert (await client.http.get(url, headers=client.headers)).status_code == 404
+            if subscribes:
+                await client.post({"id": client.id(), "method": "resources/subscribe", "params": {"uri": NOTE}})
+            heard[name] = []
+            async for message in client.listen([], url):
+                heard[name].append(message["params"]["uri"])
 
-    body()
+    async def stateless(name: str, url: str) -> None:
+        message = lone(1, "subscriptions/listen", {}, notifications={"resourceSubscriptions": [NOTE]})
+        headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
+        headers |= {"mcp-method": "subscriptions/listen"}
+        async with (
+            httpx2.AsyncClient(timeout=30) as http,
+            http.stream("POST", url, headers=headers, json=message) as response,
+        ):
+            heard[name] = []
+            async for line in response.aiter_lines():
+                if UPDATED in line:
+                    heard[name].append(NOTE)
+
+    async with anyio.create_task_group() as tasks:
+        for turn, url in enumerate(ports(two) * 2):
+            tasks.start_soon(session, f"session {turn}", url, True)
+            tasks.start_soon(session, f"stranger {turn}", url, False)
+            tasks.start_soon(stateless, f"stateless {turn}", url)
+        async with patient(two) as client:
+            with anyio.fail_after(10):
+                while len(heard) < 12:
+                    await anyio.sleep(0.05)
+            await anyio.sleep(0.3)
+            for url in ports(two) * 3:
+                response = await client.post(request(client, "announce", uri=NOTE), url)
+                assert text(answer(response)) == f"announced {NOTE}"
+            with anyio.move_on_after(10):
+                while any(len(told) < 6 for name, told in heard.items() if "stranger" not in name):
+                    await anyio.sleep(0.05)
+            await anyio.sleep(0.3)
+        tasks.cancel_scope.cancel()
+    assert {name: len(told) for name, told in heard.items()} == {name: 0 if "stranger" in name else 6 for name in heard}
 
 
-def test_rounds_of_a_request_go_to_any_worker(two: Cluster) -> None:
-    @bounded(30)
-    async def body() -> None:
-        accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
-        headers = {**accept, "mcp-method": "tools/call", "mcp-name": "ask"}
-        async with httpx2.AsyncClient(timeout=20) as http:
-            for first, second in (ports(two), ports(two)[::-1]):
-                given: dict[str, Any] = {"name": "ask", "arguments": {"question": "Why?"}}
-                message = lone(1, "tools/call", {"elicitation": {"form": {}}}, **given)
-                response = await http.post(first, headers=headers, json=message)
-                assert "result" in answer(response), response.text
-                asked = answer(response)["result"]
-                given_back = {"action": "accept", "content": {"answer": "Because"}}
-                more = {"inputResponses": dict.fromkeys(asked["inputRequests"], given_back)}
-                if "requestState" in asked:
-                    more["requestState"] = asked["requestState"]
-                message = lone(2, "tools/call", {"elicitation": {"form": {}}}, **given, **more)
-                response = await http.post(second, headers=headers, json=message)
-                assert "result" in answer(response), response.text
-                assert text(answer(response)) == "Because"
+@bounded(30)
+async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        for url in (first, second):
+            assert (await client.post({"id": client.id(), "method": "ping"}, url)).status_code == 200
+        async with client.http.stream("GET", first, headers=client.headers) as standing:
+            asked = request(client, "count", to=1000, delay_ms=20)
+            async with client.http.stream(
+                "POST", first, headers=client.headers, json={"jsonrpc": "2.0", **asked}
+            ) as response:
+                said = client.events(response, [])
+                await anext(said)
+                assert (await client.http.delete(second, headers=client.headers)).status_code == 204
+                with anyio.fail_after(5):
+                    messages = [message async for message in said]
+                    await standing.aread()
+            assert "the session is over" in messages[-1]["error"]["message"]
+        for url in (first, second):
+            assert (await client.post({"id": client.id(), "method": "ping"}, url)).status_code == 404
+            assert (await client.http.get(url, headers=client.headers)).status_code == 404
 
-    body()
+
+@bounded(30)
+async def test_rounds_of_a_request_go_to_any_worker(two: Cluster) -> None:
+    accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
+    headers = {**accept, "mcp-method": "tools/call", "mcp-name": "ask"}
+    async with httpx2.AsyncClient(timeout=20) as http:
+        for first, second in (ports(two), ports(two)[::-1]):
+            given: dict[str, Any] = {"name": "ask", "arguments": {"question": "Why?"}}
+            message = lone(1, "tools/call", {"elicitation": {"form": {}}}, **given)
+            response = await http.post(first, headers=headers, json=message)
+            assert "result" in answer(response), response.text
+            asked = answer(response)["result"]
+            given_back = {"action": "accept", "content": {"answer": "Because"}}
+            more = {"inputResponses": dict.fromkeys(asked["inputRequests"], given_back)}
+            if "requestState" in asked:
+                more["requestState"] = asked["requestState"]
+            message = lone(2, "tools/call", {"elicitation": {"form": {}}}, **given, **more)
+            response = await http.post(second, headers=headers, json=message)
+            assert "result" in answer(response), response.text
+            assert text(answer(response)) == "Because"

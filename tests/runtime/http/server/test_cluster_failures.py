@@ -6,8 +6,8 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from tests.support.checked_connections import bounded
-from tests.support.cluster import Cluster, Lost, Patient, cluster, numbers, text
+from tests.support.cluster import Cluster, Lost, Patient, cluster, numbers, patient, text
 
 NOTE = "note://1"
 LEASE = 1.5
@@ -27,16 +27,6 @@ SOON = 4 * LEASE
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(tmp_path_factory.mktemp("two"), lease=LEASE) as made:
         yield made
-
-
-@asynccontextmanager
-async def patient(cluster: Cluster, url: str | None = None) -> AsyncIterator[Patient]:
-    """A client with a session."""
-    limits = httpx2.Limits(max_connections=1000)
-    async with httpx2.AsyncClient(timeout=httpx2.Timeout(20), limits=limits) as http:
-        client = Patient(http, url or cluster.url)
-        await client.begin()
-        yield client
 
 
 def ports(cluster: Cluster) -> list[int]:
@@ -60,114 +50,99 @@ def resumed(client: Patient, url: str, last: list[str]) -> Any:
 # --- kill -9, in each state of a request's life ---------------------------------------------------------------
 
 
-def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seconds(two: Cluster) -> None:
-    @bounded(40)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            last: list[str] = []
-            said: list[Any] = []
-            with suppress(httpx2.HTTPError):
-                async with stream(client, two.at(first), calling(client, "count", to=1000, delay_ms=20)) as response:
-                    async for message in client.events(response, last):
-                        said.append(message)
-                        if len(said) == 10:
-                            two.kill(first)
-            died = time.monotonic()
-            async with resumed(client, two.at(second), last) as response:
-                said += [message async for message in client.events(response, last)]
-            assert time.monotonic() - died < SOON
-            assert numbers(said) == list(range(1, len(said)))
-            assert "the worker that handled this request has died" in said[-1]["error"]["message"]
-            assert numbers(await client.call("count", to=3, delay_ms=0)) == [1, 2, 3]  # the session lives on
-
-    body()
-
-
-@pytest.mark.full
-def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> None:
-    @bounded(40)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            last: list[str] = []
-            said: list[Any] = []
-            async with stream(client, two.at(first), calling(client, "count", to=60, delay_ms=20)) as response:
+@bounded(40)
+async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seconds(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        last: list[str] = []
+        said: list[Any] = []
+        with suppress(httpx2.HTTPError):
+            async with stream(client, two.at(first), calling(client, "count", to=1000, delay_ms=20)) as response:
                 async for message in client.events(response, last):
                     said.append(message)
-                    if len(said) == 5:
-                        break
-            with suppress(httpx2.HTTPError):
-                async with resumed(client, two.at(second), last) as response:
-                    async for message in client.events(response, last):
-                        said.append(message)
-                        if len(said) == 15:
-                            two.kill(second)
-            async with resumed(client, two.at(first), last) as response:
-                said += [message async for message in client.events(response, last)]
-            assert numbers(said) == list(range(1, 61))
-            assert text(said[-1]) == "counted to 60"
-
-    body()
+                    if len(said) == 10:
+                        two.kill(first)
+        died = time.monotonic()
+        async with resumed(client, two.at(second), last) as response:
+            said += [message async for message in client.events(response, last)]
+        assert time.monotonic() - died < SOON
+        assert numbers(said) == list(range(1, len(said)))
+        assert "the worker that handled this request has died" in said[-1]["error"]["message"]
+        assert numbers(await client.call("count", to=3, delay_ms=0)) == [1, 2, 3]  # the session lives on
 
 
 @pytest.mark.full
-def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Cluster) -> None:
-    @bounded(40)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            last: list[str] = []
-            async with stream(client, two.at(first), calling(client, "count", to=10, delay_ms=20)) as response:
-                said = [await anext(client.events(response, last))]
-            await anyio.sleep(0.5)
-            two.kill(first)
+@bounded(40)
+async def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        last: list[str] = []
+        said: list[Any] = []
+        async with stream(client, two.at(first), calling(client, "count", to=60, delay_ms=20)) as response:
+            async for message in client.events(response, last):
+                said.append(message)
+                if len(said) == 5:
+                    break
+        with suppress(httpx2.HTTPError):
             async with resumed(client, two.at(second), last) as response:
-                said += [message async for message in client.events(response, last)]
-            assert numbers(said) == list(range(1, 11))
-            assert text(said[-1]) == "counted to 10"
-
-    body()
-
-
-@pytest.mark.full
-def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> None:
-    @bounded(40)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            last: list[str] = []
-            message: Any = None
-            with suppress(httpx2.HTTPError):
-                async with stream(client, two.at(first), calling(client, "ask", question="Why?")) as response:
-                    events = client.events(response, last)
-                    message = await anext(events)
-                    two.kill(first)
-                    await anext(events)
-            assert message["method"] == "elicitation/create"
-            answer = {"id": message["id"], "result": {"action": "accept", "content": {"answer": "x"}}}
-            assert (await client.post(answer, two.at(second))).status_code == 202
-            async with resumed(client, two.at(second), last) as response:
-                (error,) = [message async for message in client.events(response, last)]
-            assert "has died" in error["error"]["message"]
-
-    body()
+                async for message in client.events(response, last):
+                    said.append(message)
+                    if len(said) == 15:
+                        two.kill(second)
+        async with resumed(client, two.at(first), last) as response:
+            said += [message async for message in client.events(response, last)]
+        assert numbers(said) == list(range(1, 61))
+        assert text(said[-1]) == "counted to 60"
 
 
 @pytest.mark.full
-def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cluster) -> None:
-    @bounded(40)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            two.signal(first, signal.SIGSTOP)  # it has the request, and has said nothing
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_kill_soon, two, first)
-                with pytest.raises(httpx2.HTTPError):
-                    await client.post(calling(client, "count", to=1, delay_ms=0), two.at(first))
-            assert (await client.post({"id": client.id(), "method": "ping"}, two.at(second))).status_code == 200
+@bounded(40)
+async def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        last: list[str] = []
+        async with stream(client, two.at(first), calling(client, "count", to=10, delay_ms=20)) as response:
+            said = [await anext(client.events(response, last))]
+        await anyio.sleep(0.5)
+        two.kill(first)
+        async with resumed(client, two.at(second), last) as response:
+            said += [message async for message in client.events(response, last)]
+        assert numbers(said) == list(range(1, 11))
+        assert text(said[-1]) == "counted to 10"
 
-    body()
+
+@pytest.mark.full
+@bounded(40)
+async def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        last: list[str] = []
+        message: Any = None
+        with suppress(httpx2.HTTPError):
+            async with stream(client, two.at(first), calling(client, "ask", question="Why?")) as response:
+                events = client.events(response, last)
+                message = await anext(events)
+                two.kill(first)
+                await anext(events)
+        assert message["method"] == "elicitation/create"
+        answer = {"id": message["id"], "result": {"action": "accept", "content": {"answer": "x"}}}
+        assert (await client.post(answer, two.at(second))).status_code == 202
+        async with resumed(client, two.at(second), last) as response:
+            (error,) = [message async for message in client.events(response, last)]
+        assert "has died" in error["error"]["message"]
+
+
+@pytest.mark.full
+@bounded(40)
+async def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        two.signal(first, signal.SIGSTOP)  # it has the request, and has said nothing
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_kill_soon, two, first)
+            with pytest.raises(httpx2.HTTPError):
+                await client.post(calling(client, "count", to=1, delay_ms=0), two.at(first))
+        assert (await client.post({"id": client.id(), "method": "ping"}, two.at(second))).status_code == 200
 
 
 async def _kill_soon(cluster: Cluster, port: int) -> None:
@@ -176,61 +151,55 @@ async def _kill_soon(cluster: Cluster, port: int) -> None:
 
 
 @pytest.mark.full
-def test_what_was_announced_while_no_worker_was_there_for_a_session_is_told_once(two: Cluster) -> None:
-    @bounded(40)
-    async def body() -> None:
-        first, second = ports(two)
-        async with patient(two, two.at(first)) as client, patient(two, two.at(second)) as other:
-            uri = {"params": {"uri": NOTE}}
-            await client.post({"id": client.id(), "method": "resources/subscribe", **uri}, two.at(first))
-            last: list[str] = []
-            told = 0
-            listening = client.listen(last, two.at(first))
-            for _ in range(3):
-                await other.post(calling(other, "announce", uri=NOTE))
-                told += (await anext(listening))["params"] == {"uri": NOTE}
-            await listening.aclose()
-            two.kill(first)
-            for _ in range(4):
-                await other.post(calling(other, "announce", uri=NOTE))
-            with anyio.move_on_after(8):
-                async for _ in client.listen(last, two.at(second)):
-                    told += 1
-                    if told == 7:
-                        break
-            with anyio.move_on_after(0.3):
-                async for _ in client.listen(last, two.at(second)):
-                    told += 1
-            assert told == 7
-
-    body()
+@bounded(40)
+async def test_what_was_announced_while_no_worker_was_there_for_a_session_is_told_once(two: Cluster) -> None:
+    first, second = ports(two)
+    async with patient(two, two.at(first)) as client, patient(two, two.at(second)) as other:
+        uri = {"params": {"uri": NOTE}}
+        await client.post({"id": client.id(), "method": "resources/subscribe", **uri}, two.at(first))
+        last: list[str] = []
+        told = 0
+        listening = client.listen(last, two.at(first))
+        for _ in range(3):
+            await other.post(calling(other, "announce", uri=NOTE))
+            told += (await anext(listening))["params"] == {"uri": NOTE}
+        await listening.aclose()
+        two.kill(first)
+        for _ in range(4):
+            await other.post(calling(other, "announce", uri=NOTE))
+        with anyio.move_on_after(8):
+            async for _ in client.listen(last, two.at(second)):
+                told += 1
+                if told == 7:
+                    break
+        with anyio.move_on_after(0.3):
+            async for _ in client.listen(last, two.at(second)):
+                told += 1
+        assert told == 7
 
 
 @pytest.mark.full
-def test_a_worker_that_was_taken_for_dead_begins_anew(two: Cluster) -> None:
-    @bounded(40)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            last: list[str] = []
-            said: list[Any] = []
-            async with stream(client, two.at(first), calling(client, "count", to=1000, delay_ms=20)) as response:
-                async for message in client.events(response, last):
-                    said.append(message)
-                    if len(said) == 5:
-                        break
-            two.signal(first, signal.SIGSTOP)
-            async with resumed(client, two.at(second), last) as response:
-                said += [message async for message in client.events(response, last)]
-            two.signal(first, signal.SIGCONT)
-            assert "has died" in said[-1]["error"]["message"]
-            await anyio.sleep(LEASE)
-            async with resumed(client, two.at(second), last) as response:  # it has written nothing since
-                assert [message async for message in client.events(response, last)] == []
-            for port in (first, second):
-                assert (await client.insist({"id": client.id(), "method": "ping"}, two.at(port))).status_code == 200
-
-    body()
+@bounded(40)
+async def test_a_worker_that_was_taken_for_dead_begins_anew(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        last: list[str] = []
+        said: list[Any] = []
+        async with stream(client, two.at(first), calling(client, "count", to=1000, delay_ms=20)) as response:
+            async for message in client.events(response, last):
+                said.append(message)
+                if len(said) == 5:
+                    break
+        two.signal(first, signal.SIGSTOP)
+        async with resumed(client, two.at(second), last) as response:
+            said += [message async for message in client.events(response, last)]
+        two.signal(first, signal.SIGCONT)
+        assert "has died" in said[-1]["error"]["message"]
+        await anyio.sleep(LEASE)
+        async with resumed(client, two.at(second), last) as response:  # it has written nothing since
+            assert [message async for message in client.events(response, last)] == []
+        for port in (first, second):
+            assert (await client.insist({"id": client.id(), "method": "ping"}, two.at(port))).status_code == 200
 
 
 # --- kill -9 at seeded moments, under load --------------------------------------------------------------------
@@ -342,68 +311,59 @@ async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> 
 
 
 @pytest.mark.full
-def test_workers_are_killed_at_moments_of_all_kinds_under_load(two: Cluster) -> None:
-    @bounded(60)
-    async def body() -> None:
-        await _under_load(two, 3, 8, 1)
-
-    body()
+@bounded(60)
+async def test_workers_are_killed_at_moments_of_all_kinds_under_load(two: Cluster) -> None:
+    await _under_load(two, 3, 8, 1)
 
 
 @pytest.mark.full
-def test_workers_are_killed_at_twenty_moments_under_load(two: Cluster) -> None:
-    @bounded(120)
-    async def body() -> None:
-        check = await _under_load(two, 20, 12, 16)
-        assert check.died > 0, "no running request was hit"
-
-    body()
+@bounded(120)
+async def test_workers_are_killed_at_twenty_moments_under_load(two: Cluster) -> None:
+    check = await _under_load(two, 20, 12, 16)
+    assert check.died > 0, "no running request was hit"
 
 
 # --- told to stop ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
-def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) -> None:
-    @bounded(40)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            standing: list[str] = []
+@bounded(40)
+async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        standing: list[str] = []
 
-            async def stand() -> None:
-                async with client.http.stream("GET", two.at(first), headers=client.headers) as response:
-                    standing.extend([line async for line in response.aiter_lines()])
+        async def stand() -> None:
+            async with client.http.stream("GET", two.at(first), headers=client.headers) as response:
+                standing.extend([line async for line in response.aiter_lines()])
 
-            said: dict[int, list[Any]] = {50: [], 5000: []}
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(stand)
+        said: dict[int, list[Any]] = {50: [], 5000: []}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stand)
 
-                async def count(to: int) -> None:
-                    request = calling(client, "count", to=to, delay_ms=20)
-                    async with stream(client, two.at(first), request) as response:
-                        async for message in client.events(response, []):
-                            said[to].append(message)
+            async def count(to: int) -> None:
+                request = calling(client, "count", to=to, delay_ms=20)
+                async with stream(client, two.at(first), request) as response:
+                    async for message in client.events(response, []):
+                        said[to].append(message)
 
-                for to in said:
-                    tasks.start_soon(count, to)
-                while not all(said.values()):
-                    await anyio.sleep(0.05)
-                two.signal(first, signal.SIGTERM)
-                await anyio.sleep(0.2)
-                with pytest.raises(httpx2.HTTPError):
-                    (await client.post({"id": 0, "method": "ping"}, two.at(first))).raise_for_status()
-                assert (await client.post({"id": 0, "method": "ping"}, two.at(second))).status_code == 200
-            assert "retry: 500" in standing
-            assert text(said[50][-1]) == "counted to 50"
-            assert "the server is stopping" in said[5000][-1]["error"]["message"]
-            for messages in said.values():
-                assert numbers(messages) == list(range(1, len(messages)))
-            with anyio.fail_after(10):
-                while _is_alive(two.workers[first]):
-                    await anyio.sleep(0.05)
-
-    body()
+            for to in said:
+                tasks.start_soon(count, to)
+            while not all(said.values()):
+                await anyio.sleep(0.05)
+            two.signal(first, signal.SIGTERM)
+            await anyio.sleep(0.2)
+            with pytest.raises(httpx2.HTTPError):
+                (await client.post({"id": 0, "method": "ping"}, two.at(first))).raise_for_status()
+            assert (await client.post({"id": 0, "method": "ping"}, two.at(second))).status_code == 200
+        assert "retry: 500" in standing
+        assert text(said[50][-1]) == "counted to 50"
+        assert "the server is stopping" in said[5000][-1]["error"]["message"]
+        for messages in said.values():
+            assert numbers(messages) == list(range(1, len(messages)))
+        with anyio.fail_after(10):
+            while _is_alive(two.workers[first]):
+                await anyio.sleep(0.05)
 
 
 def _is_alive(pid: int) -> bool:
@@ -417,42 +377,37 @@ def _is_alive(pid: int) -> bool:
 
 
 @pytest.mark.full
-def test_redis_is_away_and_comes_back(two: Cluster) -> None:
-    @bounded(60)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            last: list[str] = []
-            said: list[Any] = []
-            async with stream(client, two.at(first), calling(client, "count", to=150, delay_ms=20)) as response:
-                events = client.events(response, last)
-                said += [await anext(events) for _ in range(5)]
-                two.redis.stop()
-                await anyio.sleep(0.5)
-                for port in (first, second):
-                    for message in ({"id": client.id(), "method": "ping"}, _hello(client)):
-                        begun = time.monotonic()
-                        headers = client.headers if message["method"] == "ping" else _anybody(client)
-                        response = await client.http.post(
-                            two.at(port), headers=headers, json={"jsonrpc": "2.0", **message}
-                        )
-                        assert response.status_code == 503, response.text
-                        assert int(response.headers["retry-after"]) > 0
-                        assert time.monotonic() - begun < 3
-                two.redis.start()
-                back = time.monotonic()
-                for port in (first, second):
-                    while (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code != 200:
-                        await anyio.sleep(0.02)
-                assert time.monotonic() - back < 2
-                said += [message async for message in events]
-            if "result" not in said[-1]:  # its connection may have ended meanwhile
-                async with resumed(client, two.at(second), last) as response:
-                    said += [message async for message in client.events(response, last)]
-            assert numbers(said) == list(range(1, 151))
-            assert text(said[-1]) == "counted to 150"
-
-    body()
+@bounded(60)
+async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        last: list[str] = []
+        said: list[Any] = []
+        async with stream(client, two.at(first), calling(client, "count", to=150, delay_ms=20)) as response:
+            events = client.events(response, last)
+            said += [await anext(events) for _ in range(5)]
+            two.redis.stop()
+            await anyio.sleep(0.5)
+            for port in (first, second):
+                for message in ({"id": client.id(), "method": "ping"}, _hello(client)):
+                    begun = time.monotonic()
+                    headers = client.headers if message["method"] == "ping" else _anybody(client)
+                    response = await client.http.post(two.at(port), headers=headers, json={"jsonrpc": "2.0", **message})
+                    assert response.status_code == 503, response.text
+                    assert int(response.headers["retry-after"]) > 0
+                    assert time.monotonic() - begun < 3
+            two.redis.start()
+            back = time.monotonic()
+            for port in (first, second):
+                while (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code != 200:
+                    await anyio.sleep(0.02)
+            assert time.monotonic() - back < 2
+            said += [message async for message in events]
+        if "result" not in said[-1]:  # its connection may have ended meanwhile
+            async with resumed(client, two.at(second), last) as response:
+                said += [message async for message in client.events(response, last)]
+        assert numbers(said) == list(range(1, 151))
+        assert text(said[-1]) == "counted to 150"
 
 
 def _hello(client: Patient) -> dict[str, Any]:
@@ -466,104 +421,92 @@ def _anybody(client: Patient) -> dict[str, str]:
 
 
 @pytest.mark.full
-def test_redis_that_does_not_answer_holds_nobody_up(two: Cluster) -> None:
-    @bounded(60)
-    async def body() -> None:
-        async with patient(two) as client:
-            first, second = ports(two)
-            with two.redis.paused():
-                for port in (first, second):
-                    begun = time.monotonic()
-                    answers: list[int] = []
-
-                    async def ping(port: int, answers: list[int] = answers) -> None:
-                        message = {"id": client.id(), "method": "ping"}
-                        answers.append((await client.post(message, two.at(port))).status_code)
-
-                    async with anyio.create_task_group() as tasks:
-                        for _ in range(20):
-                            tasks.start_soon(ping, port)
-                    assert answers == [503] * 20
-                    assert time.monotonic() - begun < 5
-            back = time.monotonic()
+@bounded(60)
+async def test_redis_that_does_not_answer_holds_nobody_up(two: Cluster) -> None:
+    async with patient(two) as client:
+        first, second = ports(two)
+        with two.redis.paused():
             for port in (first, second):
-                while (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code != 200:
-                    await anyio.sleep(0.02)
-            assert time.monotonic() - back < 3
+                begun = time.monotonic()
+                answers: list[int] = []
 
-    body()
+                async def ping(port: int, answers: list[int] = answers) -> None:
+                    message = {"id": client.id(), "method": "ping"}
+                    answers.append((await client.post(message, two.at(port))).status_code)
 
-
-def test_redis_is_full(two: Cluster) -> None:
-    @bounded(60)
-    async def body() -> None:
-        async with patient(two) as client:
-            two.redis.client.config_set("maxmemory", "1")
-            begin = {"jsonrpc": "2.0", **_hello(client)}
-            response = await client.http.post(two.url, headers=_anybody(client), json=begin)
-            assert response.status_code == 503, response.text
-            assert int(response.headers["retry-after"]) > 0
-            for _ in range(4):  # what needs no more room goes on
-                assert (await client.post({"id": client.id(), "method": "ping"})).status_code == 200
-            with suppress(Lost):
-                (answer,) = [one for one in await client.call("count", to=3, delay_ms=30) if "method" not in one]
-                assert "error" in answer
-            two.redis.client.config_set("maxmemory", "0")
-            assert numbers(await client.call("count", to=3, delay_ms=30)) == [1, 2, 3]
-
-    body()
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(20):
+                        tasks.start_soon(ping, port)
+                assert answers == [503] * 20
+                assert time.monotonic() - begun < 5
+        back = time.monotonic()
+        for port in (first, second):
+            while (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code != 200:
+                await anyio.sleep(0.02)
+        assert time.monotonic() - back < 3
 
 
-@pytest.mark.full
-def test_redis_is_restarted_in_the_middle_of_everything(two: Cluster) -> None:
-    @bounded(60)
-    async def body() -> None:
-        check = Checker()
-        async with anyio.create_task_group() as tasks:
-
-            async def load(seed: int) -> None:
-                async with patient(two) as client:
-                    choice = random.Random(seed)
-                    for _ in range(8):
-                        to = choice.randint(1, 60)
-                        request = calling(client, "count", to=to, delay_ms=10)
-                        while True:
-                            try:
-                                check.count(to, [message async for message in client.messages(request)])
-                                break
-                            except Lost:
-                                check.lost += 1
-                                request["id"] = client.id()
-                                await anyio.sleep(0.1)
-
-            for seed in range(8):
-                tasks.start_soon(load, seed)
-            for _ in range(3):
-                await anyio.sleep(0.6)
-                two.redis.stop()
-                await anyio.sleep(0.3)
-                await anyio.to_thread.run_sync(two.redis.start)
-        assert check.done == 64, vars(check)
-
-    body()
+@bounded(60)
+async def test_redis_is_full(two: Cluster) -> None:
+    async with patient(two) as client:
+        two.redis.client.config_set("maxmemory", "1")
+        begin = {"jsonrpc": "2.0", **_hello(client)}
+        response = await client.http.post(two.url, headers=_anybody(client), json=begin)
+        assert response.status_code == 503, response.text
+        assert int(response.headers["retry-after"]) > 0
+        for _ in range(4):  # what needs no more room goes on
+            assert (await client.post({"id": client.id(), "method": "ping"})).status_code == 200
+        with suppress(Lost):
+            (answer,) = [one for one in await client.call("count", to=3, delay_ms=30) if "method" not in one]
+            assert "error" in answer
+        two.redis.client.config_set("maxmemory", "0")
+        assert numbers(await client.call("count", to=3, delay_ms=30)) == [1, 2, 3]
 
 
 @pytest.mark.full
-def test_redis_that_has_lost_its_data_is_begun_anew(two: Cluster) -> None:
-    @bounded(60)
-    async def body() -> None:
-        async with patient(two) as client:
-            two.redis.client.flushall()
-            with anyio.fail_after(3 * LEASE):
-                for port in ports(two):
-                    while (await client.post({"id": 7, "method": "ping"}, two.at(port))).status_code != 404:
-                        await anyio.sleep(0.05)
-        await anyio.sleep(LEASE / 2)
-        async with patient(two) as client:
+@bounded(60)
+async def test_redis_is_restarted_in_the_middle_of_everything(two: Cluster) -> None:
+    check = Checker()
+    async with anyio.create_task_group() as tasks:
+
+        async def load(seed: int) -> None:
+            async with patient(two) as client:
+                choice = random.Random(seed)
+                for _ in range(8):
+                    to = choice.randint(1, 60)
+                    request = calling(client, "count", to=to, delay_ms=10)
+                    while True:
+                        try:
+                            check.count(to, [message async for message in client.messages(request)])
+                            break
+                        except Lost:
+                            check.lost += 1
+                            request["id"] = client.id()
+                            await anyio.sleep(0.1)
+
+        for seed in range(8):
+            tasks.start_soon(load, seed)
+        for _ in range(3):
+            await anyio.sleep(0.6)
+            two.redis.stop()
+            await anyio.sleep(0.3)
+            await anyio.to_thread.run_sync(two.redis.start)
+    assert check.done == 64, vars(check)
+
+
+@pytest.mark.full
+@bounded(60)
+async def test_redis_that_has_lost_its_data_is_begun_anew(two: Cluster) -> None:
+    async with patient(two) as client:
+        two.redis.client.flushall()
+        with anyio.fail_after(3 * LEASE):
             for port in ports(two):
-                assert (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code == 200
-
-    body()
+                while (await client.post({"id": 7, "method": "ping"}, two.at(port))).status_code != 404:
+                    await anyio.sleep(0.05)
+    await anyio.sleep(LEASE / 2)
+    async with patient(two) as client:
+        for port in ports(two):
+            assert (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code == 200
 
 
 # --- many -----------------------------------------------------------------------------------------------------
@@ -597,12 +540,9 @@ async def _crowd(cluster: Cluster, clients: int, seconds: float) -> Checker:
 
 
 @pytest.mark.full
-def test_a_crowd_for_a_moment(two: Cluster) -> None:
-    @bounded(60)
-    async def body() -> None:
-        assert (await _crowd(two, 40, 2)).done > 10
-
-    body()
+@bounded(60)
+async def test_a_crowd_for_a_moment(two: Cluster) -> None:
+    assert (await _crowd(two, 40, 2)).done > 10
 
 
 @pytest.mark.slow
