@@ -1,4 +1,6 @@
-"""What one process carries: calls of each kind a second, and what idle sessions and open streams take of its memory.
+"""Measure what one process carries.
+
+Calls of each kind a second, and what idle sessions and open streams take of its memory.
 
 Clients of 2026-07-28, of 2025-11-25 with sessions, and of 2025-11-25 without (`run --http ... --no-sessions`), each
 with 32 connections. With `--telemetry` OpenTelemetry's share of a call is measured instead, in process.

@@ -1,4 +1,6 @@
-"""What sharing sessions costs: calls and events with memory and with Redis, one worker and two; a change told to many.
+"""Measure what sharing sessions costs.
+
+Calls and events with memory and with Redis, one worker and two; a change told to many.
 
 All on one machine, with a Redis of its own: `redis-server` must be installed. Where clients, workers and Redis share
 two cores, more workers are no faster; the processor time says what a call costs in all of them together.

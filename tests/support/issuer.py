@@ -79,7 +79,8 @@ class Issuer:
 
     def claims(self, resource: str, **changes: Any) -> dict[str, Any]:
         """The claims of a good access token; one that is `...` is left out."""
-        now = int(time.time())
+        exactly = time.time()
+        now = int(exactly)
         claims = {
             "iss": self.url,
             "sub": "alice",
@@ -91,7 +92,7 @@ class Issuer:
             "scope": "mcp:read",
             **changes,
         }
-        times = {name: now + value.seconds for name, value in claims.items() if isinstance(value, At)}
+        times = {name: exactly + value.seconds for name, value in claims.items() if isinstance(value, At)}
         return {name: value for name, value in (claims | times).items() if value is not ...}
 
     def token(self, resource: str, *, header: dict[str, Any] | None = None, key: Any = None, **changes: Any) -> str:

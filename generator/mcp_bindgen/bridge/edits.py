@@ -58,7 +58,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class Members:
-    """What is done to the members of an object.
+    """Edit the members of an object.
 
     Attributes:
         edits: Member -> what is done to it where it is there.
@@ -86,7 +86,7 @@ class Members:
 
 @dataclass(frozen=True)
 class Each:
-    """What is done to each item of an array, or with `values` to each value of an object."""
+    """Edit each item of an array, or with `values` each value of an object."""
 
     edit: Edit
     values: bool = False
@@ -94,7 +94,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Cases:
-    """What is done to the alternatives of a union.
+    """Edit the alternatives of a union.
 
     Attributes:
         cases: To a value that passes a test, one after the other; `None` for nothing.

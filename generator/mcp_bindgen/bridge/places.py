@@ -14,7 +14,7 @@ from .rules import Path, Rule
 
 
 class Kind(StrEnum):
-    """How a place differs, and who knows what to do."""
+    """Name how a place differs, and who knows what to do."""
 
     OPEN = "open"
     """The target ignores what the source says."""
@@ -49,13 +49,13 @@ class Place:
 
     @property
     def reason(self) -> str:
-        """Why it is treated as it is, or else the difference."""
+        """The reason for what becomes of it, or else the difference."""
         return self.words if self.rule is None else self.rule.because
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is done to a value, and the places that this is for."""
+    """Hold what is done to a value, and the places that this is for."""
 
     edit: Edit | None = None
     places: tuple[Place, ...] = ()

@@ -47,7 +47,7 @@ _KEYS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """What happens at a place, and why.
+    """State what happens at a place, and why.
 
     Attributes:
         action: `refuse`, `drop`, `keep`, `adapter` (who speaks the era sees to it), `by`, `give`, `rename`, `same_as`.

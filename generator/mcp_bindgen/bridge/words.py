@@ -18,7 +18,7 @@ _TITLES = {
     "open": "Ignored",
     "claim": "Dropped where it is something else than the target takes",
 }
-"""What becomes of a place -> the title of all that it becomes of, in the order in which they are told."""
+"""Maps what becomes of a place to the title of all that it becomes of, in the order in which they are told."""
 
 _ACTIONS = {
     "refuse": "refused",
@@ -35,7 +35,7 @@ _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 @dataclass(frozen=True)
 class Section:
-    """What becomes of some places.
+    """Tell what becomes of some places.
 
     Attributes:
         title: What.

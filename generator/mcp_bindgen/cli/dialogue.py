@@ -33,7 +33,7 @@ class Unanswered(Exception):
 
 
 class Dialogue:
-    """What a server says and asks, between it and a person.
+    """Carry what a server says and asks to a person, and the answers back.
 
     Args:
         answers: What the command line answers: `NAME=VALUE` for the fields of questions, or `decline`, or `cancel`.
@@ -86,7 +86,7 @@ class Dialogue:
 
     @property
     def on_progress(self) -> Callable[[Any], None] | None:
-        """What shows how far a request has come; `None` where nobody looks."""
+        """The display of how far a request has come; `None` where nobody looks."""
         return self._progress if self._is_seen else None
 
     def _progress(self, params: Any) -> None:

@@ -39,7 +39,7 @@ class Generated(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where they go."""
+        """The folder that they go to."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class Generated(Protocol):
 
     @property
     def file(self) -> Path | str | None:
-        """What errors name as their source."""
+        """The name of their source in errors."""
         ...
 
     def render(self) -> dict[str, str]:

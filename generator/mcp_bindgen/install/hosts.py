@@ -18,7 +18,7 @@ from mcp_bindgen.spec.transaction import Change
 from . import jsonc
 
 BACKUP = ".bak"
-"""What is added to the name of a file for the copy of what it was before."""
+"""The ending of the name of a copy of what a file was before."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..core.logs import log
 T = TypeVar("T")
 
 Location: TypeAlias = Sequence[str | int]
-"""Where something is, by a validator: members and indexes, and perhaps names of alternatives, which are skipped."""
+"""A place as a validator gives it: members and indexes, and perhaps names of alternatives, which are skipped."""
 
 _MOST_READINGS = 10  # each finds all that is wrong, as far as what is wrong above does not hide it
 

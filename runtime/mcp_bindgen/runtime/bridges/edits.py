@@ -18,7 +18,7 @@ Test: TypeAlias = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Ruling:
-    """What a rule says of a place.
+    """Say what a rule states of a place.
 
     Attributes:
         place: A definition and a member, or an alternative of a union there.

@@ -13,7 +13,7 @@ from ..core.errors import INTERNAL_ERROR, ProtocolError
 _QUOTED = re.compile(rb'"[^"]*"')
 
 Part: TypeAlias = Literal["params", "results"]
-"""What of a method is converted: the params of a request or notification, or what answers a request."""
+"""The part of a method that is converted: the params of a request or notification, or what answers a request."""
 
 
 class NotConvertible(ProtocolError):
@@ -80,7 +80,7 @@ class Conversion:
 
     @cached_property
     def _words(self) -> tuple[tuple[bytes, ...], ...]:
-        """What is left of each piece of the guard whatever spaces there are; all text has what is empty."""
+        """The words of each piece of the guard, which do not depend on spaces; all text has what is empty."""
         return tuple(tuple(_QUOTED.findall(needle)) for needle in self.guard or (b"",))
 
 

@@ -17,7 +17,7 @@ from .transitions import Role
 
 
 class Handling(Protocol):
-    """What an observer wants to know of a message while it is handled; leaving it by an exception says so, too."""
+    """Observe a message while it is handled; leaving it by an exception says so, too."""
 
     def answered(self, answer: Any) -> None:
         """Take note of what the handler returned."""
@@ -29,7 +29,7 @@ class Handling(Protocol):
 
 
 class Asking(Protocol):
-    """What an observer wants to know of a request of ours; leaving it by an exception says so, too.
+    """Observe a request of ours; leaving it by an exception says so, too.
 
     Attributes:
         meta: What the request says beside what it would, in its `_meta`.

@@ -69,7 +69,7 @@ class ResultChecks(Protocol):
 
 
 class Bridge(Protocol):
-    """What makes a client speak another revision than its own."""
+    """Make a client speak another revision than its own."""
 
     async def request(self, method: Request[Any, Any, Any], params: Any, options: Options, *, fresh: bool) -> Any:
         """Send a request of the client's revision and return its usual result."""

@@ -111,7 +111,7 @@ class HostedServers(Generic[C_co]):
 
     @property
     def failures(self) -> Mapping[str, Exception]:
-        """Why servers could not be started, or died since then."""
+        """The reasons why servers could not be started, or died since then."""
         return MappingProxyType(self._failures)
 
     # --- running ----------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ..session import Session
 
 
 class ServerBridge:
-    """What is between a server and the clients of another revision; its steps are imported when one comes.
+    """Connect a server with the clients of another revision; its steps are imported when one comes.
 
     Args:
         server: The server.

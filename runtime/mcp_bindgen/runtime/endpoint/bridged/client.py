@@ -83,7 +83,7 @@ class Bridges:
 
 
 class ClientBridge:
-    """What is between a client and its carrier.
+    """Connect a client with its carrier.
 
     Args:
         home: The client.

@@ -17,7 +17,7 @@ from .bridge import ServerBridge
 
 
 class BridgedContext(Context):
-    """What comes before the generated context of a server's revision in the classes that serve other ones.
+    """Precede the generated context of a server's revision in the classes that serve other ones.
 
     The handler is told everything in the words of its own revision, and what it sends is converted.
 

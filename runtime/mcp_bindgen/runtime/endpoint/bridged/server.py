@@ -80,7 +80,7 @@ class BridgedServer:
 
     @property
     def info(self) -> Any:
-        """How the server introduces itself, in the types of this revision; `None` where it does not say."""
+        """The introduction of the server, in the types of this revision; `None` where it does not say."""
         own = getattr(self.server, "info", None)
         return own and implementation(self.bridge.wire, jsonrpc.plain(own))
 
@@ -140,7 +140,7 @@ class BridgedDispatcher(Dispatcher):
 
     @cached_property
     def _crossing(self) -> dict[str, Handle]:
-        """What answers messages of this era for a server of the other one, by method name."""
+        """The handlers of messages of this era for a server of the other one, by method name."""
         offers = declared(self._bridge.server, self._ours)
         subscribe = self.revision.methods.get(SUBSCRIBE) or self._ours.revision.methods.get(SUBSCRIBE)
         needed = "" if subscribe is None else subscribe.capabilities.get("client", "").partition(".")[2]

@@ -26,7 +26,7 @@ class Budget:
 
     @property
     def free(self) -> int:
-        """How much is left."""
+        """The amount that is left."""
         return self.most - self.used
 
     @property

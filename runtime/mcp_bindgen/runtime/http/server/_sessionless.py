@@ -32,7 +32,7 @@ from .exchange import Exchange, while_connected
 
 
 class _Unremembered(Negotiated):
-    """What a request may count on whose client was never seen before."""
+    """Describe what a request may count on whose client was never seen before."""
 
     def __init__(self, dispatcher: Dispatcher, offers: Mapping[str, Any], all_offers: Mapping[str, Any]) -> None:
         super().__init__(dispatcher)
