@@ -2,115 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from mcp_bindgen.spec import Correction, Decision, Origin
+
+from .types import (
+    Array,
+    Const,
+    Field,
+    Free,
+    Json,
+    Map,
+    Object,
+    Ref,
+    Scalar,
+    Type,
+    Union,
+    map_parts,
+    parts,
+    references,
+)
 
 Sender = Literal["client", "server"]
 Kind = Literal["request", "notification"]
 Carrier = Literal["message", "embedded"]
-Json = str | int | float | bool | None
-
-# --- type expressions -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Free:
-    """Any JSON value, `null` included."""
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """A JSON string, integer, number, boolean or null, narrowed by `constraints` (JSON Schema keyword -> value)."""
-
-    kind: Literal["string", "integer", "number", "boolean", "null"]
-    constraints: tuple[tuple[str, Any], ...] = ()
-    format: str | None = None
-
-
-@dataclass(frozen=True)
-class Const:
-    """One of a few fixed values: a `const` has one, an `enum` has several."""
-
-    values: tuple[Json, ...]
-
-
-@dataclass(frozen=True)
-class Array:
-    """A JSON array."""
-
-    items: Type
-    constraints: tuple[tuple[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
-class Map:
-    """A JSON object that is used as a dictionary: no member has a name of its own."""
-
-    values: Type
-
-
-@dataclass(frozen=True)
-class Ref:
-    """A definition, by name."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Union:
-    """One of several types. `tag` is the member that tells them apart, where the schema has one."""
-
-    members: tuple[Type, ...]
-    tag: str | None = None
-
-
-@dataclass(frozen=True)
-class Object:
-    """A JSON object with members of its own. Only a definition is one: inline objects are hoisted.
-
-    Attributes:
-        fields: The members that the schema names, in canonical order.
-        extra: The type of every other member; `None` when there may be none.
-    """
-
-    fields: tuple[Field, ...]
-    extra: Type | None = Free()
-
-    def field(self, wire: str) -> Field | None:
-        """Return the field with the wire name `wire`, if there is one."""
-        return next((member for member in self.fields if member.wire == wire), None)
-
-
-Type = Free | Scalar | Const | Array | Map | Ref | Union | Object
-
-
-@dataclass(frozen=True)
-class Field:
-    """A named member of an object.
-
-    Attributes:
-        wire: Its name in JSON.
-        name: Its name in Python.
-        type: What it holds.
-        required: Whether it must be there.
-        default: What a constructor fills in where it is required; else what it reads as where it is absent.
-        doc: What it means.
-        fallback: What the schema says that its absence means, as JSON; empty where it says nothing.
-    """
-
-    wire: str
-    name: str
-    type: Type
-    required: bool
-    default: Json = None
-    doc: str = ""
-    fallback: str = ""
-
-
-# --- the protocol ---------------------------------------------------------------------------------------------
+Comparison = Literal["equal", "part"]
 
 
 @dataclass(frozen=True)
@@ -124,6 +42,7 @@ class Definition:
         hoisted: Whether it was an inline object in the schema.
         deprecated: Why it should no longer be used, if so.
         alias: Its name in the schema, where it has another one in Python.
+        origin: The id of the extension that brings it; empty for what is core's.
     """
 
     name: str
@@ -132,6 +51,7 @@ class Definition:
     hoisted: bool = False
     deprecated: str = ""
     alias: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -215,9 +135,12 @@ class Method:
         named_by: The field of the params that names what it is about, where headers repeat it; in Python.
         header_params: Where its arguments are repeated in headers, if they may be.
         filter: The field of a subscription's filter that asks for it, in Python.
+        compares: The field of its params that is compared with the values there, in Python; `None` for a flag.
+        compares_by: How: `equal` to one of the values, or `part` of one that is a URI.
         doc: What sending it does.
         handling: What is left to whoever handles it; empty where nothing is said.
         deprecated: Why it should no longer be used, if so.
+        origin: The id of the extension that brings it; empty for what is core's.
     """
 
     name: str
@@ -239,9 +162,12 @@ class Method:
     named_by: str | None = None
     header_params: HeaderParams | None = None
     filter: str | None = None
+    compares: str | None = None
+    compares_by: Comparison = "equal"
     doc: str = ""
     handling: str = ""
     deprecated: str = ""
+    origin: str = ""
 
     @property
     def sender(self) -> str:
@@ -263,6 +189,7 @@ class ErrorCode:
         definition: The schema's type for it, where there is one.
         doc: What it means.
         until: The last revision that has it, where `semantics.toml` states one.
+        origin: The id of the extension that brings it; empty for what is core's.
     """
 
     name: str
@@ -270,6 +197,7 @@ class ErrorCode:
     definition: str | None = None
     doc: str = ""
     until: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -317,6 +245,73 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class MetaKey:
+    """A key of `_meta` that an extension defines.
+
+    Attributes:
+        name: Its name in Python.
+        key: The key.
+        type: What stands there.
+        on: The definitions whose `_meta` may have it.
+    """
+
+    name: str
+    key: str
+    type: Type
+    on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A member that an extension adds to the filter of subscriptions.
+
+    Attributes:
+        method: The notification that it asks for.
+        member: Its wire name.
+        field: Its name in Python.
+        compares: The field of the notification's params that is compared with its values, in Python; `None` for a flag.
+        by: How: `equal` to one of the values, or `part` of one that is a URI.
+    """
+
+    method: str
+    member: str
+    field: str
+    compares: str | None = None
+    by: Comparison = "equal"
+
+
+@dataclass(frozen=True)
+class Extension:
+    """An extension that a protocol is read with.
+
+    Attributes:
+        id: Its identifier, e.g. `com.example/jobs`.
+        version: Its version.
+        module: The name of its package in Python.
+        digest: sha256 of its effective structure.
+        engine: The module with the bases of its generated `Server` and `Client`; empty where there is none.
+        settings: Who declares it -> the definition of the settings that stand beside its id.
+        meta_keys: The keys of `_meta` that it defines.
+        alternatives: Method of core -> the definitions of the extension that may answer it instead.
+        filters: What it adds to the filter of subscriptions.
+        extends: Definition of core -> the definition with the members that it adds there.
+        doc: What it is for.
+    """
+
+    id: str
+    version: str
+    module: str
+    digest: str
+    engine: str = ""
+    settings: tuple[tuple[Sender, str], ...] = ()
+    meta_keys: tuple[MetaKey, ...] = ()
+    alternatives: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    filters: tuple[Filter, ...] = ()
+    extends: tuple[tuple[str, str], ...] = ()
+    doc: str = ""
+
+
+@dataclass(frozen=True)
 class Protocol:
     """One revision, as everything downstream sees it.
 
@@ -332,6 +327,7 @@ class Protocol:
         origin: Where its words come from: `docs.toml`, or the file itself.
         corrections: The known mistakes that were corrected in a file of others.
         decisions: How the schema was read where it breaks a rule; empty in a strict reading.
+        extensions: Those that it is read with, in the order in which they were named.
     """
 
     revision: str
@@ -345,6 +341,7 @@ class Protocol:
     origin: Origin = "file"
     corrections: tuple[Correction, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    extensions: tuple[Extension, ...] = ()
 
     def resolve(self, type: Type) -> Type:
         """Return `type` with references to other definitions followed, until it is something else."""
@@ -383,39 +380,35 @@ class Protocol:
         return found
 
 
-def parts(type: Type) -> Iterator[Type]:
-    """Return the types directly inside of `type`; a reference has none."""
-    match type:
-        case Array(items=inner) | Map(values=inner):
-            yield inner
-        case Union(members):
-            yield from members
-        case Object(fields, extra):
-            yield from (member.type for member in fields)
-            yield from () if extra is None else (extra,)
-        case Ref() | Free() | Scalar() | Const():
-            return
-
-
-def references(type: Type) -> Iterator[str]:
-    """Return the definitions that `type` names directly."""
-    if isinstance(type, Ref):
-        yield type.name
-    for part in parts(type):
-        yield from references(part)
-
-
-def map_parts(type: Type, change: Callable[[Type], Type]) -> Type:
-    """Return `type` with `change(part)` in the place of each type directly inside of it."""
-    match type:
-        case Array(items):
-            return replace(type, items=change(items))
-        case Map(values):
-            return Map(change(values))
-        case Union(members):
-            return replace(type, members=tuple(map(change, members)))
-        case Object(fields, extra):
-            changed = tuple(replace(field, type=change(field.type)) for field in fields)
-            return Object(changed, None if extra is None else change(extra))
-        case Ref() | Free() | Scalar() | Const():
-            return type
+__all__ = [
+    "Array",
+    "Capability",
+    "Carrier",
+    "Comparison",
+    "Const",
+    "Definition",
+    "ErrorCode",
+    "Extension",
+    "Facts",
+    "Field",
+    "Filter",
+    "Free",
+    "HeaderParams",
+    "Json",
+    "Kind",
+    "Map",
+    "MetaKey",
+    "Method",
+    "Need",
+    "Object",
+    "Protocol",
+    "Ref",
+    "Scalar",
+    "Sender",
+    "Truncation",
+    "Type",
+    "Union",
+    "map_parts",
+    "parts",
+    "references",
+]
