@@ -91,7 +91,7 @@ def test_scenarios_are_read_with_their_revisions() -> None:
     ]
     played = wanted(found)
     assert [each.name for each in played] == ["ping", "caching", "auth/iss-supported", "auth/dpop"]
-    assert played[-1].revisions == run.EXTENDED
+    assert played[-1].revisions == ("2025-11-25", "2026-07-28")
     assert [each.name for each in wanted(listed("server", LISTING))] == ["ping", "caching", "auth/iss-supported"]
 
 
@@ -134,6 +134,20 @@ def test_a_scenario_is_played(stand_in: Suite) -> None:
     assert outcome.problems == ("check: http://there/mcp",)
     outcome = stand_in.run(Scenario("client", "warns", ()), "2026-07-28", "python client.py")
     assert outcome.problems == ("check: of the client",)
+
+
+@pytest.mark.parametrize(
+    ("name", "problems"), [("skips", ()), ("fine", ("it checks something now",)), ("fails", ("check: url",))]
+)
+def test_a_scenario_that_is_not_written_yet_is_good_until_it_is(
+    stand_in: Suite, monkeypatch: pytest.MonkeyPatch, name: str, problems: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(run, "CHECK_NOTHING", {name})
+    [scenario] = wanted([server(name, "2026-07-28")])
+    outcome = stand_in.run(scenario, "2026-07-28", "url")
+    assert outcome.problems == problems
+    assert outcome.good == (not problems)
+    assert f"| `{name}` | {'FAILED' if problems else '0'} |" in page({(scenario, "2026-07-28"): outcome}, [], "1")
 
 
 @pytest.mark.parametrize(
