@@ -7,6 +7,9 @@ from .core.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from .core.errors import MethodNotFound as MethodNotFound
+    from .core.extension import Extension as Extension
+    from .core.extension import ExtensionResult as ExtensionResult
+    from .core.extension import ExtensionRoutes as ExtensionRoutes
     from .core.methods import HeaderParams as HeaderParams
     from .core.methods import Need as Need
     from .core.methods import Notification as Notification
@@ -55,6 +58,7 @@ def require(generation: int, package: str, command: str) -> None:
 
 _MODULES = {
     "core.errors": ["MethodNotFound"],
+    "core.extension": ["Extension", "ExtensionResult", "ExtensionRoutes"],
     "core.methods": ["HeaderParams", "Need", "Notification", "Request", "Truncation", "by_name"],
     "core.model": ["Model"],
     "core.revision": ["Dispatcher", "Revision"],

@@ -114,6 +114,7 @@ class Request(Generic[Params, Result, Answer]):
         items: The field of its result with the entries, if it lists something page by page.
         named_by: The field of its params that names what it is about, where HTTP headers repeat it.
         header_params: Where HTTP headers may repeat its arguments, if they may.
+        extension: The id of the extension that brings it, which both sides must have declared; `None` for core's.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Request(Generic[Params, Result, Answer]):
     items: str | None = None
     named_by: str | None = None
     header_params: HeaderParams | None = None
+    extension: str | None = None
     kind: Literal["request"] = field(default="request", init=False)
 
     @cached_property
@@ -164,6 +166,7 @@ class Notification(Generic[Params]):
     carrier: Carrier = "message"
     capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
     filter: str | None = None
+    extension: str | None = None
     needs: tuple[Need, ...] = field(default=(), init=False)
     kind: Literal["notification"] = field(default="notification", init=False)
 
