@@ -10,12 +10,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ....storage.errors import StoreUnavailable as StoreUnavailable
+
 PAGE = 256 * 1024
 """The bytes that a store gives at once, or a single event that is larger."""
-
-
-class StoreUnavailable(Exception):
-    """A store cannot be asked at the moment; it has logged why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, TypeVar
 
+from ....storage.sqlite import SqliteThread
 from .base import STORE_LIMITS, Event, OpenStream, StoredSession, StoreLimits, page
-
-T = TypeVar("T")
 
 _VERSION = 2
 _SCHEMA = """
@@ -55,8 +49,6 @@ delete from streams where session = ?1 and name = ?2
     and not exists (select 1 from events where session = ?1 and stream = ?2)
 """
 
-_Job = Callable[[sqlite3.Connection], Any]
-
 
 class SqliteEventStore:
     """Hold events in an SQLite file. One process at a time serves the sessions of a file, which is locked meanwhile.
@@ -76,8 +68,6 @@ class SqliteEventStore:
 
     def __init__(self, path: str | Path, limits: StoreLimits = STORE_LIMITS, wait: float = 5.0) -> None:
         self._limits = limits
-        self._jobs: SimpleQueue[tuple[_Job, Future[Any]] | None] = SimpleQueue()
-        self._closed = False
         Path(path).touch(0o600)
         self._db = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
         try:
@@ -85,8 +75,8 @@ class SqliteEventStore:
         except BaseException:
             self._db.close()
             raise
-        self._thread = threading.Thread(target=self._work, name="mcp-event-store", daemon=True)
-        self._thread.start()
+        self._thread = SqliteThread(self._db, "mcp-event-store")
+        self._do = self._thread.do
 
     def _prepare(self, path: str | Path) -> None:
         db = self._db
@@ -113,44 +103,7 @@ class SqliteEventStore:
 
     def close(self) -> None:
         """Finish what was asked for and close the file; safe to call twice."""
-        self._closed = True
-        self._jobs.put(None)
-        self._thread.join()
-
-    # --- the thread -------------------------------------------------------------------------------------------
-
-    async def _do(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        if self._closed:
-            raise ValueError("the event store is closed")
-        future: Future[T] = Future()
-        self._jobs.put((job, future))
-        return await asyncio.wrap_future(future)
-
-    def _work(self) -> None:
-        open_ = True
-        while open_:
-            batch = [self._jobs.get()]
-            while not self._jobs.empty():  # nobody else takes any
-                batch.append(self._jobs.get())
-            open_ = None not in batch
-            jobs = [job for job in batch if job is not None and job[1].set_running_or_notify_cancel()]
-            try:
-                self._commit(jobs)
-            except Exception:
-                for job in jobs:  # each for itself, so that only those fail which must
-                    try:
-                        self._commit([job])
-                    except Exception as error:
-                        job[1].set_exception(error)
-        self._db.close()
-
-    def _commit(self, jobs: Sequence[tuple[_Job, Future[Any]]]) -> None:
-        db = self._db
-        db.execute("begin immediate")
-        with db:  # commits, or rolls back
-            results = [job(db) for job, _ in jobs]
-        for (_, future), result in zip(jobs, results, strict=True):
-            future.set_result(result)
+        self._thread.close()
 
     # --- sessions ---------------------------------------------------------------------------------------------
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
-import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from redis import exceptions
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
+from redis.asyncio import Redis
 
+from ....storage.redis import RedisConnection
 from ..event_store.base import PAGE, STORE_LIMITS, Event, OpenStream, StoredSession, StoreLimits, StoreUnavailable
 from . import _scripts as scripts
 from .base import Beat, Current, Mail, News, Position, Shared, Told
@@ -25,7 +21,6 @@ FORMAT = 1
 """The format of the records that this program writes, and the newest that it reads."""
 
 _DAY = 24 * 3600 * 1000  # milliseconds for which what belongs to no session stays without workers
-_PAUSE = 0.2  # seconds without another try, once the store turned out to be away
 _SETTLE = 5.0  # seconds until all workers know a new key
 
 
@@ -61,19 +56,6 @@ class RedisStore:
         connections: int = 64,
         rotate: float = 24 * 3600.0,
     ) -> None:
-        self._redis: Any = url  # untyped: half of what redis says of its types is that they are unknown
-        self._is_own = isinstance(url, str)
-        if isinstance(url, str):
-            pool: Any = BlockingConnectionPool
-            options = {
-                "max_connections": connections,
-                "timeout": timeout,
-                "socket_timeout": timeout,
-                "socket_connect_timeout": timeout,
-                "retry": Retry(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,)),
-                "protocol": 3,
-            }
-            self._redis = Redis(connection_pool=pool.from_url(url, **options))
         self.worker = _name()
         self.pulse = lease / 5
         self._prefix, self._limits, self._lease = prefix, limits, lease
@@ -81,72 +63,24 @@ class RedisStore:
         self._idle = 1800.0
         self._is_new = True
         self._generation = _name()
-        self._away_until = 0.0
-        self._is_away = False
         self._mail_id, self._news = b"0", 0
-        self._scripts = {
-            name: self._redis.register_script(scripts.script(body))
+        texts = {
+            name: scripts.script(body)
             for name, body in vars(scripts).items()
             if name.isupper() and not name.startswith("_")
         }
+        self._connection = RedisConnection(url, texts, timeout=timeout, connections=connections)
+        self._redis, self._try, self.ready = self._connection.redis, self._connection.attempt, self._connection.ready
 
     # --- asking -----------------------------------------------------------------------------------------------
 
-    async def _try(self, work: Callable[[], Awaitable[Any]], *, waits: bool = False) -> Any:
-        """Ask Redis; raises `StoreUnavailable` while it is away, at once where that is known.
-
-        Args:
-            work: Asks it.
-            waits: Whether the answer may take long although it is there.
-        """
-        now = time.monotonic()
-        if now < self._away_until or (waits and self._is_away):
-            raise StoreUnavailable()
-        if self._is_away:
-            self._away_until = now + self._timeout  # one asks, the others need not wait for what it finds
-        try:
-            async with asyncio.timeout(self._timeout + 0.5):
-                answer = await _cancellable(work())
-        except (exceptions.ResponseError, exceptions.OutOfMemoryError) as error:
-            self._back()
-            log.error("Redis refuses: %s", error)
-            raise StoreUnavailable() from error
-        except (exceptions.RedisError, OSError, TimeoutError) as error:
-            if not self._is_away:
-                log.error("Redis is away: %s: %s", type(error).__name__, error)
-            self._is_away = True
-            self._away_until = time.monotonic() + _PAUSE
-            raise StoreUnavailable() from error
-        except asyncio.CancelledError:
-            self._away_until = 0.0
-            raise
-        self._back()
-        return answer
-
-    def _back(self) -> None:
-        if self._is_away:
-            log.warning("Redis is back")
-        self._is_away, self._away_until = False, 0.0
-
     async def _run(self, name: str, session: str, *arguments: Any) -> Any:
-        script: Any = self._scripts[name]
-        given = [self._prefix, self.worker, session, *arguments]
-        return await self._try(lambda: script(args=given))
+        return await self._connection.run(name, self._prefix, self.worker, session, *arguments)
 
     async def _insist(self, name: str, session: str, *arguments: Any) -> Any:
         """Run a script that may be run twice; wait for a while if the store is away."""
-        end = time.monotonic() + self._patience
-        while True:
-            try:
-                return await self._run(name, session, *arguments)
-            except StoreUnavailable:
-                if not self._is_away or time.monotonic() > end:
-                    raise
-            await asyncio.sleep(_PAUSE / 2)
-
-    async def ready(self) -> bool:
-        """Tell whether Redis answers; `/readyz` asks that."""
-        return bool(await self._try(self._redis.ping))
+        given = (self._prefix, self.worker, session, *arguments)
+        return await self._connection.insist(self._patience, name, *given)
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
@@ -239,14 +173,8 @@ class RedisStore:
         return [None if one is None else Position(0, one[0], bool(one[1]), one[2]) for one in raw]
 
     async def _pipelined(self, calls: Sequence[tuple[str, str, tuple[Any, ...]]]) -> list[Any]:
-        if not calls:
-            return []
-        pipe: Any = self._redis.pipeline(transaction=False)
-        for name, session, arguments in calls:
-            script: Any = self._scripts[name]
-            await script(args=[self._prefix, self.worker, session, *arguments], client=pipe)
-        answers: list[Any] = await self._try(pipe.execute)
-        return answers
+        rows = [(name, (self._prefix, self.worker, session, *more)) for name, session, more in calls]
+        return await self._connection.run_all(rows)
 
     # --- workers ----------------------------------------------------------------------------------------------
 
@@ -276,7 +204,7 @@ class RedisStore:
         except StoreUnavailable:
             log.debug("Redis is away at the end")
         self.begin_anew()
-        await self._redis.aclose(close_connection_pool=self._is_own)
+        await self._connection.close()
 
     async def unfinished(self, worker: str) -> Sequence[tuple[str, str, bytes]]:
         """Return the streams that a worker has to finish."""
@@ -349,17 +277,6 @@ class RedisStore:
         fresh = secrets.token_hex(32)
         found = await self._run("KEYS", "", fresh, _ms(self._rotate), _ms(lifetime), _ms(_SETTLE), _DAY)
         return [bytes.fromhex(key.decode()) for key in found]
-
-
-async def _cancellable(work: Awaitable[Any]) -> Any:
-    """Await what may swallow a cancellation, as the client of Redis does while it connects."""
-    task = asyncio.current_task()
-    before = 0 if task is None else task.cancelling()
-    try:
-        return await work
-    finally:
-        if task is not None and task.cancelling() > before:
-            raise asyncio.CancelledError
 
 
 class RedisReplayCache:
