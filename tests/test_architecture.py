@@ -51,14 +51,16 @@ MAY_IMPORT = {
 
 LAYERS = {
     "core": {"core"},
+    "storage": {"storage"},
     "bridges": {"bridges", "core"},
     "auth": {"auth", "core", "tasks"},
     "eras": {"eras", "core", "tasks"},
     "endpoint": {"endpoint", "eras", "bridges", "core", "tasks"},
     "transports": {"transports", "endpoint", "bridges", "eras", "core", "tasks"},
-    "http": {"http", "endpoint", "bridges", "eras", "core", "tasks"},
+    "http": {"http", "storage", "endpoint", "bridges", "eras", "core", "tasks"},
     "entrypoints": {"entrypoints", "auth", "http", "transports", "endpoint", "bridges", "eras", "core", "tasks"},
     "contract": {"contract", "entrypoints", "endpoint", "bridges", "eras", "core", "tasks"},
+    "extensions": {"extensions", "storage", "endpoint", "bridges", "eras", "core", "tasks"},
     "telemetry": {"telemetry", "eras", "core"},
 }
 """Folder of the runtime -> what it may import of it. `tasks` imports nothing, `abi` is for generated code."""

@@ -1,0 +1,31 @@
+"""Tasks: requests that go on after they were answered, and outlive connections and processes (extension "Tasks").
+
+A `TaskStore` holds them, a `TaskRunner` decides where they run.
+"""
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from .limits import TaskLimits as TaskLimits
+    from .record import TaskRecord as TaskRecord
+    from .runner import LocalRunner as LocalRunner
+    from .runner import Run as Run
+    from .runner import TaskRunner as TaskRunner
+    from .store.base import TaskStore as TaskStore
+    from .store.memory import MemoryTaskStore as MemoryTaskStore
+    from .store.redis import RedisTaskStore as RedisTaskStore
+    from .store.sqlite import SqliteTaskStore as SqliteTaskStore
+
+_MODULES = {
+    "limits": ["TaskLimits"],
+    "record": ["TaskRecord"],
+    "runner": ["LocalRunner", "Run", "TaskRunner"],
+    "store.base": ["TaskStore"],
+    "store.memory": ["MemoryTaskStore"],
+    "store.redis": ["RedisTaskStore"],
+    "store.sqlite": ["SqliteTaskStore"],
+}
+
+__getattr__ = lazy_modules(__name__, _MODULES)

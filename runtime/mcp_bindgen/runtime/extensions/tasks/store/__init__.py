@@ -1,0 +1,1 @@
+"""Stores of tasks: in memory, in an SQLite file, in Redis."""

@@ -1,0 +1,222 @@
+"""Stores of tasks: one contract for memory, SQLite and Redis."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.runtime.core.errors import TooManyRequests
+from mcp_bindgen.runtime.extensions.tasks.limits import TaskLimits
+from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord, new_id
+from mcp_bindgen.runtime.extensions.tasks.store.base import LINGER, TaskStore
+from mcp_bindgen.runtime.extensions.tasks.store.memory import MemoryTaskStore
+from mcp_bindgen.runtime.extensions.tasks.store.redis import RedisTaskStore
+from mcp_bindgen.runtime.extensions.tasks.store.sqlite import SqliteTaskStore
+from tests.support.redis_server import RedisServer, redis_server
+
+pytestmark = pytest.mark.anyio
+
+Open = Callable[[], TaskStore]
+"""Opens what is stored, as another process would."""
+
+LIMITS = TaskLimits()
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with TemporaryDirectory() as folder, redis_server(Path(folder)) as server:
+        yield server
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def again(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    if request.param == "redis":
+        server: RedisServer = request.getfixturevalue("redis")
+        prefix = f"{new_id()}:"
+        return lambda: RedisTaskStore(server.url, prefix=prefix)
+    if request.param == "sqlite":
+        return lambda: SqliteTaskStore(tmp_path / "tasks.db")
+    one = MemoryTaskStore()
+    return lambda: one
+
+
+@pytest.fixture
+async def store(again: Open) -> AsyncIterator[TaskStore]:
+    async with closing(again()) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def closing(store: TaskStore) -> AsyncGenerator[TaskStore]:
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+def task(**more: Any) -> TaskRecord:
+    now = round(time.time() * 1000)
+    members = {"id": new_id(), "revision": "x", "method": "tools/call", "created": now, "updated": now, "ttl": 60_000}
+    return TaskRecord(**{**members, **more})
+
+
+async def test_what_was_created_is_there_for_every_process(again: Open, store: TaskStore) -> None:
+    record = task(params={"name": "né"}, principal="ada", identity={"subject": "ada"})
+    await store.create(record, LIMITS)
+    async with closing(again()) as other:
+        assert await other.read(record.id) == record
+        assert await other.read(new_id()) is None
+
+
+async def test_of_two_changes_of_one_version_one_wins(store: TaskStore) -> None:
+    record = task()
+    await store.create(record, LIMITS)
+    mine, yours = record.completed(1, {"a": 1}), record.cancelled(2)
+    assert [await store.swap(mine), await store.swap(yours)] == [True, False]
+    assert await store.read(record.id) == mine
+    assert not await store.swap(task(version=2))
+
+
+async def test_a_lease_has_one_owner_until_it_runs_out(store: TaskStore) -> None:
+    record = task()
+    await store.create(record, LIMITS)
+    assert await store.due() == [record.id]
+    assert await store.lease(record.id, "a", 0.2)
+    assert await store.due() == []
+    assert not await store.lease(record.id, "b", 10)
+    assert await store.lease(record.id, "a", 0.05)
+    await anyio.sleep(0.1)
+    assert await store.due() == [record.id]
+    assert await store.lease(record.id, "b", 10)
+    await store.release(record.id, "a")
+    assert not await store.lease(record.id, "a", 10)
+    await store.release(record.id, "b")
+    assert await store.due() == [record.id]
+
+
+async def test_a_task_that_waits_for_its_client_is_not_due_but_may_be_taken(store: TaskStore) -> None:
+    record = task()
+    await store.create(record, LIMITS)
+    assert await store.lease(record.id, "a", 10)
+    await store.release(record.id, "a", until=None)
+    assert await store.due() == []
+    assert await store.lease(record.id, "b", 10)
+
+
+async def test_a_task_that_is_over_has_no_lease(store: TaskStore) -> None:
+    record = task()
+    await store.create(record, LIMITS)
+    assert await store.lease(record.id, "a", 10)
+    await store.swap(record.cancelled(1))
+    assert not await store.lease(record.id, "a", 10)
+    await store.release(record.id, "a")
+    assert await store.due() == []
+    assert not await store.lease(new_id(), "a", 10)
+
+
+async def test_tasks_are_listed_for_their_principal_alone_in_order(store: TaskStore) -> None:
+    mine = [task(principal="ada") for _ in range(3)]
+    for record in (*mine, task(principal="bob")):
+        await store.create(record, LIMITS)
+    assert [one.id for one in await store.page("ada")] == [one.id for one in mine]
+    assert [one.id for one in await store.page("ada", mine[0].id)] == [one.id for one in mine[1:]]
+    assert await store.page("eve") == []
+    with pytest.raises(KeyError):
+        await store.page("bob", mine[0].id)
+
+
+async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
+    past = round(time.time() * 1000) - LINGER - 100_000
+    gone, runs, late, eternal = (task(created=past, updated=past, ttl=ttl) for ttl in (10, 10, LINGER + 99_000, None))
+    fresh = task(created=past, ttl=10)
+    for record in (gone, runs, late, eternal, fresh):
+        await store.create(record, LIMITS)
+    await store.swap(gone.completed(past, {}))
+    await store.swap(eternal.completed(past, {}))
+    await store.swap(late.completed(past, {}))
+    await store.swap(fresh.completed(round(time.time() * 1000), {}))
+    assert await store.sweep() == 2  # `late` has expired a second ago
+    left = [await store.read(one.id) is not None for one in (gone, runs, late, eternal, fresh)]
+    assert left == [False, True, False, True, True]
+    assert await store.sweep() == 0
+
+
+async def test_a_principal_and_all_together_have_limits(store: TaskStore) -> None:
+    few = TaskLimits(open_each=2, open=3)
+    first = task(principal="ada")
+    for record in (first, task(principal="ada"), task(principal="bob")):
+        await store.create(record, few)
+    with pytest.raises(TooManyRequests, match="this client"):
+        await store.create(task(principal="ada"), few)
+    with pytest.raises(TooManyRequests, match="this server"):
+        await store.create(task(principal="eve"), few)
+    await store.swap(first.cancelled(1))
+    await store.create(task(principal="ada"), few)
+    with pytest.raises(TooManyRequests):
+        await store.create(task(principal="eve"), TaskLimits(kept=4))
+    with pytest.raises(TooManyRequests):
+        await store.create(task(principal="ada"), TaskLimits(kept_each=3))
+    with pytest.raises(TooManyRequests):
+        await store.create(task(principal="ada"), TaskLimits(bytes_each=300))
+    with pytest.raises(TooManyRequests):
+        await store.create(task(principal="eve"), TaskLimits(bytes=400))
+    await store.create(task(principal="eve"), TaskLimits(bytes_each=300))
+
+
+async def test_sweeping_makes_room(store: TaskStore) -> None:
+    one = TaskLimits(kept=1, kept_each=1)
+    record = task(created=0, updated=0, ttl=1)
+    await store.create(record, one)
+    await store.swap(record.cancelled(0))
+    assert await store.sweep() == 1
+    await store.create(task(), one)
+    with pytest.raises(TooManyRequests):
+        await store.create(task(), one)
+
+
+async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskStore) -> None:
+    record = task()
+    heard: list[str | None] = []
+
+    async def first(wanted: str, do: Callable[[], Awaitable[Any]]) -> None:
+        async def change() -> None:
+            await anyio.sleep(0.1)
+            await do()
+
+        async with closing(again()) as other, aclosing(other.watch()) as news, anyio.create_task_group() as tasks:
+            tasks.start_soon(change)
+            with anyio.fail_after(5):
+                async for id in news:
+                    heard.append(id)
+                    if id == wanted:
+                        return
+
+    await first(record.id, lambda: store.create(record, LIMITS))
+    await first(record.id, lambda: store.swap(record.cancelled(1)))
+
+
+def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    db = sqlite3.connect(path)
+    db.execute("create table mine (x)")
+    db.commit()
+    db.close()
+    with pytest.raises(ValueError, match="is not a task store"):
+        SqliteTaskStore(path)
+    path.write_bytes(b"no database at all" * 100)
+    with pytest.raises(ValueError, match="is not a task store"):
+        SqliteTaskStore(path)
+
+
+def test_a_file_is_for_its_owners_eyes_only(tmp_path: Path) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    anyio.run(store.aclose)
+    assert (tmp_path / "tasks.db").stat().st_mode & 0o077 == 0
