@@ -29,7 +29,7 @@ async def everything(report: Report, asker: Any, received: list[Any]) -> None:
     with report.step("handshake"):
         assert (asker.server_info.name, asker.server_info.version) == ("mcp-servers/everything", "2.0.0")
         assert asker.instructions.startswith("#")
-        assert is_declared(asker.server_capabilities, "resources.subscribe")
+        assert is_declared(asker.server_capabilities, "resources", "subscribe")
 
     if report.transport != "http":
         with report.step("list changes"):  # it adds tools once it knows the client
@@ -289,7 +289,7 @@ async def filesystem(report: Report, asker: Any, received: list[Any], folder: Pa
         "tasks": "tasks",
     }
     for feature, path in capabilities.items():
-        if not is_declared(asker.server_capabilities, path):
+        if not is_declared(asker.server_capabilities, *path.split(".")):
             report.skip(feature, f"the server declares no `{path}`")
     asked = {message["method"] for message in received if "method" in message}
     methods = {

@@ -116,7 +116,7 @@ async def converse(report: Report, asker: Any) -> None:
         assert (asker.server_info.name, asker.server_info.version) == ("fixture", "1.0")
         assert asker.instructions == "Try everything."
         for path in ("tools", "prompts", "resources.subscribe", "resources.listChanged", *["logging"] * stateful):
-            assert is_declared(asker.server_capabilities, path), path
+            assert is_declared(asker.server_capabilities, *path.split(".")), path
 
     if report.has("ping"):
         with report.step("ping"):

@@ -799,11 +799,11 @@ def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None
         "Filter": record(thingsGone={"type": "boolean"}),
         **({"Hello": const("initialize")} if handshake else {}),
     }
-    stated = {"names": {"things/get": "theName"}, "filters": {"gone": "Filter.thingsGone"}}
+    stated = {"names": {"things/get": "theName"}, "filters": {"gone": {"member": "Filter.thingsGone"}}}
     linked = link_fields(link_results(collect_methods(read({**schemas, "GetResult": STRING}, **stated)))).methods
     assert (linked["things/get"].named_by, linked["things/get"].filter) == (named_by, None)
     assert (linked["gone"].named_by, linked["gone"].filter) == (None, "things_gone")
-    unknown = {"names": {"things/get": "other"}, "filters": {"gone": "Nothing.thingsGone"}}
+    unknown = {"names": {"things/get": "other"}, "filters": {"gone": {"member": "Nothing.thingsGone"}}}
     linked = link_fields(collect_methods(read(schemas, **unknown))).methods
     assert not any(method.named_by or method.filter for method in linked.values())
 

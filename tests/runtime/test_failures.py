@@ -51,7 +51,7 @@ async def _fail(kind: str, ctx: Any) -> Any:
         case "cancelled inside":
             await _cancel_what_is_awaited()
         case "own capability":
-            raise CapabilityMissing("notifications/tools/list_changed", "server.tools.listChanged")
+            raise CapabilityMissing("notifications/tools/list_changed", ("server", "tools", "listChanged"))
         case "timeout":
             raise TimeoutError("secret")
         case _:

@@ -38,7 +38,7 @@ SET_LEVEL: Final[Request[types.SetLevelRequestParams, types.EmptyResult]] = Requ
     params=types.SetLevelRequestParams,
     result=types.EmptyResult,
     capabilities={
-        "client": "server.logging",
+        "client": ("server", "logging"),
     },
 )
 """Request, sent by the client."""
@@ -63,7 +63,7 @@ LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = N
     sender="server",
     params=types.LoggingMessageNotificationParams,
     capabilities={
-        "server": "server.logging",
+        "server": ("server", "logging"),
     },
 )
 """Notification, sent by the server."""
@@ -81,7 +81,7 @@ PROMPT_LIST_CHANGED: Final[Notification[types.PromptListChangedNotificationParam
     params=types.PromptListChangedNotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.prompts.listChanged",
+        "server": ("server", "prompts", "listChanged"),
     },
 )
 """Notification, sent by the server."""
@@ -92,7 +92,7 @@ RESOURCE_LIST_CHANGED: Final[Notification[types.ResourceListChangedNotificationP
     params=types.ResourceListChangedNotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.resources.listChanged",
+        "server": ("server", "resources", "listChanged"),
     },
 )
 """Notification, sent by the server."""
@@ -102,7 +102,7 @@ RESOURCE_UPDATED: Final[Notification[types.ResourceUpdatedNotificationParams]] =
     sender="server",
     params=types.ResourceUpdatedNotificationParams,
     capabilities={
-        "server": "server.resources.subscribe",
+        "server": ("server", "resources", "subscribe"),
     },
 )
 """Notification, sent by the server."""
@@ -113,7 +113,7 @@ ROOTS_LIST_CHANGED: Final[Notification[types.RootsListChangedNotificationParams]
     params=types.RootsListChangedNotificationParams,
     params_required=False,
     capabilities={
-        "client": "client.roots.listChanged",
+        "client": ("client", "roots", "listChanged"),
     },
 )
 """Notification, sent by the client."""
@@ -124,7 +124,7 @@ TOOL_LIST_CHANGED: Final[Notification[types.ToolListChangedNotificationParams]] 
     params=types.ToolListChangedNotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.tools.listChanged",
+        "server": ("server", "tools", "listChanged"),
     },
 )
 """Notification, sent by the server."""
@@ -144,7 +144,7 @@ GET_PROMPT: Final[Request[types.GetPromptRequestParams, types.GetPromptResult]] 
     params=types.GetPromptRequestParams,
     result=types.GetPromptResult,
     capabilities={
-        "client": "server.prompts",
+        "client": ("server", "prompts"),
     },
 )
 """Request, sent by the client."""
@@ -156,7 +156,7 @@ LIST_PROMPTS: Final[Request[types.ListPromptsRequestParams, types.ListPromptsRes
     result=types.ListPromptsResult,
     params_required=False,
     capabilities={
-        "client": "server.prompts",
+        "client": ("server", "prompts"),
     },
     items="prompts",
 )
@@ -169,7 +169,7 @@ LIST_RESOURCES: Final[Request[types.ListResourcesRequestParams, types.ListResour
     result=types.ListResourcesResult,
     params_required=False,
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
     items="resources",
 )
@@ -181,7 +181,7 @@ READ_RESOURCE: Final[Request[types.ReadResourceRequestParams, types.ReadResource
     params=types.ReadResourceRequestParams,
     result=types.ReadResourceResult,
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
 )
 """Request, sent by the client."""
@@ -192,7 +192,7 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
     params=types.SubscribeRequestParams,
     result=types.EmptyResult,
     capabilities={
-        "client": "server.resources.subscribe",
+        "client": ("server", "resources", "subscribe"),
     },
 )
 """Request, sent by the client."""
@@ -206,7 +206,7 @@ LIST_RESOURCE_TEMPLATES: Final[
     result=types.ListResourceTemplatesResult,
     params_required=False,
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
     items="resource_templates",
 )
@@ -218,7 +218,7 @@ UNSUBSCRIBE: Final[Request[types.UnsubscribeRequestParams, types.EmptyResult]] =
     params=types.UnsubscribeRequestParams,
     result=types.EmptyResult,
     capabilities={
-        "client": "server.resources.subscribe",
+        "client": ("server", "resources", "subscribe"),
     },
 )
 """Request, sent by the client."""
@@ -230,7 +230,7 @@ LIST_ROOTS: Final[Request[types.ListRootsRequestParams, types.ListRootsResult]] 
     result=types.ListRootsResult,
     params_required=False,
     capabilities={
-        "server": "client.roots",
+        "server": ("client", "roots"),
     },
 )
 """Request, sent by the server."""
@@ -241,7 +241,7 @@ CREATE_MESSAGE: Final[Request[types.CreateMessageRequestParams, types.CreateMess
     params=types.CreateMessageRequestParams,
     result=types.CreateMessageResult,
     capabilities={
-        "server": "client.sampling",
+        "server": ("client", "sampling"),
     },
 )
 """Request, sent by the server."""
@@ -252,7 +252,7 @@ CALL_TOOL: Final[Request[types.CallToolRequestParams, types.CallToolResult]] = R
     params=types.CallToolRequestParams,
     result=types.CallToolResult,
     capabilities={
-        "client": "server.tools",
+        "client": ("server", "tools"),
     },
 )
 """Request, sent by the client."""
@@ -264,19 +264,19 @@ LIST_TOOLS: Final[Request[types.ListToolsRequestParams, types.ListToolsResult]] 
     result=types.ListToolsResult,
     params_required=False,
     capabilities={
-        "client": "server.tools",
+        "client": ("server", "tools"),
     },
     items="tools",
 )
 """Request, sent by the client."""
 
-FLAGS: Final[frozenset[str]] = frozenset(
+FLAGS: Final[frozenset[tuple[str, ...]]] = frozenset(
     {
-        "client.roots.listChanged",
-        "server.prompts.listChanged",
-        "server.resources.listChanged",
-        "server.resources.subscribe",
-        "server.tools.listChanged",
+        ("client", "roots", "listChanged"),
+        ("server", "prompts", "listChanged"),
+        ("server", "resources", "listChanged"),
+        ("server", "resources", "subscribe"),
+        ("server", "tools", "listChanged"),
     }
 )
 """Capabilities that are declared as `true`; the others are objects."""

@@ -22,7 +22,7 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
         most=100,
     ),
     capabilities={
-        "client": "server.completions",
+        "client": ("server", "completions"),
     },
 )
 """Request, sent by the client."""
@@ -33,7 +33,7 @@ ELICIT: Final[Request[types.ElicitRequestParams, types.ElicitResult]] = Request(
     params=types.ElicitRequestParams,
     result=types.ElicitResult,
     capabilities={
-        "server": "client.elicitation",
+        "server": ("client", "elicitation"),
     },
 )
 """Request, sent by the server."""
@@ -52,7 +52,7 @@ SET_LEVEL: Final[Request[types.SetLevelRequestParams, types.EmptyResult]] = Requ
     params=types.SetLevelRequestParams,
     result=types.EmptyResult,
     capabilities={
-        "client": "server.logging",
+        "client": ("server", "logging"),
     },
 )
 """Request, sent by the client."""
@@ -77,7 +77,7 @@ LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = N
     sender="server",
     params=types.LoggingMessageNotificationParams,
     capabilities={
-        "server": "server.logging",
+        "server": ("server", "logging"),
     },
 )
 """Notification, sent by the server."""
@@ -95,7 +95,7 @@ PROMPT_LIST_CHANGED: Final[Notification[types.PromptListChangedNotificationParam
     params=types.PromptListChangedNotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.prompts.listChanged",
+        "server": ("server", "prompts", "listChanged"),
     },
 )
 """Notification, sent by the server."""
@@ -106,7 +106,7 @@ RESOURCE_LIST_CHANGED: Final[Notification[types.ResourceListChangedNotificationP
     params=types.ResourceListChangedNotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.resources.listChanged",
+        "server": ("server", "resources", "listChanged"),
     },
 )
 """Notification, sent by the server."""
@@ -116,7 +116,7 @@ RESOURCE_UPDATED: Final[Notification[types.ResourceUpdatedNotificationParams]] =
     sender="server",
     params=types.ResourceUpdatedNotificationParams,
     capabilities={
-        "server": "server.resources.subscribe",
+        "server": ("server", "resources", "subscribe"),
     },
 )
 """Notification, sent by the server."""
@@ -127,7 +127,7 @@ ROOTS_LIST_CHANGED: Final[Notification[types.RootsListChangedNotificationParams]
     params=types.RootsListChangedNotificationParams,
     params_required=False,
     capabilities={
-        "client": "client.roots.listChanged",
+        "client": ("client", "roots", "listChanged"),
     },
 )
 """Notification, sent by the client."""
@@ -138,7 +138,7 @@ TOOL_LIST_CHANGED: Final[Notification[types.ToolListChangedNotificationParams]] 
     params=types.ToolListChangedNotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.tools.listChanged",
+        "server": ("server", "tools", "listChanged"),
     },
 )
 """Notification, sent by the server."""
@@ -158,7 +158,7 @@ GET_PROMPT: Final[Request[types.GetPromptRequestParams, types.GetPromptResult]] 
     params=types.GetPromptRequestParams,
     result=types.GetPromptResult,
     capabilities={
-        "client": "server.prompts",
+        "client": ("server", "prompts"),
     },
 )
 """Request, sent by the client."""
@@ -170,7 +170,7 @@ LIST_PROMPTS: Final[Request[types.ListPromptsRequestParams, types.ListPromptsRes
     result=types.ListPromptsResult,
     params_required=False,
     capabilities={
-        "client": "server.prompts",
+        "client": ("server", "prompts"),
     },
     items="prompts",
 )
@@ -183,7 +183,7 @@ LIST_RESOURCES: Final[Request[types.ListResourcesRequestParams, types.ListResour
     result=types.ListResourcesResult,
     params_required=False,
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
     items="resources",
 )
@@ -195,7 +195,7 @@ READ_RESOURCE: Final[Request[types.ReadResourceRequestParams, types.ReadResource
     params=types.ReadResourceRequestParams,
     result=types.ReadResourceResult,
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
 )
 """Request, sent by the client."""
@@ -206,7 +206,7 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
     params=types.SubscribeRequestParams,
     result=types.EmptyResult,
     capabilities={
-        "client": "server.resources.subscribe",
+        "client": ("server", "resources", "subscribe"),
     },
 )
 """Request, sent by the client."""
@@ -220,7 +220,7 @@ LIST_RESOURCE_TEMPLATES: Final[
     result=types.ListResourceTemplatesResult,
     params_required=False,
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
     items="resource_templates",
 )
@@ -232,7 +232,7 @@ UNSUBSCRIBE: Final[Request[types.UnsubscribeRequestParams, types.EmptyResult]] =
     params=types.UnsubscribeRequestParams,
     result=types.EmptyResult,
     capabilities={
-        "client": "server.resources.subscribe",
+        "client": ("server", "resources", "subscribe"),
     },
 )
 """Request, sent by the client."""
@@ -244,7 +244,7 @@ LIST_ROOTS: Final[Request[types.ListRootsRequestParams, types.ListRootsResult]] 
     result=types.ListRootsResult,
     params_required=False,
     capabilities={
-        "server": "client.roots",
+        "server": ("client", "roots"),
     },
 )
 """Request, sent by the server."""
@@ -255,7 +255,7 @@ CREATE_MESSAGE: Final[Request[types.CreateMessageRequestParams, types.CreateMess
     params=types.CreateMessageRequestParams,
     result=types.CreateMessageResult,
     capabilities={
-        "server": "client.sampling",
+        "server": ("client", "sampling"),
     },
 )
 """Request, sent by the server."""
@@ -266,7 +266,7 @@ CALL_TOOL: Final[Request[types.CallToolRequestParams, types.CallToolResult]] = R
     params=types.CallToolRequestParams,
     result=types.CallToolResult,
     capabilities={
-        "client": "server.tools",
+        "client": ("server", "tools"),
     },
 )
 """Request, sent by the client."""
@@ -278,19 +278,19 @@ LIST_TOOLS: Final[Request[types.ListToolsRequestParams, types.ListToolsResult]] 
     result=types.ListToolsResult,
     params_required=False,
     capabilities={
-        "client": "server.tools",
+        "client": ("server", "tools"),
     },
     items="tools",
 )
 """Request, sent by the client."""
 
-FLAGS: Final[frozenset[str]] = frozenset(
+FLAGS: Final[frozenset[tuple[str, ...]]] = frozenset(
     {
-        "client.roots.listChanged",
-        "server.prompts.listChanged",
-        "server.resources.listChanged",
-        "server.resources.subscribe",
-        "server.tools.listChanged",
+        ("client", "roots", "listChanged"),
+        ("server", "prompts", "listChanged"),
+        ("server", "resources", "listChanged"),
+        ("server", "resources", "subscribe"),
+        ("server", "tools", "listChanged"),
     }
 )
 """Capabilities that are declared as `true`; the others are objects."""

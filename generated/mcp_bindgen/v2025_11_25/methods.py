@@ -22,7 +22,7 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
         most=100,
     ),
     capabilities={
-        "client": "server.completions",
+        "client": ("server", "completions"),
     },
 )
 """Request, sent by the client."""
@@ -36,12 +36,12 @@ ELICIT: Final[
     result=types.ElicitResult,
     alternatives=(types.CreateTaskResult,),
     capabilities={
-        "server": "client.elicitation",
+        "server": ("client", "elicitation"),
     },
     needs=(
-        Need("mode", "client.elicitation.url", values=("url",)),
-        Need("url", "client.elicitation.url"),
-        Need("mode", "client.elicitation.form", values=("form", None), implied=True),
+        Need("mode", ("client", "elicitation", "url"), values=("url",)),
+        Need("url", ("client", "elicitation", "url")),
+        Need("mode", ("client", "elicitation", "form"), values=("form", None), implied=True),
     ),
 )
 """Request, sent by the server."""
@@ -60,7 +60,7 @@ SET_LEVEL: Final[Request[types.SetLevelRequestParams, types.EmptyResult]] = Requ
     params=types.SetLevelRequestParams,
     result=types.EmptyResult,
     capabilities={
-        "client": "server.logging",
+        "client": ("server", "logging"),
     },
 )
 """Request, sent by the client."""
@@ -77,7 +77,7 @@ ELICITATION_COMPLETE: Final[Notification[types.ElicitationCompleteNotificationPa
     sender="server",
     params=types.ElicitationCompleteNotificationParams,
     capabilities={
-        "server": "client.elicitation.url",
+        "server": ("client", "elicitation", "url"),
     },
 )
 """Notification, sent by the server."""
@@ -95,7 +95,7 @@ LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = N
     sender="server",
     params=types.LoggingMessageNotificationParams,
     capabilities={
-        "server": "server.logging",
+        "server": ("server", "logging"),
     },
 )
 """Notification, sent by the server."""
@@ -113,7 +113,7 @@ PROMPT_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notificatio
     params=types.NotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.prompts.listChanged",
+        "server": ("server", "prompts", "listChanged"),
     },
 )
 """Notification, sent by the server."""
@@ -124,7 +124,7 @@ RESOURCE_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notificat
     params=types.NotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.resources.listChanged",
+        "server": ("server", "resources", "listChanged"),
     },
 )
 """Notification, sent by the server."""
@@ -134,7 +134,7 @@ RESOURCE_UPDATED: Final[Notification[types.ResourceUpdatedNotificationParams]] =
     sender="server",
     params=types.ResourceUpdatedNotificationParams,
     capabilities={
-        "server": "server.resources.subscribe",
+        "server": ("server", "resources", "subscribe"),
     },
 )
 """Notification, sent by the server."""
@@ -145,7 +145,7 @@ ROOTS_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification
     params=types.NotificationParams,
     params_required=False,
     capabilities={
-        "client": "client.roots.listChanged",
+        "client": ("client", "roots", "listChanged"),
     },
 )
 """Notification, sent by the client."""
@@ -155,8 +155,8 @@ TASK_STATUS: Final[Notification[types.TaskStatusNotificationParams]] = Notificat
     sender="both",
     params=types.TaskStatusNotificationParams,
     capabilities={
-        "client": "client.tasks",
-        "server": "server.tasks",
+        "client": ("client", "tasks"),
+        "server": ("server", "tasks"),
     },
 )
 """Notification, sent by either side."""
@@ -167,7 +167,7 @@ TOOL_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
     params=types.NotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.tools.listChanged",
+        "server": ("server", "tools", "listChanged"),
     },
 )
 """Notification, sent by the server."""
@@ -187,7 +187,7 @@ GET_PROMPT: Final[Request[types.GetPromptRequestParams, types.GetPromptResult]] 
     params=types.GetPromptRequestParams,
     result=types.GetPromptResult,
     capabilities={
-        "client": "server.prompts",
+        "client": ("server", "prompts"),
     },
 )
 """Request, sent by the client."""
@@ -199,7 +199,7 @@ LIST_PROMPTS: Final[Request[types.PaginatedRequestParams, types.ListPromptsResul
     result=types.ListPromptsResult,
     params_required=False,
     capabilities={
-        "client": "server.prompts",
+        "client": ("server", "prompts"),
     },
     items="prompts",
 )
@@ -212,7 +212,7 @@ LIST_RESOURCES: Final[Request[types.PaginatedRequestParams, types.ListResourcesR
     result=types.ListResourcesResult,
     params_required=False,
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
     items="resources",
 )
@@ -224,7 +224,7 @@ READ_RESOURCE: Final[Request[types.ReadResourceRequestParams, types.ReadResource
     params=types.ReadResourceRequestParams,
     result=types.ReadResourceResult,
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
 )
 """Request, sent by the client."""
@@ -235,7 +235,7 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
     params=types.SubscribeRequestParams,
     result=types.EmptyResult,
     capabilities={
-        "client": "server.resources.subscribe",
+        "client": ("server", "resources", "subscribe"),
     },
 )
 """Request, sent by the client."""
@@ -248,7 +248,7 @@ LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListR
         result=types.ListResourceTemplatesResult,
         params_required=False,
         capabilities={
-            "client": "server.resources",
+            "client": ("server", "resources"),
         },
         items="resource_templates",
     )
@@ -261,7 +261,7 @@ UNSUBSCRIBE: Final[Request[types.UnsubscribeRequestParams, types.EmptyResult]] =
     params=types.UnsubscribeRequestParams,
     result=types.EmptyResult,
     capabilities={
-        "client": "server.resources.subscribe",
+        "client": ("server", "resources", "subscribe"),
     },
 )
 """Request, sent by the client."""
@@ -273,7 +273,7 @@ LIST_ROOTS: Final[Request[types.RequestParams, types.ListRootsResult]] = Request
     result=types.ListRootsResult,
     params_required=False,
     capabilities={
-        "server": "client.roots",
+        "server": ("client", "roots"),
     },
 )
 """Request, sent by the server."""
@@ -292,14 +292,17 @@ CREATE_MESSAGE: Final[
     alternatives=(types.CreateTaskResult,),
     asked_by="task",
     capabilities={
-        "server": "client.sampling",
+        "server": ("client", "sampling"),
     },
     needs=(
         Need(
-            "include_context", "client.sampling.context", values=("thisServer", "allServers"), tolerated=True
+            "include_context",
+            ("client", "sampling", "context"),
+            values=("thisServer", "allServers"),
+            tolerated=True,
         ),
-        Need("tool_choice", "client.sampling.tools"),
-        Need("tools", "client.sampling.tools"),
+        Need("tool_choice", ("client", "sampling", "tools")),
+        Need("tools", ("client", "sampling", "tools")),
     ),
 )
 """Request, sent by the server."""
@@ -310,8 +313,8 @@ CANCEL_TASK: Final[Request[types.CancelTaskRequestParams, types.CancelTaskResult
     params=types.CancelTaskRequestParams,
     result=types.CancelTaskResult,
     capabilities={
-        "client": "server.tasks.cancel",
-        "server": "client.tasks.cancel",
+        "client": ("server", "tasks", "cancel"),
+        "server": ("client", "tasks", "cancel"),
     },
 )
 """Request, sent by either side."""
@@ -322,8 +325,8 @@ GET_TASK: Final[Request[types.GetTaskRequestParams, types.GetTaskResult]] = Requ
     params=types.GetTaskRequestParams,
     result=types.GetTaskResult,
     capabilities={
-        "client": "server.tasks",
-        "server": "client.tasks",
+        "client": ("server", "tasks"),
+        "server": ("client", "tasks"),
     },
 )
 """Request, sent by either side."""
@@ -335,8 +338,8 @@ LIST_TASKS: Final[Request[types.PaginatedRequestParams, types.ListTasksResult]] 
     result=types.ListTasksResult,
     params_required=False,
     capabilities={
-        "client": "server.tasks.list",
-        "server": "client.tasks.list",
+        "client": ("server", "tasks", "list"),
+        "server": ("client", "tasks", "list"),
     },
     items="tasks",
 )
@@ -348,8 +351,8 @@ GET_TASK_PAYLOAD: Final[Request[types.GetTaskPayloadRequestParams, types.GetTask
     params=types.GetTaskPayloadRequestParams,
     result=types.GetTaskPayloadResult,
     capabilities={
-        "client": "server.tasks",
-        "server": "client.tasks",
+        "client": ("server", "tasks"),
+        "server": ("client", "tasks"),
     },
 )
 """Request, sent by either side."""
@@ -364,7 +367,7 @@ CALL_TOOL: Final[
     alternatives=(types.CreateTaskResult,),
     asked_by="task",
     capabilities={
-        "client": "server.tools",
+        "client": ("server", "tools"),
     },
 )
 """Request, sent by the client."""
@@ -376,19 +379,19 @@ LIST_TOOLS: Final[Request[types.PaginatedRequestParams, types.ListToolsResult]] 
     result=types.ListToolsResult,
     params_required=False,
     capabilities={
-        "client": "server.tools",
+        "client": ("server", "tools"),
     },
     items="tools",
 )
 """Request, sent by the client."""
 
-FLAGS: Final[frozenset[str]] = frozenset(
+FLAGS: Final[frozenset[tuple[str, ...]]] = frozenset(
     {
-        "client.roots.listChanged",
-        "server.prompts.listChanged",
-        "server.resources.listChanged",
-        "server.resources.subscribe",
-        "server.tools.listChanged",
+        ("client", "roots", "listChanged"),
+        ("server", "prompts", "listChanged"),
+        ("server", "resources", "listChanged"),
+        ("server", "resources", "subscribe"),
+        ("server", "tools", "listChanged"),
     }
 )
 """Capabilities that are declared as `true`; the others are objects."""

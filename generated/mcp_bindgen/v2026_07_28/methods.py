@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import HeaderParams, Need, Notification, Request, Truncation, by_name
+from mcp_bindgen.runtime.abi import Filter, HeaderParams, Need, Notification, Request, Truncation, by_name
 
 from . import types
 
@@ -22,7 +22,7 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
         most=100,
     ),
     capabilities={
-        "client": "server.completions",
+        "client": ("server", "completions"),
     },
 )
 """Request, sent by the client."""
@@ -34,12 +34,12 @@ ELICIT: Final[Request[types.ElicitRequestParams, types.ElicitResult]] = Request(
     result=types.ElicitResult,
     carrier="embedded",
     capabilities={
-        "server": "client.elicitation",
+        "server": ("client", "elicitation"),
     },
     needs=(
-        Need("mode", "client.elicitation.form", values=("form", None), implied=True),
-        Need("mode", "client.elicitation.url", values=("url",)),
-        Need("url", "client.elicitation.url"),
+        Need("mode", ("client", "elicitation", "form"), values=("form", None), implied=True),
+        Need("mode", ("client", "elicitation", "url"), values=("url",)),
+        Need("url", ("client", "elicitation", "url")),
     ),
 )
 """Request, sent by the server."""
@@ -56,7 +56,7 @@ LOGGING_MESSAGE: Final[Notification[types.LoggingMessageNotificationParams]] = N
     sender="server",
     params=types.LoggingMessageNotificationParams,
     capabilities={
-        "server": "server.logging",
+        "server": ("server", "logging"),
     },
 )
 """Notification, sent by the server."""
@@ -74,9 +74,9 @@ PROMPT_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notificatio
     params=types.NotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.prompts.listChanged",
+        "server": ("server", "prompts", "listChanged"),
     },
-    filter="prompts_list_changed",
+    filter=Filter("prompts_list_changed"),
 )
 """Notification, sent by the server."""
 
@@ -86,9 +86,9 @@ RESOURCE_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notificat
     params=types.NotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.resources.listChanged",
+        "server": ("server", "resources", "listChanged"),
     },
-    filter="resources_list_changed",
+    filter=Filter("resources_list_changed"),
 )
 """Notification, sent by the server."""
 
@@ -97,9 +97,9 @@ RESOURCE_UPDATED: Final[Notification[types.ResourceUpdatedNotificationParams]] =
     sender="server",
     params=types.ResourceUpdatedNotificationParams,
     capabilities={
-        "server": "server.resources.subscribe",
+        "server": ("server", "resources", "subscribe"),
     },
-    filter="resource_subscriptions",
+    filter=Filter("resource_subscriptions", compares="uri", by="part"),
 )
 """Notification, sent by the server."""
 
@@ -118,9 +118,9 @@ TOOL_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
     params=types.NotificationParams,
     params_required=False,
     capabilities={
-        "server": "server.tools.listChanged",
+        "server": ("server", "tools", "listChanged"),
     },
-    filter="tools_list_changed",
+    filter=Filter("tools_list_changed"),
 )
 """Notification, sent by the server."""
 
@@ -135,7 +135,7 @@ GET_PROMPT: Final[
     result=types.GetPromptResult,
     alternatives=(types.InputRequiredResult,),
     capabilities={
-        "client": "server.prompts",
+        "client": ("server", "prompts"),
     },
     named_by="name",
 )
@@ -147,7 +147,7 @@ LIST_PROMPTS: Final[Request[types.PaginatedRequestParams, types.ListPromptsResul
     params=types.PaginatedRequestParams,
     result=types.ListPromptsResult,
     capabilities={
-        "client": "server.prompts",
+        "client": ("server", "prompts"),
     },
     items="prompts",
 )
@@ -159,7 +159,7 @@ LIST_RESOURCES: Final[Request[types.PaginatedRequestParams, types.ListResourcesR
     params=types.PaginatedRequestParams,
     result=types.ListResourcesResult,
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
     items="resources",
 )
@@ -178,7 +178,7 @@ READ_RESOURCE: Final[
     result=types.ReadResourceResult,
     alternatives=(types.InputRequiredResult,),
     capabilities={
-        "client": "server.resources",
+        "client": ("server", "resources"),
     },
     named_by="uri",
 )
@@ -191,7 +191,7 @@ LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListR
         params=types.PaginatedRequestParams,
         result=types.ListResourceTemplatesResult,
         capabilities={
-            "client": "server.resources",
+            "client": ("server", "resources"),
         },
         items="resource_templates",
     )
@@ -206,7 +206,7 @@ LIST_ROOTS: Final[Request[types.ListRootsRequestParams, types.ListRootsResult]] 
     params_required=False,
     carrier="embedded",
     capabilities={
-        "server": "client.roots",
+        "server": ("client", "roots"),
     },
 )
 """Request, sent by the server."""
@@ -218,14 +218,17 @@ CREATE_MESSAGE: Final[Request[types.CreateMessageRequestParams, types.CreateMess
     result=types.CreateMessageResult,
     carrier="embedded",
     capabilities={
-        "server": "client.sampling",
+        "server": ("client", "sampling"),
     },
     needs=(
         Need(
-            "include_context", "client.sampling.context", values=("thisServer", "allServers"), tolerated=True
+            "include_context",
+            ("client", "sampling", "context"),
+            values=("thisServer", "allServers"),
+            tolerated=True,
         ),
-        Need("tool_choice", "client.sampling.tools"),
-        Need("tools", "client.sampling.tools"),
+        Need("tool_choice", ("client", "sampling", "tools")),
+        Need("tools", ("client", "sampling", "tools")),
     ),
 )
 """Request, sent by the server."""
@@ -259,7 +262,7 @@ CALL_TOOL: Final[
     result=types.CallToolResult,
     alternatives=(types.InputRequiredResult,),
     capabilities={
-        "client": "server.tools",
+        "client": ("server", "tools"),
     },
     named_by="name",
     header_params=HeaderParams(
@@ -278,18 +281,18 @@ LIST_TOOLS: Final[Request[types.PaginatedRequestParams, types.ListToolsResult]] 
     params=types.PaginatedRequestParams,
     result=types.ListToolsResult,
     capabilities={
-        "client": "server.tools",
+        "client": ("server", "tools"),
     },
     items="tools",
 )
 """Request, sent by the client."""
 
-FLAGS: Final[frozenset[str]] = frozenset(
+FLAGS: Final[frozenset[tuple[str, ...]]] = frozenset(
     {
-        "server.prompts.listChanged",
-        "server.resources.listChanged",
-        "server.resources.subscribe",
-        "server.tools.listChanged",
+        ("server", "prompts", "listChanged"),
+        ("server", "resources", "listChanged"),
+        ("server", "resources", "subscribe"),
+        ("server", "tools", "listChanged"),
     }
 )
 """Capabilities that are declared as `true`; the others are objects."""

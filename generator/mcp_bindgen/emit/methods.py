@@ -17,6 +17,7 @@ def values(protocol: Protocol) -> dict[str, object]:
     """Return what the template shows."""
     words = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
     words |= {"Need" for method in protocol.methods if method.needs}
+    words |= {"Filter" for method in protocol.methods if method.filter is not None}
     words |= {"Truncation" for method in protocol.methods if method.truncation is not None}
     words |= {"HeaderParams" for method in protocol.methods if method.header_params is not None}
     return {
@@ -26,6 +27,7 @@ def values(protocol: Protocol) -> dict[str, object]:
         "fields": asdict,
         "generic": _generic,
         "params_annotation": params_annotation,
+        "path": lambda capability: repr(tuple(capability.split("."))),
         "walk": partial(walk, protocol),
     }
 

@@ -22,6 +22,7 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
     "needs": ({"capability": TEXT}, {"values": TEXTS, "checked_by": one_of("both", "sender")}),
     "truncated": ({**dict.fromkeys(("holder", "values", "total", "more"), TEXT), "most": WHOLE}, {}),
     "header_params": (dict.fromkeys(("listed_by", "items", "name", "schema", "arguments"), TEXT), {}),
+    "filters": ({"member": TEXT}, {"compares": TEXT, "by": one_of("equal", "part")}),
     "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT}),
     "deprecations": ({"since": TEXT, "instead": TEXT, "definitions": TEXTS}, {}),
 }
@@ -37,7 +38,6 @@ _VALUES = {
     "lifecycle": TEXT,
     "shared": TEXT,
     "names": TEXT,
-    "filters": TEXT,
     "defaults": SCALAR,
     "transports": TEXT,
     "customs": TEXT,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .core.extension import Extension as Extension
     from .core.extension import ExtensionResult as ExtensionResult
     from .core.extension import ExtensionRoutes as ExtensionRoutes
+    from .core.methods import Filter as Filter
     from .core.methods import HeaderParams as HeaderParams
     from .core.methods import Need as Need
     from .core.methods import Notification as Notification
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from .eras.handshake import HANDSHAKE as HANDSHAKE
     from .eras.stateless.era import STATELESS as STATELESS
 
-GENERATION = 2
+GENERATION = 3
 """Grows whenever generated code of before could not be run any longer."""
 
 
@@ -59,7 +60,7 @@ def require(generation: int, package: str, command: str) -> None:
 _MODULES = {
     "core.errors": ["MethodNotFound"],
     "core.extension": ["Extension", "ExtensionResult", "ExtensionRoutes"],
-    "core.methods": ["HeaderParams", "Need", "Notification", "Request", "Truncation", "by_name"],
+    "core.methods": ["Filter", "HeaderParams", "Need", "Notification", "Request", "Truncation", "by_name"],
     "core.model": ["Model"],
     "core.revision": ["Dispatcher", "Revision"],
     "core.routing": ["Returns", "Route"],

@@ -207,7 +207,7 @@ async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
         assert len(connection.ours.sent) == before
         await connection.client.call_tool("x")
         assert connection.theirs.methods() == []
-        assert [failure.capability for failure in failures] == [
+        assert [".".join(failure.capability) for failure in failures] == [
             "server.prompts",
             "client.roots.listChanged",
             "client.roots",

@@ -31,8 +31,10 @@ def link_fields(draft: Draft) -> Draft:
 
 
 def _linked(method: Method, draft: Draft, name: str | None) -> Method:
-    owner, _, wanted = draft.semantics["filters"].get(method.name, "").partition(".")
+    stated: Mapping[str, str] = draft.semantics["filters"].get(method.name, {})
+    owner, _, wanted = stated.get("member", "").partition(".")
     named_by = _field(draft, method.params, name)
+    compared = _field(draft, method.params, stated.get("compares"))
     filtered_by = _field(draft, Ref(owner) if owner in draft.definitions else None, wanted)
     asking = [
         field.name
@@ -43,6 +45,8 @@ def _linked(method: Method, draft: Draft, name: str | None) -> Method:
         method,
         named_by=named_by.name if named_by else None,
         filter=filtered_by.name if filtered_by else None,
+        compares=compared.name if filtered_by and compared else None,
+        compares_by="part" if filtered_by and stated.get("by") == "part" else "equal",
         asked_by=next(iter(asking), None),
         truncation=_truncation(method, draft, draft.semantics["truncated"].get(method.name)),
     )

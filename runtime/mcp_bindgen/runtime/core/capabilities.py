@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from .json_types import is_object
-from .methods import Method
+from .methods import Method, Path
 from .revision import Dispatcher, Revision
 from .transitions import Role
 
@@ -46,22 +46,21 @@ def declare(
     for name in sorted(set(offered)):
         method = revision.methods.get(name)
         path = method.capabilities.get(other) if method is not None else None
-        if path is not None and path.startswith(f"{role}."):
+        if path is not None and path[0] == role:
             _put(found, path, revision)
     requested = {method.capabilities.get(other) for method in revision.methods.values() if method.kind == "request"}
     for method in revision.methods.values():
-        path = method.capabilities.get(role, "")
+        path = method.capabilities.get(role, ())
         if method.kind == "notification" and path in revision.flags and path not in requested:
             if announced is not None and method.name not in announced:
                 continue
-            owner, feature = path.split(".")[:2]
-            if owner == role and feature in found:
+            if path[0] == role and path[1] in found:
                 _put(found, path, revision)
     return found
 
 
-def _put(tree: dict[str, Any], path: str, revision: Revision) -> None:
-    *parents, leaf = path.split(".")[1:]
+def _put(tree: dict[str, Any], path: Path, revision: Revision) -> None:
+    _, *parents, leaf = path
     for name in parents:
         tree = tree.setdefault(name, {})
     tree.setdefault(leaf, True if path in revision.flags else {})
@@ -76,23 +75,29 @@ def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def tree_of(path: Sequence[str], value: Any) -> dict[str, Any]:
+    """Return capabilities of one side that hold a value where names lead, and nothing else."""
+    name, *rest = path
+    return {name: tree_of(rest, value) if rest else value}
+
+
 def without_flags(tree: Mapping[str, Any], role: Role, revision: Revision) -> dict[str, Any]:
     """Return capabilities of a side without the flags: they promise to tell the other side something unasked."""
 
-    def kept(path: str, node: Mapping[str, Any]) -> dict[str, Any]:
+    def kept(path: Path, node: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            name: kept(f"{path}.{name}", value) if is_object(value) else value
+            name: kept((*path, name), value) if is_object(value) else value
             for name, value in node.items()
-            if f"{path}.{name}" not in revision.flags
+            if (*path, name) not in revision.flags
         }
 
-    return kept(role, tree)
+    return kept((role,), tree)
 
 
-def is_declared(tree: Mapping[str, Any], path: str) -> bool:
-    """Tell whether `tree` declares the dotted `path` (without its owner)."""
+def is_declared(tree: Mapping[str, Any], *path: str) -> bool:
+    """Tell whether the capabilities of a side have what names lead to."""
     node: Any = tree
-    for name in path.split("."):
+    for name in path:
         node = node.get(name) if is_object(node) else None
         if node is None or node is False:
             return False
@@ -102,12 +107,12 @@ def is_declared(tree: Mapping[str, Any], path: str) -> bool:
 def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
     """Tell whether a server declares what a notification of its needs, if it needs anything."""
     needed = method.capabilities.get("server")
-    return needed is None or is_declared(offers, needed.partition(".")[2])
+    return needed is None or is_declared(offers, *needed[1:])
 
 
 def missing(
     method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: Any = None
-) -> str | None:
+) -> Path | None:
     """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
     path = method.capabilities.get(role)
     if path is not None and method is not revision.log and not _is_declared(declared, path):
@@ -117,7 +122,7 @@ def missing(
 
 def unmet(
     method: Method, declared: Mapping[Role, Mapping[str, Any]], params: Any, *, received: bool = False
-) -> str | None:
+) -> Path | None:
     """Return the capability that the params of a request need and nobody declared, if there is one.
 
     Args:
@@ -128,13 +133,11 @@ def unmet(
     """
     for need in method.needs:
         if not (received and need.tolerated) and need.arises(params) and not _is_declared(declared, need.capability):
-            above = need.capability.rpartition(".")[0]
             others = any(_is_declared(declared, other.capability) for other in method.needs)
-            if not need.implied or others or not _is_declared(declared, above):
+            if not need.implied or others or not _is_declared(declared, need.capability[:-1]):
                 return need.capability
     return None
 
 
-def _is_declared(declared: Mapping[Role, Mapping[str, Any]], path: str) -> bool:
-    owner, _, feature = path.partition(".")
-    return is_declared(declared["client" if owner == "client" else "server"], feature)
+def _is_declared(declared: Mapping[Role, Mapping[str, Any]], path: Path) -> bool:
+    return is_declared(declared["client" if path[0] == "client" else "server"], *path[1:])

@@ -74,16 +74,17 @@ class MissingClientCapability(ProtocolError):
 
     Args:
         code: The error code of the revision.
-        paths: The dotted names of what is missing.
+        paths: What is missing: the names that lead to each.
     """
 
-    def __init__(self, code: int, *paths: str) -> None:
+    def __init__(self, code: int, *paths: Sequence[str]) -> None:
         tree: dict[str, Any] = {}
         for path in paths:
             node = tree
-            for name in path.split("."):
+            for name in path:
                 node = node.setdefault(name, {})
-        super().__init__(code, f"Missing client capability: {', '.join(paths)}", {"requiredCapabilities": tree})
+        said = ", ".join(map(".".join, paths))
+        super().__init__(code, f"Missing client capability: {said}", {"requiredCapabilities": tree})
 
 
 class UnsupportedVersion(ProtocolError):
@@ -134,20 +135,22 @@ class CapabilityMissing(Exception):
 
     Args:
         method: The method.
-        capability: The dotted name with its owner.
+        capability: Who would declare it, and the names that lead to it.
         revision: The revision, if nobody can declare it there.
 
     Attributes:
         owner: The side: `client` or `server`.
-        capability: The dotted name with its owner.
+        capability: The side, and the names that lead to it.
     """
 
-    def __init__(self, method: str, capability: str, revision: str | None = None) -> None:
-        owner, _, path = capability.partition(".")
+    def __init__(self, method: str, capability: Sequence[str], revision: str | None = None) -> None:
+        owner, first, *rest = self.capability = tuple(capability)
         lack = f"the {owner} did not declare" if revision is None else f"MCP {revision} does not have"
-        super().__init__(f"{method} needs the capability {path!r}, which {lack}")
+        name = ".".join(rest if first == "extensions" else (first, *rest))
+        super().__init__(
+            f"{method} needs the {'extension' if first == 'extensions' else 'capability'} {name!r}, which {lack}"
+        )
         self.owner = owner
-        self.capability = capability
 
 
 class SessionLost(ConnectionClosed):

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain
-from typing import Annotated, Any, Generic, Literal, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, TypeAlias, get_args, get_origin
 
 from typing_extensions import TypeVar
+
+from .json_types import is_array
+from .uris import is_part
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -16,6 +19,9 @@ Answer = TypeVar("Answer", default=Result)
 
 Sender = Literal["client", "server", "both"]
 Carrier = Literal["message", "embedded"]
+
+Path: TypeAlias = tuple[str, ...]
+"""A capability: who declares it, and the names that lead to it, e.g. `("server", "resources", "subscribe")`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +80,14 @@ class Need:
 
     Attributes:
         field: The field of the params.
-        capability: The capability, e.g. `client.elicitation.url`.
+        capability: The capability, e.g. `("client", "elicitation", "url")`.
         values: The values of the field that need it, `None` among them if its absence does; empty if any value does.
         tolerated: Whether only the sender checks it.
         implied: Whether who declares the capability above it, and no other below that, declares this one.
     """
 
     field: str
-    capability: str
+    capability: Path
     values: tuple[Any, ...] = ()
     tolerated: bool = False
     implied: bool = False
@@ -90,6 +96,29 @@ class Need:
         """Tell whether typed params need the capability."""
         value = getattr(params, self.field, None)
         return value in self.values if self.values else value is not None
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The member of a subscription's filter that asks for a notification.
+
+    Attributes:
+        member: The field of the filter.
+        compares: The field of the notification's params that is compared with the values there; `None` for a flag.
+        by: How: `equal` to one of them, or `part` of one that is a URI.
+    """
+
+    member: str
+    compares: str | None = None
+    by: Literal["equal", "part"] = "equal"
+
+    def asks_for(self, agreed: Any, params: Any) -> bool:
+        """Tell whether a typed filter asks for a notification with these typed params."""
+        wanted = getattr(agreed, self.member, None)
+        if self.compares is None or not is_array(wanted):
+            return wanted is True
+        value = getattr(params, self.compares)
+        return any(is_part(value, one) for one in wanted) if self.by == "part" else value in wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +155,7 @@ class Request(Generic[Params, Result, Answer]):
     truncation: Truncation | None = None
     params_required: bool = True
     carrier: Carrier = "message"
-    capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
+    capabilities: Mapping[str, Path] = field(default_factory=dict[str, Path])
     needs: tuple[Need, ...] = ()
     items: str | None = None
     named_by: str | None = None
@@ -156,7 +185,7 @@ class Notification(Generic[Params]):
     """A method that is not answered. The other attributes are those of `Request`.
 
     Attributes:
-        filter: The field of a subscription's filter that asks for it, if it comes by subscription.
+        filter: The member of a subscription's filter that asks for it, if it comes by subscription.
     """
 
     name: str
@@ -164,8 +193,8 @@ class Notification(Generic[Params]):
     params: Any
     params_required: bool = True
     carrier: Carrier = "message"
-    capabilities: Mapping[str, str] = field(default_factory=dict[str, str])
-    filter: str | None = None
+    capabilities: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    filter: Filter | None = None
     extension: str | None = None
     needs: tuple[Need, ...] = field(default=(), init=False)
     kind: Literal["notification"] = field(default="notification", init=False)

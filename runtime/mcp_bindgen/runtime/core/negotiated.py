@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 from .errors import CapabilityMissing
+from .methods import Path
 from .revision import Dispatcher
 from .transitions import Role
 
@@ -43,7 +44,7 @@ class Negotiated:
         """Side -> its capabilities, in wire form."""
         return self._declared
 
-    def lacking(self, method: str, capability: str) -> Exception:
+    def lacking(self, method: str, capability: Path) -> Exception:
         """Make the error for a message that needs a capability which was not declared."""
         return CapabilityMissing(method, capability)
 

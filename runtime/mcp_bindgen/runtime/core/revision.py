@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from .envelope import Envelope, RequestId
 from .errors import MethodNotFound
-from .methods import Method, Notification, Request
+from .methods import Method, Notification, Path, Request
 from .routing import Route, custom_routes
 from .transitions import Role, State
 
@@ -188,9 +188,9 @@ class Revision:
         return found
 
     @cached_property
-    def flags(self) -> frozenset[str]:
+    def flags(self) -> frozenset[Path]:
         """Capabilities that are `true` where others are objects."""
-        found: frozenset[str] = getattr(import_module(f"{self.package}.methods"), "FLAGS", frozenset())
+        found: frozenset[Path] = getattr(import_module(f"{self.package}.methods"), "FLAGS", frozenset())
         return found
 
     @cached_property

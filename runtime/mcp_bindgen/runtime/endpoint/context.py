@@ -233,7 +233,7 @@ class Context(Caller):
         revision = self._words
         method = revision.methods.get(name)
         if not isinstance(method, Request):
-            raise CapabilityMissing(name, f"client.{name.partition('/')[0]}", revision.name)
+            raise CapabilityMissing(name, ("client", name.partition("/")[0]), revision.name)
         return method
 
     def _once(self, key: str) -> str:

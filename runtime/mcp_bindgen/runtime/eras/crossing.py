@@ -21,7 +21,6 @@ from ..core.logs import log
 from ..core.methods import Method, Notification
 from ..core.negotiated import LEVELS
 from ..core.revision import Revision
-from ..core.uris import is_part
 from .lifecycle import DISCOVER, LISTEN, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
 
 Ask = Callable[[Any, Any], Awaitable[Any]]
@@ -146,9 +145,9 @@ class StatefulClient(Crossing):
         for method in _filtered(carrier.dispatcher.revision):
             assert method.filter is not None
             if method.name in self._home.methods and is_offered(method, carrier.server_capabilities):
-                value = list(self._uris) if _names_resources(method) else True
+                value = True if method.filter.compares is None else list(self._uris)
                 if value:
-                    wanted[method.filter] = value
+                    wanted[method.filter.member] = value
         return wanted
 
     async def _listen_anew(self) -> list[str] | None:
@@ -167,8 +166,8 @@ class StatefulClient(Crossing):
         if former is not None:  # in this order nothing is missed, and nothing is told twice
             former.cancel()
             await ended.wait()
-        fields = (method.filter for method in _filtered(carrier.dispatcher.revision) if _names_resources(method))
-        return getattr(agreed, next(fields) or "", None)
+        filters = (method.filter for method in _filtered(carrier.dispatcher.revision))
+        return next((getattr(agreed, one.member, None) for one in filters if one and one.compares is not None), None)
 
     async def _listen(
         self, wanted: Any, scope: anyio.CancelScope, ended: anyio.Event, *, task_status: TaskStatus[Any]
@@ -209,7 +208,7 @@ class StatelessClient(Crossing):
         revision: Revision = self._carrier.dispatcher.revision
         if level is not None and level != self._level and SET_LEVEL in revision.methods:
             method = revision.request(SET_LEVEL)
-            if is_declared(self._carrier.server_capabilities, method.capabilities["client"].partition(".")[2]):
+            if is_declared(self._carrier.server_capabilities, *method.capabilities["client"][1:]):
                 await self._say_level(level, self._carrier.call)
         keys = self._home.meta_keys.values()
         return {key: value for key, value in meta.items() if key not in keys}
@@ -219,10 +218,8 @@ class StatelessClient(Crossing):
         ours = self._home.methods.get(method.name)
         if not isinstance(ours, Notification) or ours.filter is None:
             return True
-        wanted = [getattr(one, ours.filter) for one in self._open]
-        if _names_resources(ours):
-            return any(is_part(wire["uri"], uri) for uris in wanted for uri in uris or ())
-        return any(wanted)
+        params = None if ours.filter.compares is None else jsonrpc.typed_params(ours, wire)
+        return any(ours.filter.asks_for(one, params) for one in self._open)
 
     @asynccontextmanager
     async def subscribed(self, wanted: Any) -> AsyncGenerator[Any]:
@@ -233,12 +230,12 @@ class StatelessClient(Crossing):
         theirs: Revision = self._carrier.dispatcher.revision
         for method in _filtered(self._home):
             assert method.filter is not None
-            value = getattr(wanted, method.filter)
+            value = getattr(wanted, method.filter.member)
             known = theirs.methods.get(method.name)
             if value and known is not None and is_offered(known, self._carrier.server_capabilities):
-                agreed[method.filter] = value
-                if _names_resources(method):
-                    uris, named = list(dict.fromkeys(value)), method.filter
+                agreed[method.filter.member] = value
+                if method.filter.compares is not None:
+                    uris, named = list(dict.fromkeys(value)), method.filter.member
         begun: list[str] = []
         understood: Any = None
         try:
@@ -323,11 +320,6 @@ def _filtered(revision: Revision) -> list[Notification[Any]]:
     """Return the notifications that come by subscription."""
     methods = revision.methods.values()
     return [method for method in methods if isinstance(method, Notification) and method.filter is not None]
-
-
-def _names_resources(method: Notification[Any]) -> bool:
-    """Tell whether a notification is about one resource, so that its filter lists resources."""
-    return "uri" in getattr(method.params, "model_fields", {})
 
 
 def _filter(revision: Revision) -> Any:

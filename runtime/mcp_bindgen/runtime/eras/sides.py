@@ -46,7 +46,7 @@ def empty_list(dispatcher: Dispatcher, route: Route, server: Any) -> Callable[[]
     capability = method.capabilities.get("client")
     if not isinstance(method, Request) or method.items is None or capability is None:
         return None
-    if not is_declared(declared(server, dispatcher), capability.partition(".")[2]):
+    if not is_declared(declared(server, dispatcher), *capability[1:]):
         return None
     return lambda: method.result(**{str(method.items): []})
 

@@ -24,7 +24,7 @@ from ...bridges.chain import Chain, chain, package_name, packages
 from ...bridges.claims import without_claims
 from ...bridges.step import Conversion, NotConvertible, Notes
 from ...core import jsonrpc
-from ...core.capabilities import declared, merge
+from ...core.capabilities import declared, merge, tree_of
 from ...core.envelope import RequestId
 from ...core.errors import ProtocolError
 from ...core.json_types import is_object
@@ -330,13 +330,10 @@ def _unstated(ours: Revision, theirs: Revision) -> dict[str, Any]:
     """Return capabilities that clients of our revision need for methods for which theirs need none."""
     found: dict[str, Any] = {}
     for method in ours.methods.values():
-        path = method.capabilities.get("client", "")
+        path = method.capabilities.get("client", ("",))
         known = theirs.methods.get(method.name)
-        if path.startswith("server.") and known is not None and "client" not in known.capabilities:
-            tree: dict[str, Any] = {}
-            for name in reversed(path.split(".")[1:]):
-                tree = {name: tree}
-            found = merge(found, tree)
+        if path[0] == "server" and known is not None and "client" not in known.capabilities:
+            found = merge(found, tree_of(path[1:], {}))
     return found
 
 
@@ -375,8 +372,8 @@ def _resume(bridge: ClientBridge) -> Callable[[Any], Awaitable[None]]:
 def _is_for(home: Client, ours: Dispatcher, route: Route) -> bool:
     """Tell whether a client takes a message: it handles it, or counts changes by it."""
     method = route.method
-    needed = "".join(method.capabilities.values())
-    return ours.is_handled(route, home) or (method.kind == "notification" and not needed.startswith("client."))
+    needed = {path[0] for path in method.capabilities.values()}
+    return ours.is_handled(route, home) or (method.kind == "notification" and "client" not in needed)
 
 
 def _forward(bridge: ClientBridge, ours: Route, theirs: Method) -> Callable[..., Awaitable[Any]]:

@@ -68,7 +68,7 @@ class BridgedContext(Context):
             answer = await super()._ask(key, theirs, told)
         except NotConvertible as error:
             if error.capability is not None:
-                raise CapabilityMissing(method.name, error.capability) from error
+                raise CapabilityMissing(method.name, error.capability.split(".")) from error
             raise
         except ProtocolError as error:
             raise bridge.error(bridge.up, method.name, error) from error.__cause__

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ...bridges.step import NotConvertible
 from ...core import jsonrpc
 from ...core.access import Operation
-from ...core.capabilities import declare, declared, is_declared, merge
+from ...core.capabilities import declare, declared, is_declared, merge, tree_of
 from ...core.errors import ProtocolError, UnexpectedAnswer
 from ...core.json_types import is_array, is_object
 from ...core.logs import log
@@ -101,10 +101,9 @@ class BridgedServer:
         told = {name: value for name, value in more.items() if name not in known[0] - known[1]}
         offers = declared(self.server, self.bridge.ours)
         found = declare("server", wire, self.dispatcher.offered(self), self.server.announces)
-        for flag in sorted(wire.flags & ours.flags):
-            feature, _, name = flag.partition(".")[2].partition(".")
-            if is_declared(found, f"{feature}.{name}") and not is_declared(offers, f"{feature}.{name}"):
-                told = merge(told, {feature: {name: False}})
+        for _, *flag in sorted(wire.flags & ours.flags):
+            if is_declared(found, *flag) and not is_declared(offers, *flag):
+                told = merge(told, tree_of(flag, False))
         return told
 
 
@@ -143,8 +142,8 @@ class BridgedDispatcher(Dispatcher):
         """The handlers of messages of this era for a server of the other one, by method name."""
         offers = declared(self._bridge.server, self._ours)
         subscribe = self.revision.methods.get(SUBSCRIBE) or self._ours.revision.methods.get(SUBSCRIBE)
-        needed = "" if subscribe is None else subscribe.capabilities.get("client", "").partition(".")[2]
-        if self.revision.era is self._ours.revision.era or not is_declared(offers, needed):
+        needed = ("",) if subscribe is None else subscribe.capabilities.get("client", ("", ""))[1:]
+        if self.revision.era is self._ours.revision.era or not is_declared(offers, *needed):
             return {}
         if self.revision.era.stands_alone:
             return {LISTEN: self._listen}

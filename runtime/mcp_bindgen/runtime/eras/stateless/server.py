@@ -16,7 +16,7 @@ from ...core.envelope import RequestId, parse
 from ...core.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
 from ...core.json_types import is_object
 from ...core.link import Link
-from ...core.methods import Request
+from ...core.methods import Path, Request
 from ...core.model import Model
 from ...core.negotiated import Negotiated
 from ...core.revision import Dispatcher, Handler, Revision
@@ -80,10 +80,10 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
 def _for_client(revision: Revision, error: Exception) -> Exception:
     """Return what a client is told of an error: if all of it is capabilities that it lacks, which these are."""
     found = list(_single_errors(error))
-    owners = {one.capability.partition(".")[0] if isinstance(one, CapabilityMissing) else "" for one in found}
+    owners = {one.owner if isinstance(one, CapabilityMissing) else "" for one in found}
     if owners != {"client"}:
         return error
-    return lacking(revision, *dict.fromkeys(one.capability.partition(".")[2] for one in found))
+    return lacking(revision, *dict.fromkeys(one.capability[1:] for one in found))
 
 
 def _single_errors(error: Exception) -> Iterator[Any]:
@@ -158,7 +158,7 @@ async def _round(
             for one in questions_asked.values()
         }
         if absent - {None}:
-            raise lacking(revision, *sorted(path.partition(".")[2] for path in absent if path is not None))
+            raise lacking(revision, *sorted(path[1:] for path in absent if path is not None))
     except BaseException as error:
         other = other_than_required(error)
         if other is error:
@@ -191,6 +191,6 @@ def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Wri
     return jsonrpc.Written(to_json(wire))
 
 
-def lacking(revision: Revision, *paths: str) -> MissingClientCapability:
+def lacking(revision: Revision, *paths: Path) -> MissingClientCapability:
     """Make the error that names capabilities which the client did not declare."""
     return MissingClientCapability(revision.errors[MISSING], *paths)

@@ -19,7 +19,6 @@ from ...core.link import Link
 from ...core.methods import Notification
 from ...core.negotiated import Negotiated
 from ...core.revision import Revision
-from ...core.uris import is_part
 from ...tasks import scheduled
 from ..lifecycle import ACKNOWLEDGED
 
@@ -64,10 +63,9 @@ class Subscription:
         Raises:
             ConnectionClosed: Too many wait already. The client is given up, because it would miss some.
         """
-        agreed = getattr(self.agreed, method.filter) if method.filter is not None else None
-        if self._ends:
+        if self._ends or method.filter is None:
             return
-        if agreed is True or (is_array(agreed) and any(is_part(params.uri, uri) for uri in agreed)):
+        if method.filter.asks_for(self.agreed, params):
             if len(self._waiting) >= _MOST_WAITING:
                 self.ready = False
                 raise ConnectionClosed("the client does not read")
@@ -126,11 +124,11 @@ async def listen(
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
     agreed = {
-        method.filter: getattr(wanted, method.filter)
+        method.filter.member: getattr(wanted, method.filter.member)
         for method in revision.methods.values()
         if method.kind == "notification"
         and method.filter is not None
-        and getattr(wanted, method.filter)
+        and getattr(wanted, method.filter.member)
         and is_offered(method, offers)
     }
     subscription = Subscription(context, type(wanted)(**agreed))

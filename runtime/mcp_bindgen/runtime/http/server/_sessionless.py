@@ -16,7 +16,7 @@ from ...core.capabilities import declared, is_declared, without_flags
 from ...core.envelope import RequestId
 from ...core.errors import ProtocolError, SessionRequired
 from ...core.events import Event, Notified, Rejected, Requested
-from ...core.methods import Notification
+from ...core.methods import Notification, Path
 from ...core.negotiated import Negotiated
 from ...core.peer import Peer
 from ...core.revision import Dispatcher, Handler, Revision
@@ -39,10 +39,10 @@ class _Unremembered(Negotiated):
         self.declared["server"] = offers
         self._all_offers = all_offers
 
-    def lacking(self, method: str, capability: str) -> Exception:
+    def lacking(self, method: str, capability: Path) -> Exception:
         """Make the error for a message that needs a capability: with a session, it might be there."""
-        owner, _, path = capability.partition(".")
-        if owner == "client" or is_declared(self._all_offers, path):
+        owner, *path = capability
+        if owner == "client" or is_declared(self._all_offers, *path):
             return SessionRequired(method)
         return super().lacking(method, capability)
 
