@@ -1,0 +1,321 @@
+"""Skills of folders, and hosts that load skills: nothing else is served, and nothing unverified is used."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime.extensions.skills import BadSkill, SkillEntry, SkillRefused, Skills, load_skill
+from mcp_bindgen.runtime.extensions.skills.folder import MOST_BYTES, MOST_FILES, page
+from mcp_bindgen.runtime.extensions.skills.frontmatter import BadFrontmatter, parse
+from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.checked_connections import bounded
+
+HEAD = "---\nname: {}\ndescription: Does something\n---\n"
+ROOT = "skill://pdf"
+Files = dict[str, bytes]
+
+
+def write(folder: Path, files: Mapping[str, bytes | str]) -> Path:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return folder
+
+
+def test_a_folder_of_skills_becomes_entries_files_and_directories(tmp_path: Path) -> None:
+    words = "---\r\nname: refunds\r\ndescription: Refunds\r\nlicense: MIT\r\nsince: 2024-01-01\r\n---\r\nBody"
+    write(
+        tmp_path,
+        {
+            "acme/billing/refunds/SKILL.md": words,
+            "acme/billing/refunds/examples/a b#é.md": "Hello",
+            "acme/billing/refunds/scan": b"\xff\x00",
+            "acme/billing/refunds/inner/SKILL.md": HEAD.format("inner"),
+            "acme/README.md": "not in a skill",
+        },
+    )
+    (tmp_path / "acme/billing/refunds/empty").mkdir()
+    skills = Skills(tmp_path)
+    outer, inner = skills.entries.values()
+    assert outer["uri"] == "skill://acme/billing/refunds/SKILL.md"
+    assert inner["uri"] == "skill://acme/billing/refunds/inner/SKILL.md"
+    assert outer["frontmatter"] == {
+        "name": "refunds",
+        "description": "Refunds",
+        "license": "MIT",
+        "since": "2024-01-01",
+    }
+    assert {one["uri"].removeprefix("skill://acme/billing/refunds/") for one in outer["resources"]} == {
+        "SKILL.md",
+        "examples/a%20b%23%C3%A9.md",
+        "scan",
+        "inner/SKILL.md",
+    }
+    first = next(one for one in outer["resources"] if one["uri"] == outer["uri"])
+    assert first["size"] == len(words)
+    assert first["digest"] == f"sha256:{sha256(words.encode()).hexdigest()}"
+    assert skills.files["skill://acme/billing/refunds/scan"].contents == b"\xff\x00"
+    assert {child["name"]: child["mimeType"] for child in skills.directories["skill://acme/billing/refunds"]} == {
+        "SKILL.md": "text/markdown",
+        "scan": "application/octet-stream",
+        "examples": "inode/directory",
+        "empty": "inode/directory",
+        "inner": "inode/directory",
+    }
+    assert [child["name"] for child in skills.directories["skill://acme"]] == ["billing"]
+    assert skills.directories["skill://acme/billing/refunds/empty"] == []
+    assert "skill://acme/README.md" not in skills.files
+    about = skills.resources[0]
+    assert (about["name"], about["description"], about["mimeType"]) == ("refunds", "Refunds", "text/markdown")
+    SkillEntry(outer)  # what is served, hosts accept
+    SkillEntry(inner)
+
+
+def test_what_is_hidden_or_linked_is_not_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    secret = write(tmp_path / "elsewhere", {"key": "secret"})
+    home = write(tmp_path / "served", {"one/SKILL.md": HEAD.format("one"), "one/.env": "x", "one/.git/config": "x"})
+    (home / "one/link").symlink_to(secret / "key")
+    (home / "one/folder").symlink_to(secret)
+    (home / "two").symlink_to(secret)
+    assert list(Skills(home).files) == ["skill://one/SKILL.md"]
+    assert "symbolic link" in caplog.text
+
+
+def test_a_folder_that_is_a_skill_is_the_one_skill(tmp_path: Path) -> None:
+    write(tmp_path, {"pdf/SKILL.md": HEAD.format("pdf"), "other/SKILL.md": HEAD.format("other")})
+    assert list(Skills(tmp_path / "pdf").entries) == ["skill://pdf/SKILL.md"]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"README.md": "x"}, "has no skill"),
+        ({"one/SKILL.md": "# One"}, "two lines of ---"),
+        ({"one/SKILL.md": "---\nname: one\n---\n"}, "no text for description"),
+        ({"one/SKILL.md": HEAD.format("two")}, "must be that of the folder"),
+        ({"One_/SKILL.md": HEAD.format("One_")}, "lowercase"),
+        ({"one/SKILL.md": b"\xff"}, "not UTF-8"),
+        ({"one/SKILL.md": HEAD.format("one"), **{f"one/{i}": "" for i in range(MOST_FILES)}}, "513 files"),
+        (
+            {"a/SKILL.md": "---\nname: a\ndescription: b\nmetadata: {io.modelcontextprotocol/x: 1}\n---\n"},
+            "reserved",
+        ),
+    ],
+)
+def test_a_folder_that_hosts_would_refuse_is_refused_in_one_line(
+    tmp_path: Path, files: dict[str, bytes | str], said: str
+) -> None:
+    with pytest.raises(BadSkill, match=said) as refused:
+        Skills(write(tmp_path, files))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_larger_than_a_skill_may_be_is_refused_unread(tmp_path: Path) -> None:
+    home = write(tmp_path, {"one/SKILL.md": HEAD.format("one")})
+    with (home / "one/huge").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    with pytest.raises(BadSkill, match="too large"):
+        Skills(home)
+
+
+def test_pages_follow_each_other_and_other_cursors_are_refused() -> None:
+    entries = [{"uri": f"skill://{index}/SKILL.md"} for index in range(201)]
+    seen: list[Any] = []
+    cursor: str | None = None
+    while True:
+        shown, cursor = page(entries, cursor)
+        seen += shown
+        if cursor is None:
+            break
+    assert seen == entries
+    with pytest.raises(LookupError):
+        page(entries, "skill://nowhere/SKILL.md")
+
+
+# --- frontmatter --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "name: a\nname: b\ndescription: c",
+        "name: a\ndescription: !!python/object/apply:os.system [x]",
+        "name: a\ndescription: c\nx: .nan",
+        "name: a\ndescription: c\n1: x",
+        "name: a\ndescription: c\nx: &x [*x]",
+        "name: a\ndescription: c\n" + "[" * 5000,
+        "name: a\ndescription: c\nx: " + "- " * 5000,
+        "name: a\ndescription: c\na: &a [1, 2]\n"
+        + "".join(f"b{i}: &b{i} [{', '.join([f'*b{i - 1}' if i else '*a'] * 9)}]\n" for i in range(9)),
+    ],
+)
+def test_frontmatter_that_is_no_json_or_a_bomb_is_refused_quickly(yaml: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(BadFrontmatter):
+        parse(f"---\n{yaml}\n---\n")
+    assert time.monotonic() - begun < 5
+
+
+@given(
+    st.dictionaries(
+        st.text("abcdefghijklmnop", min_size=1, max_size=8),
+        st.recursive(
+            st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8")),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+            max_leaves=8,
+        ),
+        max_size=4,
+    )
+)
+def test_json_in_frontmatter_is_read_as_it_is(more: dict[str, Any]) -> None:
+    written = {**more, "name": "a", "description": "b"}
+    block = "".join(f"{key}: {json.dumps(value)}\n" for key, value in written.items())
+    assert json.dumps(parse(f"---\n{block}---\nBody")) == json.dumps(written)
+
+
+# --- hosts --------------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """A client of a server that has some files."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+        self.reads: list[str] = []
+
+    def with_options(self, *, fresh: bool) -> Server:
+        assert fresh
+        return self
+
+    async def read_resource(self, uri: str, /) -> mcp.ReadResourceResult:
+        self.reads.append(uri)
+        data = self.files[uri]
+        content = mcp.TextResourceContents(uri=uri, text=data.decode())
+        return mcp.ReadResourceResult(contents=[content])
+
+
+BODY = HEAD.format("pdf") + "Body"
+FILES: Files = {f"{ROOT}/SKILL.md": BODY.encode(), f"{ROOT}/references/A%20B.md": b"Forms"}
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    manifest = [
+        {"uri": uri, "digest": f"sha256:{sha256(data).hexdigest()}", "size": len(data)} for uri, data in FILES.items()
+    ]
+    frontmatter = {"name": "pdf", "description": "Does something"}
+    return {"uri": f"{ROOT}/SKILL.md", "frontmatter": frontmatter, "resources": manifest, **changes}
+
+
+@bounded()
+async def test_a_host_reads_what_is_wanted_when_it_is_wanted_and_once() -> None:
+    client = Server(FILES)
+    skill = await load_skill(client, entry())
+    assert skill.text == BODY
+    assert client.reads == [f"{ROOT}/SKILL.md"]
+    assert [await skill.read("references/A B.md"), await skill.read("./references/../references/A B.md")] == [
+        b"Forms",
+        b"Forms",
+    ]
+    assert client.reads[1:] == [f"{ROOT}/references/A%20B.md"]
+
+
+@pytest.mark.parametrize(
+    "path", ["../pdf2/SKILL.md", "/etc/passwd", "..", ".", "", "references", "skill://other/SKILL.md", "new.md"]
+)
+@bounded()
+async def test_a_skill_cannot_have_its_host_read_anything_else(path: str) -> None:
+    client = Server({**FILES, f"{ROOT}/new.md": b"New", "skill://other/SKILL.md": b"x"})
+    skill = await load_skill(client, entry())
+    with pytest.raises(SkillRefused):
+        await skill.read(path)
+    assert client.reads == [f"{ROOT}/SKILL.md"]
+
+
+@pytest.mark.parametrize(
+    ("files", "changes"),
+    [
+        ({f"{ROOT}/SKILL.md": BODY.replace("Body", "Evil").encode()}, {}),
+        ({f"{ROOT}/SKILL.md": (BODY + " and more").encode()}, {}),
+        ({}, {"frontmatter": {"name": "pdf", "description": "Something else"}}),
+        ({}, {"frontmatter": {"name": "pdf", "description": "Does something", "more": 1}}),
+    ],
+    ids=["digest", "size", "frontmatter", "more frontmatter"],
+)
+@bounded()
+async def test_a_skill_that_is_not_what_its_entry_says_is_not_loaded(files: Files, changes: dict[str, Any]) -> None:
+    with pytest.raises(SkillRefused):
+        await load_skill(Server({**FILES, **files}), entry(**changes))
+
+
+@bounded()
+async def test_a_file_that_was_changed_is_not_read() -> None:
+    skill = await load_skill(Server({**FILES, f"{ROOT}/references/A%20B.md": b"Firms"}), entry())
+    with pytest.raises(SkillRefused, match="tampered"):
+        await skill.read("references/A B.md")
+
+
+def manifest(*uris: str, size: int = 1) -> list[dict[str, Any]]:
+    return [{"uri": uri, "digest": f"sha256:{'0' * 64}", "size": size} for uri in uris]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"resources": None},
+        {"resources": "other"},
+        {"resources": []},
+        {"resources": "dynamic"},
+        {"resources": manifest(f"{ROOT}/other.md")},
+        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/SKILL.md")},
+        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/%53KILL.md")},
+        {"resources": manifest(f"{ROOT}/SKILL.md", "skill://other/SKILL.md")},
+        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/../other/SKILL.md")},
+        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/%2e%2e/other.md")},
+        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}//etc/passwd")},
+        {"resources": manifest(f"{ROOT}/SKILL.md", size=-1)},
+        {"resources": manifest(f"{ROOT}/SKILL.md", size=True)},
+        {"resources": manifest(f"{ROOT}/SKILL.md", size=MOST_BYTES + 1)},
+        {"resources": manifest(f"{ROOT}/SKILL.md", *(f"{ROOT}/{index}" for index in range(MOST_FILES)))},
+        {"resources": [{"uri": f"{ROOT}/SKILL.md", "digest": "sha256:ABC", "size": 1}]},
+        {"frontmatter": None},
+        {"frontmatter": {"name": "other", "description": "x"}},
+        {"uri": f"{ROOT}/README.md"},
+    ],
+)
+def test_an_entry_that_breaks_a_rule_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(SkillRefused):
+        SkillEntry(entry(**changes))
+
+
+def test_an_approval_is_kept_with_what_was_approved() -> None:
+    approved = SkillEntry(entry()).fingerprint
+    turned = SkillEntry(entry(resources=entry()["resources"][::-1]))
+    assert turned.fingerprint == approved
+    for other in (
+        manifest(f"{ROOT}/SKILL.md"),
+        entry()["resources"][:1],
+        [*entry()["resources"], *manifest(f"{ROOT}/x")],
+    ):
+        assert SkillEntry(entry(resources=other)).fingerprint != approved
+    with pytest.raises(SkillRefused, match="no fixed content"):
+        _ = SkillEntry(entry(resources="dynamic"), dynamic=True).fingerprint
+
+
+@bounded()
+async def test_generated_skills_are_loaded_by_who_wants_them_within_the_limits() -> None:
+    client = Server({**FILES, f"{ROOT}/huge": b"x" * MOST_BYTES})
+    skill = await load_skill(client, entry(resources="dynamic"), dynamic=True)
+    with pytest.raises(SkillRefused, match="too large"):
+        await skill.read("huge")
+    with pytest.raises(SkillRefused):
+        await skill.read("../other")
