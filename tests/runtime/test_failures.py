@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -62,7 +63,7 @@ TABLE: Mapping[str, tuple[int, str, Any]] = {
     "protocol error": (-32099, "no", {"why": "so"}),
     "invalid params": (INVALID_PARAMS, "not these", None),
     "exception": (INTERNAL, "Internal error", None),
-    "nothing": (INTERNAL, "Internal error", None),
+    "nothing": (INTERNAL, "Internal error: the handler of tools/call returned nothing, expected CallToolResult", None),
     "unwritable error": (INTERNAL, "Internal error", None),
     "cancelled inside": (INTERNAL, "Internal error", None),
     "own capability": (INTERNAL, "Internal error", None),
@@ -140,6 +141,7 @@ def test_a_failure_is_the_same_everywhere(name: str) -> None:
             for kind, expected in TABLE.items():
                 with pytest.raises(ProtocolError) as caught:
                     await client.call_tool(kind)
-                assert (caught.value.code, caught.value.message, caught.value.data) == expected, kind
+                said = caught.value.message.partition(f" ({Path(__file__).name}:")[0].partition(" or ")[0]
+                assert (caught.value.code, said, caught.value.data) == expected, kind
 
     asyncio.run(asyncio.wait_for(ask(), 20))

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
 
@@ -47,6 +48,14 @@ class Point:
 
 class Named(TypedDict):
     name: str
+
+
+async def failure(connection: Connection[Any], name: str) -> str:
+    """What a model reads of a tool that fails."""
+    result = await connection.client.call_tool(name)
+    assert result.is_error
+    (block,) = result.content
+    return str(block.text)
 
 
 @asynccontextmanager
@@ -284,14 +293,37 @@ async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixt
         return 3
 
     async with served(app, STATELESS) as connection:
-        for name in ("note", "notes", "bounded_number"):
-            with pytest.raises(ProtocolError, match=r"Internal error \(-32603\)"):
-                await connection.client.call_tool(name)
+        told = {name: await failure(connection, name) for name in ("note", "notes", "bounded_number")}
     said = caplog.text
     line = note.__code__.co_firstlineno
+    where = f"({Path(__file__).name}:{line})"
+    assert told["note"] == f"note failed: the tool 'note' returned dict, expected Note {where}"
+    assert "returned list, expected list" in told["notes"]
+    assert "returned structuredContent.result: the value is less" in told["bounded_number"]
     assert f"the tool 'note' returned dict, expected Note ({__file__}:{line})" in said
     assert "the tool 'notes' returned list, expected list" in said
     assert "the tool 'bounded_number' returned structuredContent.result: " in said
+
+
+@pytest.mark.parametrize("hide", [None, True])
+@every
+@bounded()
+async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidden(
+    hide: bool | None, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App("wrong", hide_errors=hide)
+
+    @app.prompt
+    def hello() -> str:
+        return 7  # type: ignore[return-value]
+
+    async with served(app, revision) as connection:
+        with pytest.raises(ProtocolError) as caught:
+            await connection.client.get_prompt("hello")
+    line = hello.__code__.co_firstlineno
+    said = f": the prompt 'hello' returned int ({Path(__file__).name}:{line})"
+    assert caught.value.message == "Internal error" + ("" if hide else said)
+    assert f"returned int ({__file__}:{line})" in caplog.text
 
 
 @pytest.mark.parametrize(

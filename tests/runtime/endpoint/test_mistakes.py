@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,11 +91,12 @@ async def test_a_wrong_return_type_is_told_with_the_line(
             return returned
 
     async with connected(package.Client(), Mistaken()) as connection:
-        with pytest.raises(ProtocolError, match="Internal error"):
+        with pytest.raises(ProtocolError) as caught:
             await connection.client.list_tools()
     line = Mistaken.list_tools.__code__.co_firstlineno
     said = f"the handler of tools/list returned {type(returned).__name__}, expected ListToolsResult"
-    assert f"TypeError: {__file__}:{line}: {said}" in caplog.text
+    assert caught.value.message == f"Internal error: {said} ({Path(__file__).name}:{line})"
+    assert f"WrongResult: {said} ({__file__}:{line})" in caplog.text
 
 
 @every

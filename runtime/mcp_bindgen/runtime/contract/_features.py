@@ -17,7 +17,7 @@ from ..core.access import Identity
 from ..core.errors import INVALID_PARAMS, CapabilityMissing, InvalidParams, NotAnswered, ProtocolError
 from ..core.logs import log
 from ..core.methods import Request
-from ..core.mistakes import did_you_mean
+from ..core.mistakes import WrongResult, did_you_mean
 from ..core.revision import Revision
 from ._types import adapter, structured_content
 from .call_arguments import ABSENT
@@ -96,7 +96,12 @@ class Feature:
             request: Request[Any, Any, Any] = package.methods.METHODS[method]
             if isinstance(returned, (request.result, *request.alternatives)):
                 return returned if package is self.package else self.result(method, jsonrpc.plain(returned))
-        return self.result(method, build(handler, returned))
+        try:
+            return self.result(method, build(handler, returned))
+        except InvalidResult as error:
+            if self.hide_errors:
+                error.told = ""
+            raise
 
 
 def lists(method: str, member: str) -> Callable[[Feature, Any, Any], Awaitable[Any]]:
@@ -123,15 +128,16 @@ class Tools(Feature):
         Raises:
             ProtocolError: There is no such tool, or the arguments do not fit it.
             CapabilityMissing: The tool needs what the client did not declare.
-            InvalidResult: The result is not what the contract says.
         """
         handler = self.find("tool", params.name, ctx)
         try:
             arguments = self._arguments(handler, params.arguments or {})
             result = await self.answer("tools/call", handler, arguments, ctx, _tool_result)
+            _validate(handler, result)
+            return result
         except ToolError as error:
             return self._failed(error.text)
-        except (ProtocolError, CapabilityMissing, InvalidResult):
+        except (ProtocolError, CapabilityMissing):
             raise
         except (NotAnswered, ResourceNotFound) as error:
             return self._failed(str(error) or "there is no such resource")
@@ -141,8 +147,6 @@ class Tools(Feature):
             log.exception("the tool %r failed", params.name)
             hidden = ctx.identity is not None if self.hide_errors is None else self.hide_errors
             return self._failed(f"{params.name} failed" if hidden else f"{params.name} failed: {_one_line(error)}")
-        _validate(handler, result)
-        return result
 
     def _failed(self, text: str) -> Any:
         """Return the result that tells a model what went wrong."""
@@ -304,8 +308,9 @@ def _concerns_the_client(error: Exception) -> bool:
 
 
 def _one_line(error: Exception) -> str:
-    """Return a short line about an error."""
-    line = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")
+    """Return a short line about an error, without the folders of ours that it may name."""
+    said = error.told if isinstance(error, WrongResult) else f"{type(error).__name__}: {error}"
+    line = said.partition("\n")[0].rstrip(": ")
     return line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}..."
 
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..core.errors import INVALID_PARAMS, ProtocolError
+from ..core.mistakes import WrongResult
 
 _SHOWN = 3
 
@@ -48,8 +49,8 @@ class InvalidArguments(ProtocolError):
         super().__init__(INVALID_PARAMS, f"Invalid arguments of {name}: {'; '.join(said + more)}", list(problems))
 
 
-class InvalidResult(Exception):
-    """A handler returned what the contract, or the revision, does not allow; the client sees -32603."""
+class InvalidResult(WrongResult):
+    """A handler returned what the contract, or the revision, does not allow: see `WrongResult`."""
 
 
 class UnexpectedResult(Exception):

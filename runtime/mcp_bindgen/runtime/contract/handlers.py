@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from ..core.mistakes import place_of
 from ..tasks import in_thread
 from ._types import typed
 from ._validation import MOST, Validator
@@ -147,7 +146,7 @@ class BoundHandler:
 
     def invalid(self, reason: str) -> InvalidResult:
         """Return the error for a result that is not what the contract says, with the line of the method."""
-        return InvalidResult(f"the {self.spec.kind} {self.spec.name!r} {reason} ({place_of(self._function)})")
+        return InvalidResult(f"the {self.spec.kind} {self.spec.name!r} {reason}", self._function)
 
 
 class BoundContract:

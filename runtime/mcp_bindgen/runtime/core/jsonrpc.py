@@ -20,7 +20,7 @@ from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
 from .json_types import is_object
 from .methods import Method, Request
-from .mistakes import place_of
+from .mistakes import WrongResult
 from .model import wire_name
 from .routing import Route, record
 from .validation import located
@@ -160,14 +160,15 @@ def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None
         handler: The handler, for the error.
 
     Raises:
-        TypeError: It is not; the error has file and line of the handler.
+        WrongResult: It is not; the error has file and line of the handler.
     """
     classes: tuple[type[Any], ...] = getattr(method, "answers", ())
     modules = {kind.__module__ for kind in classes}
     is_model = isinstance(result, BaseModel) and type(result).__module__ not in modules
     if classes and not is_model and not isinstance(result, (*classes, Written, dict)):
-        said = f"returned {type(result).__name__}, expected {' or '.join(kind.__name__ for kind in classes)}"
-        raise TypeError(f"{place_of(handler)}: the handler of {method.name} {said}")
+        returned = "nothing" if result is None else type(result).__name__
+        said = f"returned {returned}, expected {' or '.join(kind.__name__ for kind in classes)}"
+        raise WrongResult(f"the handler of {method.name} {said}", handler)
 
 
 def plain(value: Any) -> Any:

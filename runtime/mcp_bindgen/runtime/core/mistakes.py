@@ -5,10 +5,28 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 _LONGEST = 100  # characters of a name that is looked at
 _MOST = 1000  # names that it is compared with
+
+
+class WrongResult(TypeError):
+    """A handler returned what is no result of its method, or not what a contract says.
+
+    Args:
+        reason: What is wrong.
+        function: The handler; the error has its file and line.
+
+    Attributes:
+        told: The same for callers, who learn of the place only the name of the file, and the line.
+    """
+
+    def __init__(self, reason: str, function: Callable[..., Any] | None = None) -> None:
+        place = "" if function is None else place_of(function)
+        super().__init__(f"{reason} ({place})" if place else reason)
+        self.told = f"{reason} ({Path(place).name})" if place else reason
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:

@@ -11,6 +11,7 @@ from ..core import jsonrpc, observation
 from ..core.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..core.events import Notified, Requested
 from ..core.logs import log
+from ..core.mistakes import WrongResult
 from ..core.observation import Handling
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
@@ -31,7 +32,8 @@ async def execute(
 
     What a failure becomes is the same everywhere: an error of the protocol is sent as it is; a capability that the
     other side did not declare is an invalid request; everything else is logged and an internal error, a capability
-    that this side itself did not declare included.
+    that this side itself did not declare included. Clients without a token read of a handler that returned the wrong
+    type what it returned; of anything else nothing.
 
     Args:
         find: Finds the handler.
@@ -56,13 +58,12 @@ async def execute(
             seen.answered(answer)
         if id_ is None:
             return b"", None
-        if answer is None and not event.route.is_custom:
-            raise TypeError(f"the handler of {method.name} returned nothing")
         if type(answer) is not jsonrpc.Written and not event.route.is_custom:
             jsonrpc.check_kind(method, answer, handler)
         asked_by: str | None = getattr(method, "asked_by", None)
         if asked_by is not None and _is_unasked(method, asked_by, event.params, answer):
-            raise TypeError(f"the handler of {method.name} returned {type(answer).__name__} without {asked_by!r}")
+            said = f"returned {type(answer).__name__} without {asked_by!r}"
+            raise WrongResult(f"the handler of {method.name} {said}", handler)
         return peer.respond(id_, answer), None
     except ProtocolError as error:
         return _refuse(peer, id_, method.name, error)
@@ -74,6 +75,10 @@ async def execute(
         if is_being_cancelled():
             raise
         log.exception("what the handler of %s was waiting for is cancelled", method.name)
+    except WrongResult as error:
+        log.exception("the handler of %s failed", method.name)
+        if error.told and peer.role == "server" and link.identity is None:
+            return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, f"Internal error: {error.told}"))
     except Exception:
         log.exception("the handler of %s failed", method.name)
     return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, "Internal error"))

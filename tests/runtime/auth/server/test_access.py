@@ -352,6 +352,28 @@ def test_a_task_is_found_by_its_owner_alone() -> None:
             assert member in answer(server.post(asked, token=token, headers=server.session(token)))
 
 
+class Mistaken(v2025_11_25.Server):
+    """Returns what is no result."""
+
+    info = v2025_11_25.types.Implementation(name="mistaken", version="1")
+
+    @classmethod
+    def alone(cls) -> list[Server]:
+        return [cls()]
+
+    def list_prompts(self, params: Any, ctx: Any) -> Any:
+        return "none"
+
+
+def test_callers_with_a_token_are_not_told_what_a_handler_returned() -> None:
+    tokens = StaticTokens({"the-token-of-alice": "alice"})
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}
+    with running(tokens, servers=[Mistaken()]) as server:
+        token = "the-token-of-alice"
+        refused = answer(server.post(asked, token=token, headers=server.session(token)))
+    assert refused["error"] == {"code": -32603, "message": "Internal error"}
+
+
 # --- HTTP+SSE -------------------------------------------------------------------------------------------------
 
 
