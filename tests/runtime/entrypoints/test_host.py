@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.entrypoints.host import BadConfig, Host, NotRouted, Offer
+from mcp_bindgen.runtime.entrypoints.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.runtime.entrypoints.mcp_servers import entry as read_entry
 from mcp_bindgen.v2025_11_25 import Client, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -604,6 +604,41 @@ async def test_one_that_keeps_dying_in_the_background_is_given_up(entry: Entry, 
         assert changes.count("ready") == 3
         with pytest.raises(ConnectionClosed, match="the server 'frail' is not there"):
             await host.call_tool("die", server="frail")
+
+
+async def first(changes: AsyncIterator[Status], state: str, times: int) -> AsyncIterator[Status]:
+    """The changes up to that one which brings a state for the given time."""
+    async for status in changes:
+        yield status
+        times -= status.state == state
+        if not times:
+            return
+
+
+@bounded()
+async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_background(tmp_path: Path) -> None:
+    """It waits longer each time, and what was missing is there at last."""
+    code = (
+        f"if not __import__('os').path.exists({str(tmp_path / 'ready')!r}): raise SystemExit('not yet')\n"
+        "from mcp_bindgen.runtime import App, run\n"
+        "app = App('late')\n"
+        "@app.tool\n"
+        "def hello() -> str: return 'hello'\n"
+        "run(app)"
+    )
+    late = {"late": {"command": sys.executable, "args": ["-c", code]}}
+    async with Host(late, Client, background=True, restart_pause=0.2) as host:
+        assert "ready" not in [status.state async for status in first(host.changes(), "failed", 2)]
+        (tmp_path / "ready").touch()
+        assert [status.state async for status in first(host.changes(), "ready", 1)][-1] == "ready"
+        assert text(await host.call_tool("hello")) == "hello"
+    (tmp_path / "ready").unlink()
+    async with Host(late, Client, background=True, restarts=1, restart_pause=0.05) as host:
+        seen = [status.state async for status in first(host.changes(), "failed", 2)]
+        assert "ready" not in seen
+        await anyio.sleep(0.3)
+        with pytest.raises(ConnectionClosed, match="its stderr ends: not yet"):
+            await host.call_tool("hello", server="late")
 
 
 @bounded()

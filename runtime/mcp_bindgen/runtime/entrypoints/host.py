@@ -61,8 +61,9 @@ class Host(HostedServers[C_co]):
         login: How users log in to servers that want it, such as `Browser()`. By default nobody is asked: earlier logins
             are used, and where there is none, the failure names the command that makes one.
         store: Keeps logins; by default where the command keeps them.
-        background: Do not wait for the servers: they start beside the block, and one that died is started again at
-            once, after `restart_pause` and up to `restarts` times, and not only by the next call.
+        background: Do not wait for the servers: they start beside the block, and one that died, or crashed while it
+            started, is started again by itself, after `restart_pause` and up to `restarts` times, and not only by the
+            next call.
     """
 
     def __init__(

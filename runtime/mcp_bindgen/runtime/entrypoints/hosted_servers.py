@@ -60,7 +60,7 @@ class HostedServer:
         settled: Set when the connection is ready, or has failed.
         restarted: Set when it was started again, or could not be; `None` while nobody tries.
         restarts: How often it was, since a call last succeeded.
-        died: When its connection ended; `None` before it was ready for the first time.
+        died: When its connection ended, or it crashed while it started; `None` before that.
         stderr: The end of what it writes there, while it runs.
     """
 
@@ -304,7 +304,8 @@ class HostedServers(Generic[C_co]):
         if server is None or server.scope is not scope or name in self._failures:
             return
         may_log_in = isinstance(error, AuthorizationError)  # somewhere else, and meanwhile
-        if self._clients.pop(name, None) is not None or server.restarts or may_log_in:
+        crashed = self._background and isinstance(error, ConnectionClosed)  # at its first start, perhaps
+        if self._clients.pop(name, None) is not None or server.restarts or may_log_in or crashed:
             server.died = anyio.current_time()
         self._failures[name] = error
         log.warning("MCP server %s: %s", name, error)
