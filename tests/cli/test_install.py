@@ -178,6 +178,48 @@ def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(
     assert sorted(path.name for path in home.iterdir()) == ["bad.json", "list.json"]
 
 
+# --- uninstall ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_server_that_is_taken_out_leaves_the_file_as_it_was(host: str, home: Path) -> None:
+    """To the character, with comments and all that others have entered."""
+    file, member = place_of(host, project=False), HOSTS[host].member
+    as_json = f'// mine\n{{\n  "{member}": {{\n    "other": {{"command": "x"}} // keep\n  }},\n  "theme": 1\n}}\n'
+    as_toml = f'# mine\ntheme = 1\n\n[{member}.other]  # keep\ncommand = "x"\n'
+    before = as_toml if file.suffix == ".toml" else as_json
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(before, "utf-8")
+    done(COMMAND, "--host", host, "--name", "weather")
+    entered = file.read_text("utf-8")
+    shown = inside("uninstall", "weather", "--host", host, "--dry-run")
+    assert shown.returncode == 0
+    assert any(line.startswith("-") and "weather" in line for line in shown.stdout.splitlines())
+    assert file.read_text("utf-8") == entered
+    finished = inside("uninstall", "weather", "--host", host)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert f"weather is removed; as it was: {file.name}.bak" in finished.stdout
+    assert file.read_text("utf-8").rstrip() == before.rstrip()
+    assert file.with_name(f"{file.name}.bak").read_text("utf-8") == entered
+
+
+def test_what_is_not_there_cannot_be_taken_out(home: Path) -> None:
+    (home / "mcp.json").write_text('{"mcpServers": {"weather": {"command": "x"}, "notes": {}}}', "utf-8")
+    for words, said in (
+        (
+            ("wether", "--file", "mcp.json"),
+            "has no server 'wether'; did you mean 'weather'?; there are: weather, notes",
+        ),
+        (("x", "--file", "nowhere.json"), "has no server 'x'; there are none"),
+        (("x", "--host", "codex"), "config.toml: has no server 'x'; there are none"),
+        (("x",), "a server is either a host's or in a file; give --host ("),
+    ):
+        finished = inside("uninstall", *words)
+        assert (finished.returncode, finished.stdout, finished.stderr.count("\n")) == (2, "", 1)
+        assert said in finished.stderr
+    assert [path.name for path in home.iterdir()] == ["mcp.json"]
+
+
 @pytest.mark.parametrize(
     ("platform", "said"),
     [

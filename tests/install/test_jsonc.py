@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.install.jsonc import loads, with_member
+from mcp_bindgen.install.jsonc import loads, with_member, without_member
 from mcp_bindgen.spec import BadInput
 from tests.support.effort import examples
 
@@ -59,6 +59,31 @@ def test_a_member_is_set_and_all_else_is_as_it_was(
         left = iter(after)
         assert all(char in left for char in "".join(text.split())), "all is there, in its order"
     assert loads(with_member(after, [outer, inner], value)) == expected
+
+
+@settings(max_examples=examples(30, 300))
+@given(st.data(), st.dictionaries(NAMES, st.dictionaries(NAMES, VALUES, max_size=3), min_size=1, max_size=4))
+def test_a_member_is_removed_and_all_else_is_as_it_was(data: st.DataObject, document: dict[str, Any]) -> None:
+    text = data.draw(written(document))
+    path = [data.draw(st.sampled_from(sorted(document)))]
+    if document[path[0]] and data.draw(st.booleans()):
+        path.append(data.draw(st.sampled_from(sorted(document[path[0]]))))
+    expected = json.loads(json.dumps(document))
+    owner = expected if len(path) == 1 else expected[path[0]]
+    del owner[path[-1]]
+    after = without_member(text, path)
+    assert loads(after) == expected
+    left = iter(text)
+    assert all(char in left for char in "".join(after.split())), "nothing is added"
+    with pytest.raises(KeyError):
+        without_member(after, path)
+
+
+@settings(max_examples=examples(30, 300))
+@given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), VALUES)
+def test_a_member_that_was_set_is_removed_to_the_character(document: dict[str, Any], value: Any) -> None:
+    text = json.dumps(document, indent=2) + "\n"
+    assert without_member(with_member(text, ["new"], value), ["new"]) == text
 
 
 @settings(max_examples=examples(50, 500))

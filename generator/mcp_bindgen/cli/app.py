@@ -26,6 +26,7 @@ _COMMANDS: dict[str, dict[str, Any]] = {
     "show": {},
     "call": {},
     "install": {},
+    "uninstall": {},
     "dev": {},
     "client": {},
     "login": {},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -15,9 +16,18 @@ from mcp_bindgen.install.hosts import HOSTS, Server, back_up, enter, place_of
 from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput, transaction
 from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.transaction import Change
 
 _SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth")
 _NAME = re.compile(r"[\w.-]{1,64}")
+
+
+Host = Annotated[str | None, typer.Option("--host", metavar="HOST", help=f"Who starts it: {', '.join(HOSTS)}.")]
+File = Annotated[Path | None, typer.Option("--file", metavar="FILE", help="A file with mcpServers, of any other host.")]
+OfProject = Annotated[
+    bool, typer.Option("--project", help="The host's file in this folder, and not the one in your home.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the change as a diff, and write nothing.")]
 
 
 def install(
@@ -25,15 +35,9 @@ def install(
         str,
         typer.Argument(help="A command in quotes that starts a server, its URL, or the folder of a project of ours."),
     ],
-    host: Annotated[
-        str | None, typer.Option("--host", metavar="HOST", help=f"Who shall start it: {', '.join(HOSTS)}.")
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", metavar="FILE", help="A file with mcpServers, of any other host.")
-    ] = None,
-    project: Annotated[
-        bool, typer.Option("--project", help="The host's file in this folder, and not the one in your home.")
-    ] = False,
+    host: Host = None,
+    file: File = None,
+    project: OfProject = False,
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What to call the server there.")] = None,
     env: Annotated[
         list[str] | None,
@@ -43,7 +47,7 @@ def install(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace another server of that name.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the change as a diff, and write nothing.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Enter a server in the configuration of a host; comments and what else stands there stay as they are.
 
@@ -59,29 +63,38 @@ def install(
     `mcp-bindgen install https://example.com/mcp --host cursor --name example`
 
     `mcp-bindgen install 'python server.py' --file mcp.json --env API_KEY`
+
+    `mcp-bindgen uninstall weather --host claude-desktop` takes it out again.
     """
+    place = place_named(host, file, project=project)
+    found = _server(server, name, env or [])
+    changes = enter(place, host, found, force=force)
+    if not changes:
+        print(f"{printable(str(place))}: {found.name} is there already")
+    else:
+        put(place, changes, f"{found.name} is entered", dry_run=dry_run)
+
+
+def place_named(host: str | None, file: Path | None, *, project: bool) -> Path:
+    """Return the file that the command line names; raise `BadInput` where it names none, or two."""
     if (host is None) == (file is None):
-        raise BadInput(
-            "it is entered either for a host or in a file", fix=f"give --host ({', '.join(HOSTS)}) or --file"
-        )
+        raise BadInput("a server is either a host's or in a file", fix=f"give --host ({', '.join(HOSTS)}) or --file")
     if file is not None and project:
         raise BadInput("--file and --project are two files", fix="leave one of them out")
-    found = _server(server, name, env or [])
     place = file if host is None or file is not None else place_of(host, project=project)
     assert place is not None
-    place = place.resolve()  # a link to a file stays a link
-    changes = enter(place, host, found, force=force)
-    shown = printable(str(place))
-    if not changes:
-        print(f"{shown}: {found.name} is there already")
-        return
+    return place.resolve()  # a link to a file stays a link
+
+
+def put(place: Path, changes: Mapping[str, Change], done: str, *, dry_run: bool) -> None:
+    """Change a file, after a copy of it, and say so; or print the change."""
     if dry_run:
         typer.echo(transaction.unified_diff(changes).decode("utf-8", "replace"), nl=False)
         return
     place.parent.mkdir(parents=True, exist_ok=True)
     backup = back_up(place)
     transaction.put(place.parent, changes)
-    print(f"{shown}: {found.name} is entered" + (f"; as it was: {backup.name}" if backup is not None else ""))
+    print(f"{printable(str(place))}: {done}" + (f"; as it was: {backup.name}" if backup is not None else ""))
     print("Restart the host, or have it read its configuration again.")
 
 

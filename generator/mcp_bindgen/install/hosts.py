@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcp_bindgen.runtime.core.mistakes import did_you_mean
 from mcp_bindgen.spec import BadInput, transaction
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import Change
@@ -171,18 +172,41 @@ def enter(file: Path, name: str | None, server: Server, *, force: bool = False) 
         BadInput: The file is not what the host reads, or has another entry of that name.
     """
     host = FILE if name is None else _host(name)
+
+    def entered(text: str) -> str | None:
+        entry = entry_for(name, server)
+        return (_toml if file.suffix == ".toml" else _json)(text, host.member, server.name, entry, force)
+
+    return _changed(file, entered)
+
+
+def remove(file: Path, name: str | None, server: str) -> dict[str, Change]:
+    """Return what removing a server changes in the folder of a file.
+
+    Args:
+        file: The file.
+        name: The host; nobody for a plain `mcpServers` file.
+        server: The name of the server there.
+
+    Raises:
+        BadInput: The file is not what the host reads, or has no such server; the error names those that it has.
+    """
+    member = (FILE if name is None else _host(name)).member
+    return _changed(
+        file, lambda text: (_toml_without if file.suffix == ".toml" else _json_without)(text, member, server)
+    )
+
+
+def _changed(file: Path, edit: Callable[[str], str | None]) -> dict[str, Change]:
+    """Return the change that an edit makes of a file, if it makes one; raise `BadInput` with its name."""
     before = transaction.read(file)
     try:
-        text = (before or b"").decode("utf-8-sig")
-        entry = entry_for(name, server)
-        after = (_toml if file.suffix == ".toml" else _json)(text, host.member, server.name, entry, force)
+        after = edit((before or b"").decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise BadInput("is not UTF-8", file=file) from None
     except BadInput as error:
         raise BadInput(error.message, file=file, fix=error.fix) from None
-    if after is None:
-        return {}
-    return {file.name: Change(before, after.encode())}
+    return {} if after is None else {file.name: Change(before, after.encode())}
 
 
 def back_up(file: Path) -> Path | None:
@@ -207,14 +231,43 @@ def _json(text: str, member: str, name: str, entry: dict[str, Any], force: bool)
     return jsonc.with_member(text, [member, name], entry)
 
 
-def _toml(text: str, member: str, name: str, entry: dict[str, Any], force: bool) -> str | None:
+def _json_without(text: str, member: str, name: str) -> str:
+    known: Any = jsonc.loads(text) if text.strip() else {}
+    _find(known.get(member) if is_object(known) else None, name)
+    return jsonc.without_member(text, [member, name])
+
+
+def _toml_document(text: str) -> Any:
     import tomlkit  # only for this one host
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        document: Any = tomlkit.parse(text)
+        return tomlkit.parse(text)
     except TOMLKitError as error:
         raise BadInput(f"is not TOML: {error}", fix="correct it there") from None
+
+
+def _toml_without(text: str, member: str, name: str) -> str:
+    import tomlkit
+
+    document = _toml_document(text)
+    _find(document.unwrap().get(member), name)
+    del document[member][name]
+    return tomlkit.dumps(document)
+
+
+def _find(servers: Any, name: str) -> None:
+    """Raise `BadInput` unless there is a server of that name."""
+    known: Any = servers if is_object(servers) else {}
+    if name not in known:
+        there = f"there are: {', '.join(known)}" if known else "there are none"
+        raise BadInput(f"has no server {name!r}{did_you_mean(name, known)}", fix=there)
+
+
+def _toml(text: str, member: str, name: str, entry: dict[str, Any], force: bool) -> str | None:
+    import tomlkit
+
+    document = _toml_document(text)
     if member not in document:
         document[member] = tomlkit.table(is_super_table=True)
     servers: Any = document[member]

@@ -1,4 +1,4 @@
-"""Set a member in JSON with comments and trailing commas, and leave every other character as it is."""
+"""Set or remove a member in JSON with comments and trailing commas, and leave every other character as it is."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class _Node:
         value: Scalars; the rest is in `members`.
         members: Name -> value, for an object.
         last: Behind the last member of an object, and behind the comma if one follows.
+        name: Where the name of a member begins.
+        behind: Behind a member, and behind the comma if one follows.
     """
 
     start: int
@@ -33,6 +35,8 @@ class _Node:
     value: Any = None
     members: dict[str, _Node] | None = None
     last: int = 0
+    name: int = 0
+    behind: int = 0
     items: list[_Node] = field(default_factory=list["_Node"])
 
 
@@ -82,15 +86,16 @@ class _Reader:
             found = _STRING.match(self.text, self.place)
             if found is None:
                 raise self.bad('a name in quotes or "}" is missing')
-            name = json.loads(found[0])
+            name, begins = json.loads(found[0]), self.place
             if name in members:
                 raise self.bad(f"the member {name!r} is there twice")
             self.place = found.end()
             if self.blank() != ":":
                 raise self.bad('":" is missing')
             self.place += 1
-            members[name] = self.value(depth + 1)
-            last = self.separated("}")
+            members[name] = member = self.value(depth + 1)
+            member.name, member.behind = begins, self.separated("}")
+            last = member.behind
         self.place += 1
         return _Node(start, self.place, None, members, last)
 
@@ -158,6 +163,33 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
             return _appended(text, node, f"{json.dumps(name, ensure_ascii=False)}: {written}", unit, depth)
         node = inner
     raise ValueError("the path is empty")
+
+
+def without_member(text: str, path: Sequence[str]) -> str:
+    """Return a text without a member, its lines and its comma; comments outside of it stay.
+
+    Args:
+        text: JSON with comments.
+        path: The names that lead to the member, from the outermost object.
+
+    Raises:
+        BadInput: The text is no JSON.
+        KeyError: There is no such member.
+    """
+    owner = node = _Reader(text).document()
+    for name in path:
+        owner, node = node, (node.members or {})[name]
+    members = list((owner.members or {}).values())
+    start, end = node.name, node.behind
+    if len(members) == 1 and not (text[owner.start + 1 : start] + text[end : owner.end - 1]).strip():
+        return text[: owner.start] + "{}" + text[owner.end :]
+    line, after = text.rfind("\n", 0, start) + 1, text.find("\n", end) + 1 or len(text)
+    if not (text[line:start] + text[end:after]).strip():
+        start, end = line, after
+    before = members[members.index(node) - 1] if node is members[-1] and node is not members[0] else None
+    if before is not None and node.behind == node.end and before.behind > before.end:  # its comma would be the last
+        return text[: before.behind - 1] + text[before.behind : start] + text[end:]
+    return text[:start] + text[end:]
 
 
 def _appended(text: str, node: _Node, member: str, unit: str, depth: int) -> str:
