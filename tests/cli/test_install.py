@@ -208,7 +208,7 @@ def test_what_is_not_there_cannot_be_taken_out(home: Path) -> None:
     for words, said in (
         (
             ("wether", "--file", "mcp.json"),
-            "has no server 'wether'; did you mean 'weather'?; there are: weather, notes",
+            "has no server 'wether'; there are: weather, notes",
         ),
         (("x", "--file", "nowhere.json"), "has no server 'x'; there are none"),
         (("x", "--host", "codex"), "config.toml: has no server 'x'; there are none"),

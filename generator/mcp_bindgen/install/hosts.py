@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.runtime.core.mistakes import did_you_mean
 from mcp_bindgen.spec import BadInput, transaction
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import Change
@@ -261,7 +260,7 @@ def _find(servers: Any, name: str) -> None:
     known: Any = servers if is_object(servers) else {}
     if name not in known:
         there = f"there are: {', '.join(known)}" if known else "there are none"
-        raise BadInput(f"has no server {name!r}{did_you_mean(name, known)}", fix=there)
+        raise BadInput(f"has no server {name!r}", fix=there)
 
 
 def _toml(text: str, member: str, name: str, entry: dict[str, Any], force: bool) -> str | None:
