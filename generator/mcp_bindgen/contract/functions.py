@@ -43,8 +43,8 @@ def document_of_module(name: str, path: Path | None = None) -> dict[str, Any]:
 
 
 def is_app(source: str) -> bool:
-    """Return whether words name an `App`: FILE.py, FILE.py:NAME or PKG.MODULE:NAME."""
-    return _APP.fullmatch(source) is not None
+    """Return whether words name an `App`: FILE.py, FILE.py:NAME or PKG.MODULE:NAME; several are a command."""
+    return _APP.fullmatch(source) is not None and (" " not in source or Path(_NAMED.sub("", source)).is_file())
 
 
 def document_of_app(source: str) -> dict[str, Any]:

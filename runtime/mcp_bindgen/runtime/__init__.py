@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .contract.app import App as App
     from .contract.completions import Completion as Completion
     from .contract.errors import ResourceNotFound as ResourceNotFound, ToolError as ToolError
+    from .contract.serving import run as run
     from .core.access import Identity as Identity, InsufficientScope as InsufficientScope
     from .core.errors import AuthorizationError as AuthorizationError, CapabilityMissing as CapabilityMissing
     from .core.errors import ConnectionClosed as ConnectionClosed
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
     from .entrypoints.client import Client as Client
     from .entrypoints.connect import NoConnection as NoConnection, connect as connect
     from .entrypoints.host import BadConfig as BadConfig, Host as Host, NotRouted as NotRouted, Offer as Offer
-    from .entrypoints.run import run as run
     from .eras.stateless.request_state import StateSeal as StateSeal
 
 _MODULES = {
     "contract.app": ["App"],
     "contract.completions": ["Completion"],
     "contract.errors": ["ResourceNotFound", "ToolError"],
+    "contract.serving": ["run"],
     "core.access": ["Identity", "InsufficientScope"],
     "core.errors": [
         "AuthorizationError",
@@ -76,7 +77,6 @@ _MODULES = {
     "entrypoints.client": ["Client"],
     "entrypoints.connect": ["NoConnection", "connect"],
     "entrypoints.host": ["BadConfig", "Host", "NotRouted", "Offer"],
-    "entrypoints.run": ["run"],
     "eras.stateless.request_state": ["StateSeal"],
 }
 

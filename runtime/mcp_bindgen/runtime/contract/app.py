@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
@@ -104,9 +105,18 @@ class App:
 
     @classmethod
     def of_module(cls, module: ModuleType, name: str = "", **options: Any) -> App:
-        """Return an app with a tool for each public function of a module; raise `BadFunction` if one cannot be one."""
-        app = cls(name or module.__name__.rpartition(".")[2], **options)
-        for wire, function in public_functions(module):
+        """Return an app with a tool for each public function of a module.
+
+        Raises:
+            BadFunction: One of them cannot be a tool.
+            ValueError: There is none.
+        """
+        own = module.__name__.rpartition(".")[2]
+        app = cls(name or (Path(module.__file__ or own).stem if own == "__main__" else own), **options)
+        functions = public_functions(module)
+        if not functions:
+            raise ValueError(f"the module {module.__name__!r} has no public function; write one, or list it in __all__")
+        for wire, function in functions:
             app.add_tool(function, name=wire)
         return app
 
@@ -306,7 +316,8 @@ class App:
             "instructions": instructions,
             "lifespan": self._running,
         }
-        servers = servers_of(self._contract, info["name"], instructions, revisions, info, options)
+        about = instructions or f"Serve `{info['name']}`."
+        servers = servers_of(self._contract, info["name"], about, revisions, info, options)
         self._news.servers += servers
         return servers
 

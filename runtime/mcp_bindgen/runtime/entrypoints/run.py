@@ -1,4 +1,4 @@
-"""Run servers from the command line: `run(Weather())`."""
+"""Run servers as the command line says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
 
 import anyio
 
@@ -21,39 +20,10 @@ from ..tasks import leave
 from ..transports.stdio import StdioServerTransport
 
 
-class Served(Protocol):
-    """Something that has servers: an `App`, or an object of a contract's class."""
-
-    def servers(self) -> Sequence[Server]:
-        """Return a server for each revision."""
-        ...
-
-
-def run(
-    *served: Server | Served,
-    auth: Gate | Callable[[], Gate] | None = None,
-    revisions: Sequence[str] | None = None,
+def run_servers(
+    servers: Sequence[Server], auth: Gate | Callable[[], Gate] | None, revisions: Sequence[str] | None
 ) -> None:
-    """Serve until the client is gone or the process is stopped: stdio, or what the command line asks for.
-
-    Args:
-        served: An `App`, an object of a contract's class, or servers, at most one for each revision. The other
-            revisions are served by conversion.
-        auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `runtime.auth`, or what makes it once it
-            is needed; a `ValueError` then ends the command. Over stdio there are no tokens: who starts the process is
-            its client.
-        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
-
-    Command line:
-        (nothing): standard input and output.
-        --http HOST:PORT: Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse`.
-        --no-sessions: with --http, every message of a stateful client stands alone, so that any of several processes
-            can take it: see `HttpApp`. There is no `/sse` then.
-        --store WHERE: with --http, where sessions are kept: in an SQLite FILE, which outlives the process, or in Redis,
-            which several workers share, by a URL: `redis://`, `rediss://` or `unix://`.
-        --sse HOST:PORT: HTTP with server-sent events, as of 2024-11-05.
-    """
-    servers = [server for one in served for server in ([one] if isinstance(one, Server) else one.servers())]
+    """Serve as the command line says, until the client is gone or the process is stopped: see `run`."""
     started = _started()
     parser = argparse.ArgumentParser(
         prog=started,
