@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .runner import LocalRunner as LocalRunner
     from .runner import Run as Run
     from .runner import TaskRunner as TaskRunner
+    from .service import Tasks as Tasks
+    from .service import UnknownTask as UnknownTask
     from .store.base import TaskStore as TaskStore
     from .store.memory import MemoryTaskStore as MemoryTaskStore
     from .store.redis import RedisTaskStore as RedisTaskStore
@@ -22,6 +24,7 @@ _MODULES = {
     "limits": ["TaskLimits"],
     "record": ["TaskRecord"],
     "runner": ["LocalRunner", "Run", "TaskRunner"],
+    "service": ["Tasks", "UnknownTask"],
     "store.base": ["TaskStore"],
     "store.memory": ["MemoryTaskStore"],
     "store.redis": ["RedisTaskStore"],

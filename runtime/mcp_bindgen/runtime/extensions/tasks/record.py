@@ -31,6 +31,7 @@ class TaskRecord:
         revision: The revision of the params and the result.
         method: The method of the request.
         params: Its params, in wire form, with what its `_meta` says of the client.
+        client: What its client introduced itself as and declared: `info` and `capabilities`, in wire form.
         identity: Who asked for it, as `Identity` has it, without any token; `None` where tokens do not say.
         status: How far it is.
         message: Explains the status to people.
@@ -53,6 +54,7 @@ class TaskRecord:
     revision: str
     method: str
     params: dict[str, Any] = field(default_factory=dict[str, Any])
+    client: dict[str, Any] = field(default_factory=dict[str, Any])
     identity: dict[str, Any] | None = None
     status: Status = "working"
     message: str | None = None
@@ -166,6 +168,7 @@ def new_id() -> str:
 _NEVER = object()
 _DEFAULTS: dict[str, Any] = {
     "principal": "",
+    "client": {},
     "identity": None,
     "message": None,
     "result": None,

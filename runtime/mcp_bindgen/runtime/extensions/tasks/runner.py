@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeAlias
 
 from anyio.abc import TaskGroup
 
+from ...storage.errors import StoreUnavailable
 from ...tasks import background_tasks
+
+log = logging.getLogger("mcp_bindgen")
 
 Run: TypeAlias = Callable[[str], Coroutine[Any, Any, None]]
 """Runs the task with an id until it is over, waits for its client for long, or is in other hands.
@@ -24,6 +28,9 @@ class TaskRunner(Protocol):
 
     The engine submits a task when it was created, when its client has answered all that it waited for, and again
     whenever it finds that nobody runs it: `submit` must take the same id twice.
+
+    A runner whose workers should not wait for clients has `patience: float`: the seconds after which a handler that
+    waits for an answer is ended, to run again when the answer has come. Only tools that may run again are ended.
     """
 
     def serving(self, run: Run) -> AbstractAsyncContextManager[None]:
@@ -62,7 +69,15 @@ class LocalRunner:
     async def submit(self, id: str) -> None:
         """Run a task at once; where nothing is served it waits in the store."""
         if self._group is not None and self._run is not None:
-            self._group.start_soon(self._run, id)
+            self._group.start_soon(self._one, self._run, id)
+
+    async def _one(self, run: Run, id: str) -> None:
+        try:
+            await run(id)
+        except StoreUnavailable:
+            log.warning("a task waits until the store of tasks is back")
+        except Exception:
+            log.exception("a task could not be run; it is tried again")
 
     async def cancel(self, id: str) -> None:
         """Do nothing: the engine ends what runs here."""

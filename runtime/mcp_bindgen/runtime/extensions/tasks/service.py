@@ -1,0 +1,415 @@
+"""Serve tasks, in the terms of JSON: create, read, answer, cancel and run them, whatever revision they belong to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
+
+import anyio
+
+from ...core.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolError
+from ...eras.stateless.input_required import InputRequired, other_than_required
+from ...storage.errors import StoreUnavailable
+from ...tasks import background_tasks
+from .limits import TaskLimits
+from .record import TaskRecord
+from .runner import LocalRunner, TaskRunner
+from .store.base import TaskStore
+from .store.memory import MemoryTaskStore
+
+log = logging.getLogger("mcp_bindgen")
+
+Rule: TypeAlias = Callable[[TaskRecord, int], TaskRecord]
+"""Returns the record that follows, given the time; the same one where nothing changes."""
+
+_PULSES = 4  # how often a lease is renewed before it would run out
+_SWEEP = 30.0  # seconds between two looks for tasks whose time is over
+_LOOK = 5.0  # seconds after which a record is read again although nobody has told of a change
+_PAUSE = 0.5  # seconds before a store that is away is asked again
+_LAST = 5.0  # seconds in which a server that stops gives its tasks back
+_TELLS = 1.0  # seconds between two changes of what a task says of its progress
+
+
+class UnknownTask(ProtocolError):
+    """There is no such task, or it is somebody else's: nobody is told which."""
+
+    def __init__(self) -> None:
+        super().__init__(INVALID_PARAMS, "Unknown task: there is none of this id, or it has expired")
+
+
+class RunningTask:
+    """A task while its handler runs.
+
+    Args:
+        service: What serves it.
+        id: Its id.
+
+    Attributes:
+        id: The same.
+        scope: Cancels the handler.
+    """
+
+    def __init__(self, service: Tasks, id: str) -> None:
+        self.id = id
+        self.scope = anyio.CancelScope()
+        self.runs = 0
+        self.expires: int | None = None
+        self._service = service
+        self._told = 0.0
+
+    async def ask(self, key: str, question: Mapping[str, Any]) -> tuple[str, Any]:
+        """Put a question, and wait for the answer.
+
+        Args:
+            key: Names it among those of this task; the same question has the same key when the handler runs again.
+            question: The request, in wire form.
+
+        Returns:
+            The key that clients see, and the answer in wire form.
+
+        Raises:
+            InputRequired: The answer does not come soon, and the runner wants the handler to run again then.
+        """
+        wire = key
+
+        def asking(record: TaskRecord, now: int) -> TaskRecord:
+            nonlocal wire
+            following, wire = record.asking(now, key, question)
+            return following
+
+        await anyio.lowlevel.checkpoint()  # what cancels the handler comes first
+        record = await self._service.insist(self.id, asking, self.runs)
+        patience = self._service.patience if record is not None and record.reruns else None
+        with anyio.move_on_after(patience):
+            async for record in self._service.versions(self.id):
+                if wire in record.answers and not record.is_over:
+                    return wire, record.answers[wire]
+        if patience is None:
+            await anyio.sleep_forever()  # it is over: this handler is about to be cancelled
+        raise InputRequired
+
+    async def tell(self, message: str) -> None:
+        """Say what is going on; what follows too soon upon another word is left out."""
+        if time.monotonic() >= self._told:
+            self._told = time.monotonic() + _TELLS
+            with suppress(StoreUnavailable):
+                await self._service.change(self.id, lambda record, now: record.told(now, message), self.runs)
+
+
+Handle: TypeAlias = Callable[[TaskRecord, RunningTask], Awaitable[Mapping[str, Any]]]
+"""Runs the handler of a task; returns the result in wire form, or raises `ProtocolError`."""
+
+
+class Tasks:
+    """The tasks of a server: `Tasks(SqliteTaskStore("tasks.db"))`.
+
+    Any number of processes may serve the tasks of one store; each task runs in one of them, which has its lease.
+
+    Args:
+        store: Holds them; by default memory, which forgets them when the process ends.
+        runner: Decides where they run; by default in the event loop of the server.
+        limits: How many there may be, how large and for how long.
+        lease: Seconds after which a process that was not heard of counts as dead.
+
+    Attributes:
+        store: The same.
+        runner: The same.
+        limits: The same.
+        handlers: Revision -> what runs the handlers of its tasks.
+        changed: Called with the id of each task that changes, in whichever process; `None` where any may have changed.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore | None = None,
+        runner: TaskRunner | None = None,
+        *,
+        limits: TaskLimits | None = None,
+        lease: float = 15.0,
+    ) -> None:
+        self.store = MemoryTaskStore() if store is None else store
+        self.runner = LocalRunner() if runner is None else runner
+        self.limits = limits or TaskLimits()
+        self.handlers: dict[str, Handle] = {}
+        self.changed: list[Callable[[str | None], Awaitable[None]]] = []
+        self._lease = lease
+        self._worker = secrets.token_urlsafe(12)
+        self._running: dict[str, RunningTask] = {}
+        self._news: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        self._serving = 0
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds for which a handler waits for an answer before it is ended, to run again when that has come.
+
+        `None` is for ever; so waits one that may not run twice.
+        """
+        found: float | None = getattr(self.runner, "patience", None)
+        return found
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncGenerator[None]:
+        """Look after the tasks of the store while a block lasts; several servers may share one object."""
+        self._serving += 1
+        try:
+            if self._serving > 1:
+                yield
+                return
+            async with background_tasks() as tasks:
+                tasks.start_soon(self._listen)
+                async with self.runner.serving(self.run):
+                    tasks.start_soon(self._look_after)
+                    yield
+        finally:
+            self._serving -= 1
+
+    # --- what clients ask for ---------------------------------------------------------------------------------
+
+    async def create(self, record: TaskRecord) -> TaskRecord:
+        """Create a task, and have it run; it is durable when this returns.
+
+        Raises:
+            TooManyRequests: There are too many.
+            ProtocolError: It is too large.
+        """
+        if not self._serving:
+            raise RuntimeError("tasks run only while their server serves: see lifespans()")
+        if len(record.dump()) > self.limits.size:
+            raise ProtocolError(INVALID_PARAMS, f"the request is too large for a task: over {self.limits.size} bytes")
+        await self.store.create(record, self.limits)
+        await self._submit(record.id)
+        return record
+
+    async def read(self, id: str, principal: str) -> TaskRecord:
+        """Return a task of a principal; raises `UnknownTask`."""
+        record = await self.store.read(id)
+        if record is None or record.principal != principal:
+            raise UnknownTask
+        return record
+
+    async def page(self, principal: str, after: str | None = None) -> Sequence[TaskRecord]:
+        """Return tasks of a principal in the order of their creation, those after one of them; raises `UnknownTask`."""
+        try:
+            return await self.store.page(principal, after)
+        except KeyError:
+            raise UnknownTask from None
+
+    async def update(self, id: str, principal: str, answers: Mapping[str, Any]) -> None:
+        """Take answers to what a task has asked; those to anything else are left aside.
+
+        Raises:
+            UnknownTask: The principal has no such task.
+            ProtocolError: The answers are too large.
+        """
+        await self.read(id, principal)
+        record = await self.change(id, lambda record, now: record.answered(now, answers))
+        if record is not None and not record.is_over and not record.open:
+            await self._submit(id)
+
+    async def cancel(self, id: str, principal: str) -> TaskRecord:
+        """End a task, unless it is over; return what it is now. Its handler is cancelled; raises `UnknownTask`."""
+        await self.read(id, principal)
+        record = await self.change(id, lambda record, now: record.cancelled(now))
+        if record is None:
+            raise UnknownTask
+        await self.runner.cancel(id)
+        return record
+
+    async def versions(self, id: str, principal: str | None = None) -> AsyncGenerator[TaskRecord]:
+        """Yield a task, and again each time that it has changed, until it is over or gone.
+
+        Args:
+            id: The task.
+            principal: Whose it must be; `None` if that is known.
+
+        Raises:
+            UnknownTask: The principal has no such task.
+        """
+        version = 0
+        while True:
+            arrived = self._news.setdefault(id, asyncio.Event())  # noted before reading, so that nothing is missed
+            record = await self._patiently(id)
+            if principal is not None and (record is None or record.principal != principal):
+                raise UnknownTask
+            if record is None:
+                return
+            if record.version > version:
+                version = record.version
+                yield record
+            if record.is_over:
+                return
+            with anyio.move_on_after(_LOOK):
+                await arrived.wait()
+
+    async def _patiently(self, id: str) -> TaskRecord | None:
+        while True:
+            try:
+                return await self.store.read(id)
+            except StoreUnavailable:
+                await anyio.sleep(_PAUSE)
+
+    # --- changes ----------------------------------------------------------------------------------------------
+
+    async def change(self, id: str, rule: Rule, runs: int | None = None) -> TaskRecord | None:
+        """Change a task that is not over.
+
+        Args:
+            id: The task.
+            rule: Says how; it is asked again when somebody else was quicker.
+            runs: Which of its runs wants to change it, if only that one may.
+
+        Returns:
+            What it is now: unchanged if it was over already; `None` if it is gone.
+
+        Raises:
+            ProtocolError: It would become too large.
+        """
+        while True:
+            record = await self.store.read(id)
+            if record is None or record.is_over or (runs is not None and record.runs != runs):
+                return record
+            following = rule(record, now())
+            if following is record:
+                return record
+            if len(following.dump()) > self.limits.size:
+                if not following.is_over:
+                    raise ProtocolError(INVALID_PARAMS, f"this is too large for a task: over {self.limits.size} bytes")
+                following = record.failed(now(), INTERNAL_ERROR, "the result is too large for a task")
+            if await self.store.swap(following):
+                self._tell(id)
+                return following
+
+    async def insist(self, id: str, rule: Rule, runs: int | None = None) -> TaskRecord | None:
+        """Change a task as `change` does, and wait for the store while it is away."""
+        while True:
+            try:
+                return await self.change(id, rule, runs)
+            except StoreUnavailable:
+                await anyio.sleep(_PAUSE)
+
+    def _tell(self, id: str) -> None:
+        news = self._news.pop(id, None)
+        if news is not None:
+            news.set()
+
+    async def _listen(self) -> None:
+        """Pass on what changes in the store, and end what runs here for a task that is over."""
+        while True:
+            with suppress(StoreUnavailable):
+                async with aclosing(self.store.watch()) as changes:
+                    async for id in changes:
+                        for one in list(self._news) if id is None else [id]:
+                            self._tell(one)
+                        for one in list(self._running) if id is None else [id] if id in self._running else []:
+                            await self._check(one)
+                        for tell in self.changed:
+                            await tell(id)
+            await anyio.sleep(_PAUSE)
+
+    async def _check(self, id: str) -> None:
+        """End what runs here for a task that is over, gone, or run by somebody else."""
+        running = self._running.get(id)
+        record = await self._patiently(id)
+        if running is not None and running.runs and (record is None or record.is_over or record.runs != running.runs):
+            running.scope.cancel()
+
+    # --- running ----------------------------------------------------------------------------------------------
+
+    async def _submit(self, id: str) -> None:
+        try:
+            await self.runner.submit(id)
+        except Exception:
+            log.exception("a task could not be submitted; it is tried again")
+
+    async def _look_after(self) -> None:
+        """Renew leases, submit what nobody runs, end what has expired, and drop what is over for long."""
+        swept = 0.0
+        while True:
+            with suppress(StoreUnavailable):
+                for id, running in list(self._running.items()):
+                    if not await self.store.lease(id, self._worker, self._lease):
+                        await self._check(id)
+                    if running.expires is not None and running.expires <= now():
+                        await self.change(id, _expired)
+                for id in await self.store.due():
+                    if id not in self._running:
+                        await self._submit(id)
+                if time.monotonic() > swept:
+                    while await self.store.sweep():
+                        pass
+                    swept = time.monotonic() + _SWEEP
+            await anyio.sleep(self._lease / _PULSES)
+
+    async def run(self, id: str) -> None:
+        """Run a task, if nobody else does: see `Run`."""
+        if id in self._running:
+            return
+        running = self._running[id] = RunningTask(self, id)
+        try:
+            held = await self.store.read(id)
+            handle = None if held is None else self.handlers.get(held.revision)
+            if handle is None or not await self.store.lease(id, self._worker, self._lease):
+                return
+            record = await self.change(id, lambda record, time: _expired(record, time, record.begun(time)))
+            if record is None or record.is_over:
+                return
+            running.runs, running.expires = record.runs, record.expires
+            waits = await self._work(handle, record, running)
+        finally:
+            del self._running[id]
+        if waits:
+            await self.store.release(id, self._worker, record.expires)
+            left = await self.store.read(id)
+            if left is not None and not left.is_over and not left.open:  # the answers came meanwhile
+                await self._submit(id)
+
+    async def _work(self, handle: Handle, record: TaskRecord, running: RunningTask) -> bool:
+        """Run the handler of a task and write down how it ends; return whether it waits for its client instead."""
+        end: Rule | None = None
+        try:
+            with running.scope:
+                result = await handle(record, running)
+                end = lambda record, now: record.completed(now, result)  # noqa: E731
+        except ProtocolError as error:
+            code, message, data = error.code, error.message, error.data
+            end = lambda record, now: record.failed(now, code, message, data)  # noqa: E731
+        except asyncio.CancelledError:
+            await self._give_back(record.id, running.runs)
+            raise
+        except BaseException as error:
+            other = other_than_required(error)
+            if other is None:
+                await self.insist(record.id, lambda record, now: record.given_back(now), running.runs)
+                return True
+            if not isinstance(other, Exception):
+                await self._give_back(record.id, running.runs)
+                raise
+            log.exception("the handler of a task failed")
+            end = lambda record, now: record.failed(now, INTERNAL_ERROR, "Internal error")  # noqa: E731
+        if end is not None:  # else it was cancelled, because it is over or runs elsewhere
+            await self.insist(record.id, end)
+        return False
+
+    async def _give_back(self, id: str, runs: int) -> None:
+        """Let another process go on with a task because this one stops."""
+        with anyio.move_on_after(_LAST, shield=True), suppress(StoreUnavailable):
+            await self.change(id, lambda record, now: record.given_back(now), runs)
+            await self.store.release(id, self._worker)
+
+
+def now() -> int:
+    """Return the time, in milliseconds since 1970."""
+    return round(time.time() * 1000)
+
+
+def _expired(record: TaskRecord, time: int, following: TaskRecord | None = None) -> TaskRecord:
+    """Return a task as failed if its time is over, else what follows."""
+    if record.expires is None or record.expires > time:
+        return following or record
+    return record.failed(time, INTERNAL_ERROR, "the task was not done before its time to live was over")

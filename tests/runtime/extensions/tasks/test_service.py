@@ -1,0 +1,335 @@
+"""The life of a task in the terms of JSON: run, asked, cancelled, interrupted, expired."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.runtime.core.errors import INTERNAL_ERROR, ProtocolError
+from mcp_bindgen.runtime.extensions.tasks.limits import TaskLimits
+from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord, new_id
+from mcp_bindgen.runtime.extensions.tasks.runner import LocalRunner
+from mcp_bindgen.runtime.extensions.tasks.service import Handle, RunningTask, Tasks, UnknownTask
+from mcp_bindgen.runtime.extensions.tasks.store.base import TaskStore
+from mcp_bindgen.runtime.extensions.tasks.store.memory import MemoryTaskStore
+from mcp_bindgen.runtime.extensions.tasks.store.sqlite import SqliteTaskStore
+
+pytestmark = pytest.mark.anyio
+
+Question = Mapping[str, Any]
+NAME: Question = {"method": "elicitation/create", "params": {"message": "name?"}}
+AGE: Question = {"method": "elicitation/create", "params": {"message": "age?"}}
+
+
+async def echo(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+    return {"echo": record.params}
+
+
+async def for_ever(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+    await anyio.sleep_forever()
+    return {}
+
+
+async def curious(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+
+    async def ask(key: str, question: Question) -> None:
+        found[key] = (await running.ask(key, question))[1]
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, "name", NAME)
+        tasks.start_soon(ask, "age", AGE)
+    return found
+
+
+def tasks(handle: Handle, store: TaskStore | None = None, *, lease: float = 0.4, **more: Any) -> Tasks:
+    made = Tasks(store, lease=lease, **more)
+    made.handlers["x"] = handle
+    return made
+
+
+def task(**more: Any) -> TaskRecord:
+    now = round(time.time() * 1000)
+    members = {"id": new_id(), "revision": "x", "method": "tools/call", "created": now, "updated": now, "ttl": 60_000}
+    return TaskRecord(**{**members, **more})
+
+
+async def until(service: Tasks, id: str, *statuses: str) -> TaskRecord:
+    with anyio.fail_after(5):
+        async for record in service.versions(id):
+            if record.status in statuses or record.is_over:
+                return record
+    raise AssertionError(statuses)
+
+
+async def asking(service: Tasks, id: str, count: int, after: str = "") -> TaskRecord:
+    """The task when it waits for so many answers, none of them for `after`."""
+    with anyio.fail_after(5):
+        async for record in service.versions(id):
+            if len(record.open) == count and after not in record.open:
+                return record
+    raise AssertionError(count)
+
+
+async def test_a_task_runs_to_its_result() -> None:
+    service = tasks(echo)
+    async with service.serving():
+        made = await service.create(task(params={"a": 1}, principal="ada"))
+        assert (await service.read(made.id, "ada")).id == made.id
+        record = await until(service, made.id)
+        assert (record.status, record.result, record.runs) == ("completed", {"echo": {"a": 1}}, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ProtocolError(-32602, "no", {"x": 1}), -32602), (ValueError("secret"), INTERNAL_ERROR)]
+)
+async def test_an_error_is_the_end_and_tells_nothing_of_the_inside(error: Exception, code: int) -> None:
+    async def fails(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        raise error
+
+    service = tasks(fails)
+    async with service.serving():
+        record = await until(service, (await service.create(task())).id)
+    assert record.status == "failed"
+    assert record.error is not None
+    assert record.error["code"] == code
+    assert "secret" not in str(record)
+
+
+async def test_questions_are_open_together_and_answered_one_by_one() -> None:
+    service = tasks(curious)
+    async with service.serving():
+        id = (await service.create(task())).id
+        assert (await asking(service, id, 2)).questions == {"name": NAME, "age": AGE}
+        await service.update(id, "", {"name": "Ada", "never asked": 1})
+        record = await service.read(id, "")
+        assert (record.status, record.questions) == ("input_required", {"age": AGE})
+        await service.update(id, "", {"name": "Eve", "age": 36})
+        assert (await until(service, id, "completed")).result == {"name": "Ada", "age": 36}
+
+
+async def test_a_key_never_stands_for_two_questions() -> None:
+    async def twice(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        first = await running.ask("q", NAME)
+        return {"keys": [first[0], (await running.ask("q", AGE))[0]]}
+
+    service = tasks(twice)
+    async with service.serving():
+        id = (await service.create(task())).id
+        await until(service, id, "input_required")
+        await service.update(id, "", {"q": 1})
+        assert (await asking(service, id, 1, after="q")).open == ("q#2",)
+        await service.update(id, "", {"q": 2, "q#2": 3})
+        record = await until(service, id, "completed")
+        assert record.result == {"keys": ["q", "q#2"]}
+        assert record.answers == {"q": 1, "q#2": 3}
+
+
+async def test_cancelling_ends_the_handler_and_is_the_last_word() -> None:
+    ended: list[str] = []
+
+    async def stubborn(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(record.id)
+        return {}
+
+    service = tasks(stubborn)
+    async with service.serving():
+        id = (await service.create(task())).id
+        await anyio.sleep(0.05)
+        assert (await service.cancel(id, "")).status == "cancelled"
+        assert (await service.cancel(id, "")).status == "cancelled"
+        with anyio.fail_after(2):
+            while not ended:
+                await anyio.sleep(0.01)
+        assert (await service.read(id, "")).status == "cancelled"
+
+
+async def test_what_a_handler_returns_after_a_cancellation_changes_nothing() -> None:
+    async def shielded(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(0.2)
+        return {"late": True}
+
+    service = tasks(shielded)
+    async with service.serving():
+        id = (await service.create(task())).id
+        await anyio.sleep(0.05)
+        await service.cancel(id, "")
+        await anyio.sleep(0.3)
+        record = await service.read(id, "")
+        assert (record.status, record.result) == ("cancelled", None)
+
+
+async def test_a_task_of_another_principal_is_unknown() -> None:
+    service = tasks(for_ever)
+    async with service.serving():
+        id = (await service.create(task(principal="ada"))).id
+        for ask in (
+            service.read(id, "eve"),
+            service.cancel(id, "eve"),
+            service.update(id, "eve", {}),
+            anext(service.versions(id, "eve")),
+            service.page("eve", id),
+        ):
+            with pytest.raises(UnknownTask) as theirs:
+                await ask
+            with pytest.raises(UnknownTask) as nobodys:
+                await service.read(new_id(), "eve")
+            assert str(theirs.value) == str(nobodys.value)
+        assert (await service.read(id, "ada")).status == "working"
+        assert await service.page("eve") == []
+
+
+@pytest.mark.parametrize(("reruns", "status", "runs"), [(0, "failed", 1), (1, "completed", 1)])
+async def test_a_server_that_stops_leaves_its_tasks_to_the_next(reruns: int, status: str, runs: int) -> None:
+    store = MemoryTaskStore()
+    service = tasks(for_ever, store)
+    async with service.serving():
+        id = (await service.create(task(reruns=reruns))).id
+        await anyio.sleep(0.05)
+    next_ = tasks(echo, store)
+    async with next_.serving():
+        record = await until(next_, id)
+        assert (record.status, record.runs) == (status, runs)
+
+
+@pytest.mark.parametrize(("reruns", "status"), [(0, "failed"), (1, "completed")])
+async def test_a_task_whose_process_died_runs_again_only_if_it_may(tmp_path: Path, reruns: int, status: str) -> None:
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    record = task(reruns=reruns)
+    await store.create(record, TaskLimits())
+    assert await store.lease(record.id, "the dead", 0.3)
+    assert await store.swap(record.begun(record.created))
+    service = tasks(echo, store)
+    async with service.serving():
+        assert (await service.read(record.id, "")).status == "working"
+        end = await until(service, record.id)
+        assert end.status == status
+        assert end.runs == 1 + reruns
+    await store.aclose()
+
+
+async def test_questions_of_a_dead_process_are_answered_once() -> None:
+    store = MemoryTaskStore()
+    first = tasks(curious, store)
+    async with first.serving():
+        id = (await first.create(task(reruns=1))).id
+        await asking(first, id, 2)
+        await first.update(id, "", {"name": "Ada"})
+    second = tasks(curious, store)
+    async with second.serving():
+        assert (await asking(second, id, 1)).open == ("age",)
+        await second.update(id, "", {"age": 36})
+        assert (await until(second, id, "completed")).result == {"name": "Ada", "age": 36}
+
+
+async def test_two_workers_run_a_task_once(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    async def counts(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        ran.append(record.id)
+        await anyio.sleep(0.01)
+        return {}
+
+    stores = [SqliteTaskStore(tmp_path / "tasks.db") for _ in range(2)]
+    one, two = (tasks(counts, store) for store in stores)
+    async with one.serving(), two.serving():
+        ids = [(await one.create(task())).id for _ in range(20)]
+        for id in ids:
+            await two.run(id)
+        for id in ids:
+            assert (await until(two, id)).status == "completed"
+    assert sorted(ran) == sorted(ids)
+    for store in stores:
+        await store.aclose()
+
+
+async def test_an_answer_reaches_the_worker_that_waits_for_it(tmp_path: Path) -> None:
+    stores = [SqliteTaskStore(tmp_path / "tasks.db") for _ in range(2)]
+    one, two = (tasks(curious, store) for store in stores)
+    async with one.serving(), two.serving():
+        id = (await one.create(task())).id
+        await asking(two, id, 2)
+        await two.update(id, "", {"name": "Ada", "age": 36})
+        assert (await until(two, id, "completed")).runs == 1
+        other = (await one.create(task())).id
+        await until(two, other, "input_required")
+        await two.cancel(other, "")
+        assert (await until(one, other)).status == "cancelled"
+    for store in stores:
+        await store.aclose()
+
+
+async def test_a_handler_that_waits_for_long_ends_and_runs_again_with_the_answer() -> None:
+    class Impatient(LocalRunner):
+        patience = 0.05
+
+    service = tasks(curious, runner=Impatient())
+    async with service.serving():
+        id = (await service.create(task(reruns=1))).id
+        await until(service, id, "input_required")
+        await anyio.sleep(0.3)
+        record = await service.read(id, "")
+        assert (record.status, record.runs, len(record.open)) == ("input_required", 0, 2)
+        await service.update(id, "", {"name": "Ada", "age": 36})
+        assert (await until(service, id, "completed")).result == {"name": "Ada", "age": 36}
+
+
+async def test_a_task_ends_when_its_time_is_over_and_its_client_learns_it() -> None:
+    service = tasks(for_ever, lease=0.1)
+    async with service.serving():
+        id = (await service.create(task(ttl=100))).id
+        record = await until(service, id)
+        assert record.status == "failed"
+        assert "time to live" in str(record.message)
+        await anyio.sleep(0.1)
+        assert (await service.read(id, "")).status == "failed"
+
+
+async def test_what_is_too_large_is_refused_or_fails() -> None:
+    async def large(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        return {"x": "x" * 5000}
+
+    service = tasks(large, limits=TaskLimits(size=2000))
+    async with service.serving():
+        with pytest.raises(ProtocolError, match="too large"):
+            await service.create(task(params={"x": "x" * 5000}))
+        record = await until(service, (await service.create(task())).id)
+        assert record.status == "failed"
+        assert "too large" in str(record.message)
+    service = tasks(curious, limits=TaskLimits(size=2000))
+    async with service.serving():
+        id = (await service.create(task())).id
+        await until(service, id, "input_required")
+        with pytest.raises(ProtocolError, match="too large"):
+            await service.update(id, "", {"name": "x" * 5000})
+        assert (await service.read(id, "")).status == "input_required"
+
+
+async def test_progress_is_told_in_the_status_not_too_often() -> None:
+    async def busy(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        for number in range(50):
+            await running.tell(f"step {number}")
+        await anyio.sleep_forever()
+        return {}
+
+    service = tasks(busy)
+    async with service.serving():
+        id = (await service.create(task())).id
+        await anyio.sleep(0.1)
+        record = await service.read(id, "")
+        assert record.message == "step 0"
+        assert record.version <= 4
+
+
+async def test_tasks_need_a_server_that_serves() -> None:
+    with pytest.raises(RuntimeError, match="lifespans"):
+        await tasks(echo).create(task())
