@@ -120,7 +120,7 @@ def play(suite: Suite, scenarios: Sequence[Scenario], targets: Mapping[Side, str
     """
     every = [(scenario, revision) for scenario in scenarios for revision in scenario.revisions]
     with ThreadPoolExecutor(TOGETHER) as pool:
-        outcomes = pool.map(lambda each: suite.run(*each, targets[each[0].side]), every)
+        outcomes = pool.map(lambda each: suite.run(each[0], each[1], targets[each[0].side]), every)
         results = dict(zip(every, outcomes, strict=True))
     for scenario, revision in [each for each, outcome in results.items() if not outcome.good]:
         print(f"{scenario.side} {revision} {scenario.name}: once more", file=sys.stderr)

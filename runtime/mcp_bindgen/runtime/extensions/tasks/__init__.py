@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .runner import LocalRunner as LocalRunner
     from .runner import Run as Run
     from .runner import TaskRunner as TaskRunner
+    from .runners.docket import DocketRunner as DocketRunner
+    from .runners.procrastinate import ProcrastinateRunner as ProcrastinateRunner
     from .service import Tasks as Tasks
     from .service import UnknownTask as UnknownTask
     from .store.base import TaskStore as TaskStore
@@ -24,6 +26,8 @@ _MODULES = {
     "limits": ["TaskLimits"],
     "record": ["TaskRecord"],
     "runner": ["LocalRunner", "Run", "TaskRunner"],
+    "runners.docket": ["DocketRunner"],
+    "runners.procrastinate": ["ProcrastinateRunner"],
     "service": ["Tasks", "UnknownTask"],
     "store.base": ["TaskStore"],
     "store.memory": ["MemoryTaskStore"],

@@ -1,0 +1,181 @@
+"""Queues that exist run tasks: Docket on a real Redis, Procrastinate on a real PostgreSQL. About 5 seconds.
+
+The engine's own promises are tested with the engine; here something stands in for it that only notes what it is told.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio
+import pytest
+from psycopg import AsyncConnection
+
+from mcp_bindgen.runtime.extensions.tasks import DocketRunner, ProcrastinateRunner, TaskRunner
+from tests.support.checked_connections import bounded
+from tests.support.postgres_server import postgres_server
+from tests.support.redis_server import RedisServer, redis_server
+
+Kind: TypeAlias = type[DocketRunner] | type[ProcrastinateRunner]
+
+
+class Engine:
+    """Notes which tasks run, and which are ended."""
+
+    def __init__(self, seconds: float = 0) -> None:
+        self.seconds = seconds
+        self.ran: list[str] = []
+        self.ended: list[str] = []
+
+    async def run(self, id: str) -> None:
+        self.ran.append(id)
+        if id == "broken":
+            raise RuntimeError("the store is away")
+        try:
+            await anyio.sleep(self.seconds)
+        except anyio.get_cancelled_exc_class():
+            self.ended.append(id)
+            raise
+
+    async def has_run(self, *ids: str) -> None:
+        """Wait until these have begun, and no others."""
+        while len(self.ran) < len(ids):
+            await anyio.sleep(0.01)
+        assert sorted(self.ran) == sorted(ids)
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with postgres_server() as conninfo:
+        anyio.run(ProcrastinateRunner(conninfo).prepare)
+        yield conninfo
+
+
+@pytest.fixture(params=["docket", "procrastinate"])
+def queue(request: pytest.FixtureRequest) -> tuple[Kind, str]:
+    """A kind of runner, and where its queue is."""
+    if request.param == "docket":
+        return DocketRunner, request.getfixturevalue("redis").url
+    return ProcrastinateRunner, request.getfixturevalue("postgres")
+
+
+@asynccontextmanager
+async def serving(queue: tuple[Kind, str], engine: Engine, name: str, concurrency: int) -> AsyncGenerator[TaskRunner]:
+    """A process of the queue."""
+    kind, place = queue
+    runner = kind(place, name=name, concurrency=concurrency)
+    async with runner.serving(engine.run):
+        yield runner
+
+
+@bounded()
+async def test_who_runs_nothing_sends_what_another_process_runs(queue: tuple[Kind, str]) -> None:
+    web, worker = Engine(), Engine()
+    async with serving(queue, web, "elsewhere", 0) as sender, serving(queue, worker, "elsewhere", 4):
+        for id in ("one", "two", "one"):  # a task may be sent twice
+            await sender.submit(id)
+        await worker.has_run("one", "two", "one")
+    assert web.ran == []
+
+
+@bounded()
+async def test_a_task_waits_in_the_queue_until_somebody_works(queue: tuple[Kind, str]) -> None:
+    late = Engine()
+    async with serving(queue, late, "kept", 0) as sender:
+        await sender.submit("one")
+    async with serving(queue, late, "kept", 1):
+        await late.has_run("one")
+
+
+@bounded()
+async def test_a_run_that_fails_leaves_the_worker_at_work(queue: tuple[Kind, str]) -> None:
+    engine = Engine()
+    async with serving(queue, engine, "broken", 1) as runner:
+        await runner.submit("broken")
+        await engine.has_run("broken")
+        await runner.submit("next")
+        await engine.has_run("broken", "next")
+
+
+@bounded(20)
+async def test_what_runs_ends_with_the_server(queue: tuple[Kind, str]) -> None:
+    engine = Engine(seconds=3600)
+    async with serving(queue, engine, "ends", 4) as runner:
+        for id in ("one", "two"):
+            await runner.submit(id)
+        await engine.has_run("one", "two")
+    assert sorted(engine.ended) == ["one", "two"]
+
+
+@bounded()
+async def test_while_a_queue_is_away_tasks_wait_in_the_store(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    engine = Engine()
+    with redis_server(tmp_path) as redis, caplog.at_level(logging.WARNING, "mcp_bindgen"):
+        async with serving((DocketRunner, redis.url), engine, "away", 0) as runner:
+            redis.stop()
+            await runner.submit("one")
+            redis.start()
+            assert "not sent to DocketRunner" in caplog.text
+
+
+@bounded()
+async def test_a_worker_goes_on_when_redis_is_back(tmp_path: Path) -> None:
+    engine = Engine()
+    with redis_server(tmp_path) as redis:
+        async with serving((DocketRunner, redis.url), engine, "back", 1) as runner:
+            await runner.submit("one")
+            await engine.has_run("one")
+            redis.stop()
+            await anyio.sleep(0.2)
+            redis.start()
+            await runner.submit("two")
+            await engine.has_run("one", "two")
+
+
+@bounded()
+async def test_a_worker_goes_on_when_postgresql_is_back(postgres: str) -> None:
+    engine = Engine()
+    async with serving((ProcrastinateRunner, postgres), engine, "back", 1) as runner:
+        await runner.submit("one")
+        await engine.has_run("one")
+        async with await AsyncConnection.connect(postgres) as connection:
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            )
+        await runner.submit("two")
+        await engine.has_run("one", "two")
+
+
+@bounded()
+async def test_a_database_without_the_tables_is_refused(postgres: str) -> None:
+    conninfo = postgres.replace("dbname=postgres", "dbname=template1")
+    with pytest.raises(RuntimeError, match=r"await runner\.prepare\(\)"):
+        async with ProcrastinateRunner(conninfo).serving(Engine().run):
+            pass
+
+
+@pytest.mark.parametrize("name", ["docket", "procrastinate"])
+def test_a_missing_package_is_named_with_its_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = f"mcp_bindgen.runtime.extensions.tasks.runners.{name}"
+    monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=rf"pip install 'mcp-bindgen\[{name}\]'"):
+        import_module(module)
+
+
+def test_nobody_runs_less_than_nothing() -> None:
+    with pytest.raises(ValueError, match="or 0, and not -1"):
+        DocketRunner("redis://localhost", concurrency=-1)
