@@ -5,19 +5,20 @@ The engine's own promises are tested with the engine; here something stands in f
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 import pytest
 from psycopg import AsyncConnection
 
-from mcp_bindgen.runtime.extensions.tasks import DocketRunner, ProcrastinateRunner, TaskRunner
+from mcp_bindgen.runtime.extensions.tasks import DocketRunner, ProcrastinateRunner, TaskRecord, TaskRunner, Tasks
+from mcp_bindgen.runtime.extensions.tasks.record import new_id
+from mcp_bindgen.runtime.extensions.tasks.service import RunningTask, now
 from tests.support.checked_connections import bounded
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_server import RedisServer, redis_server
@@ -120,14 +121,21 @@ async def test_what_runs_ends_with_the_server(queue: tuple[Kind, str]) -> None:
 
 
 @bounded()
-async def test_while_a_queue_is_away_tasks_wait_in_the_store(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    engine = Engine()
-    with redis_server(tmp_path) as redis, caplog.at_level(logging.WARNING, "mcp_bindgen"):
-        async with serving((DocketRunner, redis.url), engine, "away", 0) as runner:
+async def test_while_a_queue_is_away_tasks_wait_in_the_store(tmp_path: Path) -> None:
+    async def handle(record: TaskRecord, running: RunningTask) -> dict[str, str]:
+        return {"said": record.params["text"]}
+
+    with redis_server(tmp_path) as redis:
+        tasks = Tasks(runner=DocketRunner(redis.url), lease=0.4)
+        tasks.handlers["2026-07-28"] = handle
+        async with tasks.serving():
             redis.stop()
-            await runner.submit("one")
+            made: dict[str, Any] = {"id": new_id(), "created": now(), "updated": now()}
+            record = TaskRecord(revision="2026-07-28", method="tools/call", params={"text": "hi"}, **made)
+            await tasks.create(record)
             redis.start()
-            assert "not sent to DocketRunner" in caplog.text
+            seen = [record async for record in tasks.versions(record.id)]
+    assert seen[-1].result == {"said": "hi"}
 
 
 @bounded()

@@ -30,9 +30,15 @@ class QueueRunner:
     Args:
         concurrency: How many tasks this process runs at a time; none if it is 0, so that it only sends them.
 
+    Attributes:
+        concurrency: The same.
+        patience: Seconds for which a task that may run again keeps its place while it waits for its client.
+
     Raises:
-        ValueError: It is negative.
+        ValueError: `concurrency` is negative.
     """
+
+    patience: float | None = 5.0
 
     def __init__(self, concurrency: int) -> None:
         if concurrency < 0:
@@ -43,8 +49,8 @@ class QueueRunner:
         """Connect to the queue while a block lasts; gives what does its jobs, each by `run` with an id."""
         raise NotImplementedError
 
-    async def send(self, id: str) -> None:
-        """Put a job into the queue."""
+    async def submit(self, id: str) -> None:
+        """Put a job into the queue; a task may be there twice, as when it was answered before it rested."""
         raise NotImplementedError
 
     @asynccontextmanager
@@ -58,13 +64,6 @@ class QueueRunner:
                 yield
             finally:
                 await jobs.end()
-
-    async def submit(self, id: str) -> None:
-        """Send a task to the queue; while that is away it waits in the store, from which the engine sends it again."""
-        try:
-            await self.send(id)
-        except Exception as error:  # of whichever library
-            log.warning("a task is not sent to %s now: %s", type(self).__name__, error)
 
     async def cancel(self, id: str) -> None:
         """Do nothing: the job finds in the store that the task is over, and the engine ends what runs."""

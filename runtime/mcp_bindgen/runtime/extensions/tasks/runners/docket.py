@@ -66,7 +66,7 @@ class DocketRunner(QueueRunner):
             finally:
                 self._docket = None
 
-    async def send(self, id: str) -> None:
-        """Put a job into the queue. A task may be there twice, as when it was answered before it rested."""
+    async def submit(self, id: str) -> None:
+        """Put a job into the queue."""
         if self._docket is not None:
             await self._docket.add(_NAME, key=f"{id}:{token_hex(8)}")(id)

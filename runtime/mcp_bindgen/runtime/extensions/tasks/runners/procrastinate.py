@@ -74,7 +74,7 @@ class ProcrastinateRunner(QueueRunner):
             finally:
                 self._task = None
 
-    async def send(self, id: str) -> None:
-        """Put a job into the queue. A task may be there twice, as when it was answered before it rested."""
+    async def submit(self, id: str) -> None:
+        """Put a job into the queue."""
         if self._task is not None:
             await self._task.defer_async(id=id)
