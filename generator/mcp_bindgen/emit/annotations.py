@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
 
@@ -21,6 +21,11 @@ def annotation(type: Type, scalars: Mapping[str, str] = PLAIN, prefix: str = "ty
         scalars: JSON type -> Python type, `any` among them.
         prefix: What stands before the names of definitions.
     """
+    return spelled(type, prefix.__add__, scalars)
+
+
+def spelled(type: Type, name: Callable[[str], str], scalars: Mapping[str, str] = PLAIN) -> str:
+    """Return `type` as an annotation in which `name` makes expressions of the names of definitions."""
     match type:
         case Free():
             return scalars["any"]
@@ -29,13 +34,13 @@ def annotation(type: Type, scalars: Mapping[str, str] = PLAIN, prefix: str = "ty
         case Const(values):
             return f"Literal[{', '.join(map(repr, values))}]"
         case Array(items):
-            return f"list[{annotation(items, scalars, prefix)}]"
+            return f"list[{spelled(items, name, scalars)}]"
         case Map(values):
-            return f"dict[str, {annotation(values, scalars, prefix)}]"
-        case Ref(name):
-            return prefix + name
+            return f"dict[str, {spelled(values, name, scalars)}]"
+        case Ref(definition):
+            return name(definition)
         case Union(members):
-            return " | ".join(dict.fromkeys(annotation(member, scalars, prefix) for member in members))
+            return " | ".join(dict.fromkeys(spelled(member, name, scalars) for member in members))
         case Object():
             raise TypeError("an object has a name; refer to it")
 

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 
-from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.calls import walk
-from mcp_bindgen.protocol.model import Method
+from mcp_bindgen.protocol.model import Method, Ref, Type
 
-from .annotations import annotation
-from .stubs import answers, constant, params_annotation
+from .part import Part
+from .stubs import constant, params_annotation
 
 
-def values(protocol: Protocol) -> dict[str, object]:
+def values(part: Part) -> dict[str, object]:
     """Return what the template shows."""
-    words = {"Request" if method.kind == "request" else "Notification" for method in protocol.methods}
-    words |= {"Need" for method in protocol.methods if method.needs}
-    words |= {"Filter" for method in protocol.methods if method.filter is not None}
-    words |= {"Truncation" for method in protocol.methods if method.truncation is not None}
-    words |= {"HeaderParams" for method in protocol.methods if method.header_params is not None}
+    words = {"Request" if method.kind == "request" else "Notification" for method in part.methods}
+    words |= {"Need" for method in part.methods if method.needs}
+    words |= {"Filter" for method in part.methods if method.filter is not None}
+    words |= {"Truncation" for method in part.methods if method.truncation is not None}
+    words |= {"HeaderParams" for method in part.methods if method.header_params is not None}
+    reopened = list(_reopened(part)) if part.origin else []
+    words |= {"Request" for _ in reopened}
     return {
-        "words": ["Json", *sorted(words), "by_name"],
-        "annotation": annotation,
+        "words": ["Json", *sorted(words), "by_name", "with_alternatives"],
+        "methods": part.methods,
+        "reopened": reopened,
+        "annotation": part.annotation,
         "constant": constant,
         "fields": asdict,
-        "generic": _generic,
-        "params_annotation": params_annotation,
+        "generic": partial(_generic, part),
+        "params_annotation": partial(params_annotation, part),
         "path": lambda capability: repr(tuple(capability.split("."))),
-        "walk": partial(walk, protocol),
+        "walk": partial(walk, part.protocol),
     }
 
 
-def _generic(method: Method) -> str:
-    params = params_annotation(method) or "None"
+def _generic(part: Part, method: Method, more: tuple[Type, ...] = ()) -> str:
+    params = params_annotation(part, method) or "None"
     if method.result is None:
         return f"Notification[{params}]"
-    more = f", {answers(method)}" if method.alternatives else ""
-    return f"Request[{params}, {annotation(method.result)}{more}]"
+    known = (method.result, *method.alternatives)
+    answers = [part.annotation(type) for type in (*known, *(type for type in more if type not in known))]
+    return f"Request[{', '.join([params, answers[0], *([' | '.join(answers)] if answers[1:] else [])])}]"
+
+
+def _reopened(part: Part) -> Iterator[tuple[Method, tuple[Type, ...]]]:
+    """Return the requests of the core that the extension may answer otherwise, and how."""
+    alternatives = dict(part.extension.alternatives)
+    for method in part.protocol.methods:
+        if method.name in alternatives:
+            yield method, tuple(map(Ref, alternatives[method.name]))

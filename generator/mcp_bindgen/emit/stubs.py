@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcp_bindgen.protocol import Protocol, naming
+from mcp_bindgen.protocol import naming
 from mcp_bindgen.protocol import calls as protocol_calls
 from mcp_bindgen.protocol.calls import Walk
 from mcp_bindgen.protocol.model import Field, Method, Object, Sender
 
-from .annotations import annotation, optional
+from .annotations import optional
 from .environment import docstring
+from .part import Part
 
 
 @dataclass(frozen=True)
@@ -86,45 +87,45 @@ def constant(method: Method) -> str:
     return naming.descriptor(method.stub)
 
 
-def params_annotation(method: Method) -> str | None:
+def params_annotation(part: Part, method: Method) -> str | None:
     """Return the type of a method's params, or `None` when it has none."""
-    return None if method.params is None else annotation(method.params)
+    return None if method.params is None else part.annotation(method.params)
 
 
-def answers(method: Method) -> str:
+def answers(part: Part, method: Method) -> str:
     """Return everything that may answer a request."""
     types = [type for type in (method.result, *method.alternatives) if type is not None]
-    return " | ".join(annotation(type) for type in types) or "None"
+    return " | ".join(part.annotation(type) for type in types) or "None"
 
 
-def calls(protocol: Protocol, sender: Sender) -> Iterator[Call]:
+def calls(part: Part, sender: Sender) -> Iterator[Call]:
     """Return the calls that `sender` may make, requests first."""
-    for method in protocol_calls.methods_in_order(protocol):
+    for method in part.stubs():
         if protocol_calls.sends(method, sender):
-            yield _call(protocol, method, sender)
+            yield _call(part, method, sender)
 
 
-def handlers(protocol: Protocol, receiver: Sender) -> Iterator[Handler]:
+def handlers(part: Part, receiver: Sender) -> Iterator[Handler]:
     """Return the stubs for what may be sent to `receiver`, requests first."""
-    for method in protocol_calls.methods_in_order(protocol):
+    for method in part.stubs():
         if protocol_calls.receives(method, receiver):
             yield Handler(
                 method=method,
                 name=protocol_calls.handler_name(method, receiver),
                 constant=constant(method),
-                params=params_annotation(method),
-                returns=answers(method),
+                params=params_annotation(part, method),
+                returns=answers(part, method),
                 doc=docstring(_handler_doc(method, receiver), indent=8),
             )
 
 
-def questions(protocol: Protocol) -> Iterator[Question]:
+def questions(part: Part) -> Iterator[Question]:
     """Return what only a server asks."""
-    for method, classes in protocol_calls.questions(protocol):
+    for method, classes in protocol_calls.questions(part.protocol):
         assert method.params is not None
         assert method.result is not None
-        names = tuple(f"types.{name}" for name in classes)
-        yield Question(constant(method), annotation(method.params), names, annotation(method.result))
+        names = tuple(map(part.name, classes))
+        yield Question(constant(method), part.annotation(method.params), names, part.annotation(method.result))
 
 
 def handler_summary(method: Method) -> str:
@@ -153,10 +154,10 @@ def _deprecation(method: Method) -> list[str]:
     return [f"Deprecated {method.deprecated}."] if method.deprecated else []
 
 
-def _call(protocol: Protocol, method: Method, sender: Sender) -> Call:
-    positional, keywords, params = _arguments(protocol, method)
-    result = annotation(method.result) if method.result is not None else "None"
-    walk = protocol_calls.walk(protocol, method)
+def _call(part: Part, method: Method, sender: Sender) -> Call:
+    positional, keywords, params = _arguments(part, method)
+    result = part.annotation(method.result) if method.result is not None else "None"
+    walk = protocol_calls.walk(part.protocol, method)
     return Call(
         method=method,
         name=protocol_calls.call_name(method),
@@ -165,19 +166,19 @@ def _call(protocol: Protocol, method: Method, sender: Sender) -> Call:
         keywords=keywords,
         params=params,
         returns=result,
-        doc=docstring(_call_doc(protocol, method, sender, positional + keywords), indent=8),
+        doc=docstring(_call_doc(part, method, sender, positional + keywords), indent=8),
         walk=walk,
-        item=annotation(walk.item) if walk is not None else "",
+        item=part.annotation(walk.item) if walk is not None else "",
     )
 
 
-def _call_doc(protocol: Protocol, method: Method, sender: Sender, arguments: tuple[Argument, ...]) -> str:
+def _call_doc(part: Part, method: Method, sender: Sender, arguments: tuple[Argument, ...]) -> str:
     lines = [f"Send `{method.name}`: {_continued(method.doc)}" if method.doc else f"Send `{method.name}`."]
     capability = method.capability(sender)
     if capability is not None:
         owner, _, path = capability.partition(".")
         lines.append(f"Needs the capability `{path}` of the {owner}.")
-    type = protocol.resolve(method.params) if method.params is not None else None
+    type = part.protocol.resolve(method.params) if method.params is not None else None
     if isinstance(type, Object):
         docs = {field.name: field.doc for field in type.fields}
         about = [f"{argument.name}: {docs[argument.field]}" for argument in arguments if docs.get(argument.field)]
@@ -186,23 +187,23 @@ def _call_doc(protocol: Protocol, method: Method, sender: Sender, arguments: tup
     return "\n\n".join([*lines, *_deprecation(method)])
 
 
-def _arguments(protocol: Protocol, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:
+def _arguments(part: Part, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:
     """Return the arguments of a call by position and by keyword, and the expression that makes the params of them."""
     if method.params is None:
         return (), (), "None"
-    text = annotation(method.params)
-    fields = protocol_calls.call_arguments(protocol, method)
+    text = part.annotation(method.params)
+    fields = protocol_calls.call_arguments(part.protocol, method)
     if fields is None:
         return (Argument("params", "params", text, None, "params"),), (), "params"
-    found = tuple(map(_argument, fields))
+    found = tuple(_argument(part, field) for field in fields)
     first = len(protocol_calls.positional(method, fields))
     passed = ", ".join(f"{argument.field}={argument.value}" for argument in found)
     return found[:first], found[first:], f"{text}({passed})"
 
 
-def _argument(field: Field) -> Argument:
+def _argument(part: Part, field: Field) -> Argument:
     name = naming.argument(field.name)
-    text = annotation(field.type)
+    text = part.annotation(field.type)
     if protocol_calls.is_metadata(field):
         value = f"self.metadata({text}, {name})"
         return Argument(name, field.name, "Mapping[str, Json] | None", "None", value)

@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from datamodel_code_generator.enums import DataModelType
@@ -15,6 +16,7 @@ from datamodel_code_generator.model import get_data_model_types
 from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
 
 from mcp_bindgen.protocol import naming
+from mcp_bindgen.protocol.calls import classes
 from mcp_bindgen.protocol.model import (
     Array,
     Const,
@@ -29,18 +31,25 @@ from mcp_bindgen.protocol.model import (
     Type,
     Union,
     map_parts,
+    references,
 )
 from mcp_bindgen.runtime.core.model import wire_name
 from mcp_bindgen.spec import BadInput
 
 from .annotations import CHECKED
 from .environment import TEMPLATES, docstring, quoted, render
+from .part import Part
 from .recursion import recursive_aliases
 
 _EXTRA = "extra__"
+_ABI = "mcp_bindgen.runtime.abi"
+_RESULT = "ExtensionResult"
+"""The base of what extensions answer methods of the core with."""
+
 _IMPORTED = (
     "Boolean",
     "Constant",
+    "ExtensionResult",
     "Field",
     "Integer",
     "Json",
@@ -74,17 +83,76 @@ class Form:
     Attributes:
         base: The module of their base class, `Model`.
         defaults: Whether an optional field may have a default of its own; else it is `None`.
+        origin: The id of the extension whose definitions they are; empty for those of the core, or of a contract.
+        core: The module from which they import the others.
+        results: The definitions that answer methods of the core, and have a base class of their own.
     """
 
     base: str
     defaults: bool
+    origin: str = ""
+    core: str = ""
+    results: frozenset[str] = frozenset()
 
 
-PROTOCOL = Form(base="mcp_bindgen.runtime.abi", defaults=False)
+PROTOCOL = Form(base=_ABI, defaults=False)
 """The types of a revision."""
 
 CONTRACT = Form(base="mcp_bindgen.runtime.contract.model", defaults=True)
 """The types of what a server offers."""
+
+
+def form_of(part: Part, core: str) -> Form:
+    """Return the form of the types of a part of a protocol; `core` is the package with the bindings of the revision."""
+    if not part.origin:
+        return PROTOCOL
+    answers = [Ref(name) for _, definitions in part.extension.alternatives for name in definitions]
+    results = frozenset(name for answer in answers for name in classes(part.protocol, answer))
+    return replace(PROTOCOL, origin=part.origin, core=f"{core}.types", results=results)
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A module of types: of what, and in which form."""
+
+    protocol: Protocol
+    form: Form
+
+    @cached_property
+    def definitions(self) -> dict[str, Definition]:
+        """The definitions that it has."""
+        known = self.protocol.definitions.items()
+        return {name: definition for name, definition in known if definition.origin == self.form.origin}
+
+    @cached_property
+    def imported(self) -> list[str]:
+        """The definitions of the core that it imports."""
+        used = {name for definition in self.definitions.values() for name in references(definition.type)}
+        return sorted(used - self.definitions.keys())
+
+    @cached_property
+    def own(self) -> dict[str, str]:
+        """The names by which it knows what it imports: private ones, where the schema has a definition of the name."""
+        if self.form.base != PROTOCOL.base:
+            return {name: name for name in _IMPORTED}
+        taken = {*self.definitions, *self.imported, *(definition.alias for definition in self.definitions.values())}
+        return {name: f"_{name}" if name in taken else name for name in _IMPORTED}
+
+    @property
+    def shadows(self) -> bool:
+        """Whether a definition hides `typing.Annotated` (2024-11-05 has one of that name)."""
+        return "Annotated" in (*self.definitions, *self.imported)
+
+    @cached_property
+    def recursive(self) -> dict[str, str]:
+        """Name -> expression, of its aliases that contain themselves."""
+        found = recursive_aliases(self.protocol, {**self.own, "Annotated": self.annotated})
+        return {name: expression for name, expression in found.items() if name in self.definitions}
+
+    @property
+    def annotated(self) -> str:
+        """The name of `typing.Annotated` there."""
+        return "typing.Annotated" if self.shadows else "Annotated"
 
 
 def emit(protocol: Protocol, header: str, form: Form = PROTOCOL) -> str:
@@ -93,36 +161,21 @@ def emit(protocol: Protocol, header: str, form: Form = PROTOCOL) -> str:
     Raises:
         BadInput: A definition has a name that is no good for a class.
     """
-    return _module(protocol, header, body(protocol, form), form)
-
-
-def _module(protocol: Protocol, header: str, body: str, form: Form) -> str:
-    renamed = {definition.alias: name for name, definition in protocol.definitions.items() if definition.alias}
+    module = _Module(protocol, form)
+    renamed = {definition.alias: name for name, definition in module.definitions.items() if definition.alias}
     aliases = {alias: renamed[alias] for alias in sorted(renamed) if naming.is_importable(alias)}
     return render(
         "types.py.jinja",
         header=header,
-        protocol=protocol,
-        qualified=_shadows(protocol),
-        body=body,
-        base=form.base,
-        own=_own(protocol, form),
+        title=Part(protocol, form.origin).title,
+        qualified=module.shadows,
+        body=_body(module),
+        form=form,
+        imported_core=module.imported,
+        own=module.own,
         aliases=aliases,
-        names=sorted({*protocol.definitions, *aliases}),
+        names=sorted({*module.definitions, *aliases}),
     )
-
-
-def _own(protocol: Protocol, form: Form) -> dict[str, str]:
-    """Return the names by which a module knows what it imports: private ones, where the schema has a definition so."""
-    if form != PROTOCOL:
-        return {name: name for name in _IMPORTED}
-    taken = {*protocol.definitions, *(definition.alias for definition in protocol.definitions.values())}
-    return {name: f"_{name}" if name in taken else name for name in _IMPORTED}
-
-
-def _shadows(protocol: Protocol) -> bool:
-    """Return whether a definition hides `typing.Annotated` (2024-11-05 has one of that name)."""
-    return "Annotated" in protocol.definitions
 
 
 def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
@@ -131,33 +184,36 @@ def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
     Raises:
         BadInput: A definition has a name that is no good for a class.
     """
-    if not protocol.definitions:
+    return _body(_Module(protocol, form))
+
+
+def _body(module: _Module) -> str:
+    if not module.definitions:
         return ""
-    own = _own(protocol, form)
     late: dict[str, str] = {}
-    tree = ast.parse(text := _models(protocol, form, own))
+    tree = ast.parse(text := _models(module))
     while found := dict(_quoted(tree)):
         late |= found
-        tree = ast.parse(text := _models(_without(protocol, late), form, own))
-    _check_names({*_defined(tree.body), *late}, protocol)
+        tree = ast.parse(text := _models(replace(module, protocol=_without(module.protocol, late))))
+    _check_names({*_defined(tree.body), *late}, module)
     for name, target in late.items():
-        doc = docstring(_doc(protocol.definitions[name]), indent=0)
-        text += f"\n\n\n{name}: {own['TypeAlias']} = {target}\n{doc}"
+        doc = docstring(_doc(module.definitions[name]), indent=0)
+        text += f"\n\n\n{name}: {module.own['TypeAlias']} = {target}\n{doc}"
     return text
 
 
-def _models(protocol: Protocol, form: Form, own: Mapping[str, str]) -> str:
+def _models(module: _Module) -> str:
     kinds = get_data_model_types(DataModelType.PydanticV2BaseModel, PythonVersion.PY_311, use_type_alias=True)
     parser = JsonSchemaParser(
-        json.dumps(_document(protocol, form, own)),
+        json.dumps(_document(module)),
         data_model_type=kinds.data_model,
         data_model_root_type=kinds.root_model,
         data_model_field_type=kinds.field_model,
         data_type_manager_type=kinds.data_type_manager,
         target_python_version=PythonVersion.PY_311,
-        base_class=f"{form.base}.{own['Model']}",
+        base_class=f"{module.form.base}.{module.own['Model']}",
         custom_template_dir=TEMPLATES / "types",
-        extra_template_data=_template_data(protocol, form, own),
+        extra_template_data=_template_data(module),
         enum_field_as_literal="all",  # type: ignore[arg-type]
         use_standard_collections=True,
         use_union_operator=True,
@@ -193,9 +249,9 @@ def _without(protocol: Protocol, others: Mapping[str, str]) -> Protocol:
     return replace(protocol, definitions=definitions)
 
 
-def _check_names(defined: Set[str], protocol: Protocol) -> None:
+def _check_names(defined: Set[str], module: _Module) -> None:
     """Refuse definitions that were renamed, dropped or invented on the way."""
-    for name in sorted(defined ^ set(protocol.definitions)):
+    for name in sorted(defined ^ module.definitions.keys()):
         raise _taken(name)
 
 
@@ -225,30 +281,33 @@ def _defined(statements: list[ast.stmt]) -> Iterator[str]:
 # --- what datamodel-code-generator reads ----------------------------------------------------------------------
 
 
-def _document(protocol: Protocol, form: Form, own: Mapping[str, str]) -> dict[str, Any]:
+def _document(module: _Module) -> dict[str, Any]:
     """Return the hoisted effective schema with Python names, in which an optional field is one that may be `None`."""
-    early = recursive_aliases(protocol, own)
     return {
         "$defs": {
             # Our template writes recursive aliases; a type that refers to nothing makes them come first.
-            name: {"type": "string"} if name in early else _definition(definition.type, protocol, form, own)
-            for name, definition in protocol.definitions.items()
+            name: {"type": "string"} if name in module.recursive else _definition(definition, module)
+            for name, definition in module.definitions.items()
         }
     }
 
 
-def _definition(type: Type, protocol: Protocol, form: Form, own: Mapping[str, str]) -> dict[str, Any]:
+def _definition(definition: Definition, module: _Module) -> dict[str, Any]:
+    type = definition.type
     if not isinstance(type, Object):
-        return _schema(type, own)
-    properties = {field.name: _property(field, protocol, form, own) for field in type.fields}
+        return _schema(type, module)
+    properties = {field.name: _property(field, module) for field in type.fields}
     if type.extra is not None and type.extra != Free():
-        properties[_EXTRA] = _schema(type.extra, own)
-    return {"type": "object", "properties": properties, "required": list(properties)}
+        properties[_EXTRA] = _schema(type.extra, module)
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": list(properties)}
+    if definition.name in module.form.results:
+        schema["customBasePath"] = f"{_ABI}.{module.own[_RESULT]}"
+    return schema
 
 
-def _property(field: Field, protocol: Protocol, form: Form, own: Mapping[str, str]) -> dict[str, Any]:
-    schema = _schema(field.type, own)
-    if field.required or protocol.accepts_null(field.type) or _has_default(field, form):
+def _property(field: Field, module: _Module) -> dict[str, Any]:
+    schema = _schema(field.type, module)
+    if field.required or module.protocol.accepts_null(field.type) or _has_default(field, module.form):
         return schema
     return {"anyOf": [schema, {"type": "null"}]}
 
@@ -258,43 +317,45 @@ def _has_default(field: Field, form: Form) -> bool:
     return form.defaults and field.default is not None
 
 
-def _schema(type: Type, own: Mapping[str, str]) -> dict[str, Any]:
+def _schema(type: Type, module: _Module) -> dict[str, Any]:
     match type:
         case Free():
-            return _value(own["Json"])
+            return _imported(_ABI, module.own["Json"])
         case Scalar(kind):
-            return {"type": kind} if kind in ("string", "null") else _value(own[CHECKED[kind]])
+            return {"type": kind} if kind in ("string", "null") else _imported(_ABI, module.own[CHECKED[kind]])
         case Const(values):
             return {"enum": list(values)}
         case Array(items):
-            return {"type": "array", "items": _schema(items, own)}
+            return {"type": "array", "items": _schema(items, module)}
         case Map(values):
-            return {"type": "object", "additionalProperties": _schema(values, own)}
+            return {"type": "object", "additionalProperties": _schema(values, module)}
+        case Ref(name) if name not in module.definitions:
+            return _imported(module.form.core, name)
         case Ref(name):
             return {"$ref": f"#/$defs/{name}"}
         case Union(members):
-            return {"anyOf": [_schema(member, own) for member in members]}
+            return {"anyOf": [_schema(member, module) for member in members]}
         case Object():
             raise TypeError("an object has a name; refer to it")
 
 
-def _value(name: str) -> dict[str, Any]:
-    return {"customTypePath": f"mcp_bindgen.runtime.abi.{name}"}
+def _imported(module: str, name: str) -> dict[str, Any]:
+    return {"customTypePath": f"{module}.{name}"}
 
 
 # --- what our templates add -----------------------------------------------------------------------------------
 
 
-def _template_data(protocol: Protocol, form: Form, own: Mapping[str, str]) -> defaultdict[str, dict[str, Any]]:
-    own = {**own, "Annotated": "typing.Annotated" if _shadows(protocol) else "Annotated"}
+def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
+    protocol, own = module.protocol, {**module.own, "Annotated": module.annotated}
     # Constants in it have quotes of their own: a quote around it alone would let the words of others out as code.
-    recursive = {name: quoted(expression) for name, expression in recursive_aliases(protocol, own).items()}
+    recursive = {name: quoted(expression) for name, expression in module.recursive.items()}
     data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    for name, definition in protocol.definitions.items():
+    for name, definition in module.definitions.items():
         data[name] = {"doc": docstring(_doc(definition)), "own": own}
         if isinstance(definition.type, Object):
             data[name]["closed"] = definition.type.extra is None
-            data[name]["members"] = {field.name: _member(field, protocol, form) for field in definition.type.fields}
+            data[name]["members"] = {field.name: _member(field, protocol, module.form) for field in definition.type.fields}
         else:
             data[name]["recursive"] = recursive.get(name)
             data[name]["class"] = isinstance(definition.type, Ref) and isinstance(

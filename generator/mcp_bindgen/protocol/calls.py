@@ -129,22 +129,22 @@ def questions(protocol: Protocol) -> Iterator[tuple[Method, tuple[str, ...]]]:
     asked = [
         method for method in methods_in_order(protocol) if method.kind == "request" and method.senders == ("server",)
     ]
-    classes = {method.name: tuple(_classes(protocol, method.params)) for method in asked}
+    params = {method.name: tuple(classes(protocol, method.params)) for method in asked}
     for method in asked:
-        others = {name for other in asked if other is not method for name in classes[other.name]}
-        if method.params is not None and method.result is not None and not others & set(classes[method.name]):
-            yield method, classes[method.name]
+        others = {name for other in asked if other is not method for name in params[other.name]}
+        if method.params is not None and method.result is not None and not others & set(params[method.name]):
+            yield method, params[method.name]
 
 
-def _classes(protocol: Protocol, type: Type | None) -> Iterator[str]:
-    """Return the classes that params may be of."""
+def classes(protocol: Protocol, type: Type | None) -> Iterator[str]:
+    """Return the classes that a value of `type` may be of."""
     match type:
         case Ref(name) if isinstance(protocol.definitions[name].type, Object):
             yield name
         case Ref(name):
-            yield from _classes(protocol, protocol.definitions[name].type)
+            yield from classes(protocol, protocol.definitions[name].type)
         case Union(members):
             for member in members:
-                yield from _classes(protocol, member)
+                yield from classes(protocol, member)
         case _:
             return

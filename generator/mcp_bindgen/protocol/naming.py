@@ -13,7 +13,7 @@ from mcp_bindgen.spec import BadInput, Reading
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+|[0-9]+")
 _DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
 _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
-_MODULES = frozenset({"methods", "types"})
+_MODULES = frozenset({"core", "methods", "types"})
 _FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self"}
 _ARGUMENTS = frozenset({"self"}) | _MODULES
 _SIDES = frozenset({"dispatcher", "extra_capabilities", "info", "instructions", "limits", "options", "revision"})
