@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, overload
 
 from mcp_bindgen.runtime import abi
-from mcp_bindgen.runtime.abi import Json, MethodNotFound, Request, Returns
+from mcp_bindgen.runtime.abi import ExtensionResult, Json, MethodNotFound, Request, Returns
 
 from . import methods, types
 from .dispatcher import SERVER
@@ -221,7 +221,7 @@ class Server(abi.Server):
 
     def get_prompt(
         self, params: types.GetPromptRequestParams, ctx: Context
-    ) -> Returns[types.GetPromptResult | types.InputRequiredResult]:
+    ) -> Returns[types.GetPromptResult | types.InputRequiredResult | ExtensionResult]:
         """Return the messages of the prompt `params.name`, filled in with `params.arguments`.
 
         Called for `prompts/get`; overriding it declares the capability `prompts`.
@@ -248,7 +248,7 @@ class Server(abi.Server):
 
     def read_resource(
         self, params: types.ReadResourceRequestParams, ctx: Context
-    ) -> Returns[types.ReadResourceResult | types.InputRequiredResult]:
+    ) -> Returns[types.ReadResourceResult | types.InputRequiredResult | ExtensionResult]:
         """Return the contents of the resource `params.uri`.
 
         Called for `resources/read`; overriding it declares the capability `resources`.
@@ -284,7 +284,7 @@ class Server(abi.Server):
 
     def call_tool(
         self, params: types.CallToolRequestParams, ctx: Context
-    ) -> Returns[types.CallToolResult | types.InputRequiredResult]:
+    ) -> Returns[types.CallToolResult | types.InputRequiredResult | ExtensionResult]:
         """Return the output of the tool `params.name`, run with `params.arguments`; set `is_error` where the
         tool itself fails.
 

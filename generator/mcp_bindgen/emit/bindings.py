@@ -42,7 +42,7 @@ def _client(part: Part) -> dict[str, object]:
 
 
 def _engine(part: Part, base: str) -> str:
-    """Return the module of an extension's engine where it has a class of the name `base`; `module:Class` has only one."""
+    """Return the module with the class `base` of an extension's engine, if there is one; `module:Class` has just that."""
     module, _, only = part.extension.engine.partition(":") if part.origin else ("", "", "")
     return module if only in ("", base) else ""
 
@@ -118,7 +118,8 @@ def _package(
     folder = "extension/" if part.origin else ""
     shared = {"header": top, "protocol": part.protocol, "part": part, "title": part.title, "core": core}
     templates = {name: name if name in _SHARED else f"{folder}{name}" for name in [*values, "__init__.py"]}
-    init = {"package": package_name, "generation": GENERATION, "command": command}
+    about = f"{part.extension.doc}\n\n" if part.origin and part.extension.doc else ""
+    init = {"package": package_name, "generation": GENERATION, "command": command, "about": about}
     with collector_paused():
         files = {
             name: render(f"{templates[name]}.jinja", **shared, **prepared)

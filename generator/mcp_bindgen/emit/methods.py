@@ -36,13 +36,13 @@ def values(part: Part) -> dict[str, object]:
     }
 
 
-def _generic(part: Part, method: Method, more: tuple[Type, ...] = ()) -> str:
+def _generic(part: Part, method: Method) -> str:
     params = params_annotation(part, method) or "None"
     if method.result is None:
         return f"Notification[{params}]"
-    known = (method.result, *method.alternatives)
-    answers = [part.annotation(type) for type in (*known, *(type for type in more if type not in known))]
-    return f"Request[{', '.join([params, answers[0], *([' | '.join(answers)] if answers[1:] else [])])}]"
+    known = [part.annotation(type) for type in (method.result, *method.alternatives)]
+    more = f", {' | '.join(known)}" if method.alternatives else ""
+    return f"Request[{params}, {known[0]}{more}]"
 
 
 def _reopened(part: Part) -> Iterator[tuple[Method, tuple[Type, ...]]]:

@@ -35,7 +35,7 @@ class Part:
     def title(self) -> str:
         """What the package is of, in words."""
         core = f"MCP {self.protocol.revision}"
-        return f"`{self.origin}` {self.extension.version}, an extension of {core}" if self.origin else core
+        return f"`{self.origin}` {self.extension.version} on {core}" if self.origin else core
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -56,7 +56,7 @@ class Part:
         return (method for method in calls.methods_in_order(self.protocol) if method.origin == self.origin)
 
     def annotation(self, type: Type) -> str:
-        """Return `type` as an annotation of a module that imports the types of this part, and of the core, by modules."""
+        """Return `type` as an annotation, for modules that import `types`, and those of the core as `core`."""
         return spelled(type, self.name)
 
     def name(self, definition: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcp_bindgen.protocol import naming
+from mcp_bindgen.protocol import Protocol, naming
 from mcp_bindgen.protocol import calls as protocol_calls
 from mcp_bindgen.protocol.calls import Walk
 from mcp_bindgen.protocol.model import Field, Method, Object, Sender
@@ -13,6 +13,9 @@ from mcp_bindgen.protocol.model import Field, Method, Object, Sender
 from .annotations import optional
 from .environment import docstring
 from .part import Part
+
+_KIND = "resultType"
+"""The member of results that says which of several they are."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,16 @@ def params_annotation(part: Part, method: Method) -> str | None:
 
 
 def answers(part: Part, method: Method) -> str:
-    """Return everything that may answer a request."""
+    """Return everything that a handler of a method may answer."""
     types = [type for type in (method.result, *method.alternatives) if type is not None]
-    return " | ".join(part.annotation(type) for type in types) or "None"
+    names = [part.annotation(type) for type in types] or ["None"]
+    return " | ".join([*names, "ExtensionResult"] if _is_open(part.protocol, method) else names)
+
+
+def _is_open(protocol: Protocol, method: Method) -> bool:
+    """Return whether extensions may answer a request otherwise: core has several answers, and each says what it is."""
+    resolved = [protocol.resolve(type) for type in (method.result, *method.alternatives) if type is not None]
+    return len(resolved) > 1 and all(isinstance(type, Object) and type.field(_KIND) is not None for type in resolved)
 
 
 def calls(part: Part, sender: Sender) -> Iterator[Call]:
@@ -141,6 +151,8 @@ def _handler_doc(method: Method, receiver: Sender) -> str:
         facts = [f"called for `{method.name}` inside of a result, which is no message of its own"]
     if capability.startswith(f"{receiver}.") and method.kind == "request":
         facts.append(f"overriding it declares the capability `{capability.removeprefix(f'{receiver}.')}`")
+    if method.origin:
+        facts.append(f"both sides must have declared the extension `{method.origin}`")
     about = "; ".join(facts)
     return "\n\n".join([handler_summary(method), f"{about[0].upper()}{about[1:]}.", *_deprecation(method)])
 
@@ -178,6 +190,8 @@ def _call_doc(part: Part, method: Method, sender: Sender, arguments: tuple[Argum
     if capability is not None:
         owner, _, path = capability.partition(".")
         lines.append(f"Needs the capability `{path}` of the {owner}.")
+    if method.origin:
+        lines.append(f"Both sides must have declared the extension `{method.origin}`.")
     type = part.protocol.resolve(method.params) if method.params is not None else None
     if isinstance(type, Object):
         docs = {field.name: field.doc for field in type.fields}

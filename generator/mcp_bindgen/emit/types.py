@@ -352,16 +352,15 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
     recursive = {name: quoted(expression) for name, expression in module.recursive.items()}
     data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, definition in module.definitions.items():
+        type = definition.type
         data[name] = {"doc": docstring(_doc(definition)), "own": own}
-        if isinstance(definition.type, Object):
-            data[name]["closed"] = definition.type.extra is None
-            data[name]["members"] = {field.name: _member(field, protocol, module.form) for field in definition.type.fields}
+        if isinstance(type, Object):
+            data[name]["closed"] = type.extra is None
+            data[name]["members"] = {field.name: _member(field, protocol, module.form) for field in type.fields}
         else:
             data[name]["recursive"] = recursive.get(name)
-            data[name]["class"] = isinstance(definition.type, Ref) and isinstance(
-                protocol.resolve(definition.type), Object
-            )
-            data[name]["refinements"] = _refinements(definition.type, protocol)
+            data[name]["class"] = isinstance(type, Ref) and isinstance(protocol.resolve(type), Object)
+            data[name]["refinements"] = _refinements(type, protocol)
             data[name]["plain_doc"] = docstring(_doc(definition), indent=0)
     return data
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .core.extension import Extension as Extension
     from .core.extension import ExtensionResult as ExtensionResult
     from .core.extension import ExtensionRoutes as ExtensionRoutes
+    from .core.meta_keys import MetaKey as MetaKey
     from .core.methods import Filter as Filter
     from .core.methods import HeaderParams as HeaderParams
     from .core.methods import Need as Need
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .core.methods import Request as Request
     from .core.methods import Truncation as Truncation
     from .core.methods import by_name as by_name
+    from .core.methods import with_alternatives as with_alternatives
     from .core.model import Model as Model
     from .core.revision import Dispatcher as Dispatcher
     from .core.revision import Revision as Revision
@@ -60,7 +62,17 @@ def require(generation: int, package: str, command: str) -> None:
 _MODULES = {
     "core.errors": ["MethodNotFound"],
     "core.extension": ["Extension", "ExtensionResult", "ExtensionRoutes"],
-    "core.methods": ["Filter", "HeaderParams", "Need", "Notification", "Request", "Truncation", "by_name"],
+    "core.meta_keys": ["MetaKey"],
+    "core.methods": [
+        "Filter",
+        "HeaderParams",
+        "Need",
+        "Notification",
+        "Request",
+        "Truncation",
+        "by_name",
+        "with_alternatives",
+    ],
     "core.model": ["Model"],
     "core.revision": ["Dispatcher", "Revision"],
     "core.routing": ["Returns", "Route"],

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 from .methods import Method
 from .model import Model
@@ -31,7 +31,7 @@ class CoreRevision(Protocol):
         ...
 
     @property
-    def types(self) -> ModuleType:
+    def types(self) -> Any:  # a `cached_property` of a module, which checkers do not take for a property
         """The module of its types."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain
-from typing import Annotated, Any, Generic, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, TypeAlias, cast, get_args, get_origin
 
 from typing_extensions import TypeVar
 
@@ -16,6 +16,7 @@ from .uris import is_part
 Params = TypeVar("Params")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer", default=Result)
+Other = TypeVar("Other")
 
 Sender = Literal["client", "server", "both"]
 Carrier = Literal["message", "embedded"]
@@ -207,6 +208,14 @@ Method = Request[Any, Any, Any] | Notification[Any]
 def untyped(method: Request[Any, Any, Any]) -> Request[Any, dict[str, Any]]:
     """Return the same method with any JSON object as its result."""
     return replace(method, result=dict[str, Any], alternatives=())
+
+
+def with_alternatives(
+    method: Request[Params, Result, Answer], *more: type[Other]
+) -> Request[Params, Result, Answer | Other]:
+    """Return the same request with more types that may answer it."""
+    widened = replace(method, alternatives=(*method.alternatives, *more))
+    return cast(Request[Params, Result, Answer | Other], widened)
 
 
 def by_name(*methods: Method) -> Mapping[str, Method]:

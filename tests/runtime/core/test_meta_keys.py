@@ -1,0 +1,34 @@
+"""Typed members of `_meta`: read, written beside others, and checked."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from mcp_bindgen.runtime.abi import MetaKey
+from mcp_bindgen.v2026_07_28 import types as mcp
+
+HINT: MetaKey[mcp.Icon] = MetaKey("com.example/hint", mcp.Icon)
+TOOL = mcp.Tool(name="chart", input_schema=mcp.ToolInputSchema(), meta=mcp.MetaObject.model_validate({"other": [1]}))
+
+
+def test_what_is_put_is_read_and_stands_on_the_wire_beside_the_rest() -> None:
+    told = HINT.put(TOOL, mcp.Icon(src="https://example.com/i.png", mime_type="image/png"))
+    assert HINT.read(told) == mcp.Icon(src="https://example.com/i.png", mime_type="image/png")
+    hint = {"src": "https://example.com/i.png", "mimeType": "image/png"}
+    assert told.model_dump()["_meta"] == {"other": [1], "com.example/hint": hint}
+    assert isinstance(told, mcp.Tool)
+    assert HINT.read(TOOL) is None
+    assert HINT.read(mcp.Tool(name="bare", input_schema=mcp.ToolInputSchema())) is None
+
+
+def test_what_does_not_fit_is_refused_when_it_is_read() -> None:
+    broken = mcp.Tool.model_validate({**TOOL.model_dump(), "_meta": {"com.example/hint": {"src": 1}}})
+    with pytest.raises(ValidationError, match="src"):
+        HINT.read(broken)
+
+
+def test_scalars_stand_in_meta_as_they_are() -> None:
+    flag: MetaKey[bool] = MetaKey("com.example/flag", bool)
+    assert flag.put(TOOL, False).model_dump()["_meta"] == {"other": [1], "com.example/flag": False}
+    assert flag.read(flag.put(TOOL, False)) is False
