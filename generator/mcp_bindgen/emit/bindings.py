@@ -42,7 +42,7 @@ def _client(part: Part) -> dict[str, object]:
 
 
 def _engine(part: Part, base: str) -> str:
-    """Return the module with the class `base` of an extension's engine, if there is one; `module:Class` has just that."""
+    """Return the module of an extension's engine, if there is one with the class `base`: `module:Class` has only it."""
     module, _, only = part.extension.engine.partition(":") if part.origin else ("", "", "")
     return module if only in ("", base) else ""
 

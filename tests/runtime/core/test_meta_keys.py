@@ -9,7 +9,7 @@ from mcp_bindgen.runtime.abi import MetaKey
 from mcp_bindgen.v2026_07_28 import types as mcp
 
 HINT: MetaKey[mcp.Icon] = MetaKey("com.example/hint", mcp.Icon)
-TOOL = mcp.Tool(name="chart", input_schema=mcp.ToolInputSchema(), meta=mcp.MetaObject.model_validate({"other": [1]}))
+TOOL = mcp.Tool(name="chart", input_schema=mcp.ToolInputSchema(), meta={"other": [1]})
 
 
 def test_what_is_put_is_read_and_stands_on_the_wire_beside_the_rest() -> None:
