@@ -31,9 +31,13 @@ def values(part: Part) -> dict[str, object]:
         "fields": asdict,
         "generic": partial(_generic, part),
         "params_annotation": partial(params_annotation, part),
-        "path": lambda capability: repr(tuple(capability.split("."))),
+        "path": _path,
         "walk": partial(walk, part.protocol),
     }
+
+
+def _path(capability: str) -> str:
+    return repr(tuple(capability.split(".")))
 
 
 def _generic(part: Part, method: Method) -> str:

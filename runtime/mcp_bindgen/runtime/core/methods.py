@@ -16,6 +16,7 @@ from .uris import is_part
 Params = TypeVar("Params")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer", default=Result)
+Known = TypeVar("Known")
 Other = TypeVar("Other")
 
 Sender = Literal["client", "server", "both"]
@@ -211,11 +212,11 @@ def untyped(method: Request[Any, Any, Any]) -> Request[Any, dict[str, Any]]:
 
 
 def with_alternatives(
-    method: Request[Params, Result, Answer], *more: type[Other]
-) -> Request[Params, Result, Answer | Other]:
+    method: Request[Params, Result, Known], *more: type[Other]
+) -> Request[Params, Result, Known | Other]:
     """Return the same request with more types that may answer it."""
     widened = replace(method, alternatives=(*method.alternatives, *more))
-    return cast(Request[Params, Result, Answer | Other], widened)
+    return cast(Request[Params, Result, Known | Other], widened)
 
 
 def by_name(*methods: Method) -> Mapping[str, Method]:
