@@ -17,9 +17,11 @@ from mcp_bindgen.protocol.model import (
     Const,
     Definition,
     ErrorCode,
+    Filter,
     Free,
     HeaderParams,
     Map,
+    MetaKey,
     Method,
     Need,
     Object,
@@ -31,10 +33,13 @@ from mcp_bindgen.protocol.model import (
     references,
 )
 from mcp_bindgen.protocol.passes import PASSES, Draft
+from mcp_bindgen.protocol.passes.check_facts import check_facts
 from mcp_bindgen.protocol.passes.collect_capabilities import collect_capabilities
 from mcp_bindgen.protocol.passes.collect_errors import collect_errors
+from mcp_bindgen.protocol.passes.collect_extensions import collect_extensions
 from mcp_bindgen.protocol.passes.collect_facts import collect_facts
 from mcp_bindgen.protocol.passes.collect_methods import collect_methods
+from mcp_bindgen.protocol.passes.complete_messages import complete_messages
 from mcp_bindgen.protocol.passes.document import document
 from mcp_bindgen.protocol.passes.fill_defaults import fill_defaults
 from mcp_bindgen.protocol.passes.flatten_all_of import flatten_all_of
@@ -53,7 +58,7 @@ from mcp_bindgen.protocol.passes.shape_calls import shape_calls
 from mcp_bindgen.protocol.passes.state_types import state_types
 from mcp_bindgen.protocol.passes.tag_unions import tag_unions
 from mcp_bindgen.runtime import Client, Context, Server
-from mcp_bindgen.spec import BadInput, EffectiveSchema, Reading, Schema, Store
+from mcp_bindgen.spec import BadInput, EffectiveSchema, ExtensionSchema, Reading, Schema, Store, extend
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
@@ -1332,6 +1337,171 @@ def test_a_slice_has_no_messages_of_others(revision: str, name: str) -> None:
     part = slice_protocol(whole, [name])
     messages = {method.definition for method in whole.methods if method.carrier == "message"}
     assert messages & set(part.definitions) == messages & {method.definition for method in part.methods}
+
+
+JOBS = "com.example/jobs"
+
+
+def extended(own: Schema, core: Schema, **facts: Any) -> Draft:
+    """What the first pass gets of a core revision and an extension of it."""
+    source = draft(core, **facts.pop("core_facts", {})).source
+    head = {"id": JOBS, "core": [source.revision], **facts.pop("head", {})}
+    stated = {**SEMANTICS, "unions": {}, "roles": {}, "extends": {}, "meta": {}, "extension": head, **facts}
+    jobs = ExtensionSchema(JOBS, "1", "jobs", own, "", stated)
+    whole = extend(source, jobs)
+    return Draft(whole, whole.definitions, whole.reading, whole.origins)
+
+
+CORE: Schema = {
+    "RequestParams": record("_meta", _meta=ref("Meta")),
+    "Result": record("resultType", _meta={"type": "object"}, resultType=STRING),
+    "Meta": record("who", who=STRING),
+    "ClientRequest": union("PingRequest"),
+    "PingRequest": message("ping"),
+    "PingResult": record(),
+    "Filter": record(all={"type": "boolean"}),
+    "Thing": record(_meta={"type": "object"}, a=STRING),
+}
+
+
+def test_complete_messages() -> None:
+    own = {
+        "RunRequest": message("jobs/run", record("job", job=STRING, _meta={"type": "object"})),
+        "RunResult": record(resultType=const("job")),
+        "ListRequest": message("jobs/list"),
+        "ListResult": {"anyOf": [ref("Some"), record(none=STRING)]},
+        "Some": record(some=STRING),
+        "Other": record(),
+    }
+    roles = {"RunRequest": "client", "ListRequest": "client"}
+    schemas = complete_messages(extended(own, CORE, roles=roles)).schemas
+    params = schemas["RunRequest"]["properties"]["params"]
+    assert params == record("_meta job", _meta=ref("Meta"), job=STRING)
+    assert schemas["ListRequest"]["properties"]["params"] == ref("RequestParams")
+    assert schemas["ListRequest"]["required"] == ["method", "params"]
+    assert schemas["RunResult"] == record("resultType", _meta={"type": "object"}, resultType=const("job"))
+    assert schemas["Some"] == record("resultType", _meta={"type": "object"}, resultType=STRING, some=STRING)
+    assert schemas["ListResult"]["anyOf"][1]["required"] == ["resultType"]
+    assert schemas["Other"] == own["Other"]
+    assert {name: schemas[name] for name in CORE} == CORE
+
+
+def whole(own: Schema, core: Schema = CORE, **facts: Any) -> Draft:
+    """What the last pass returns."""
+    so_far = extended(own, core, **facts)
+    for step in PASSES:
+        so_far = step(so_far)
+    return so_far
+
+
+def test_collect_extensions() -> None:
+    own = {"JobFilter": record(jobs={"type": "array", "items": STRING}), "DoneNotification": message("jobs/done")}
+    own["DoneNotification"]["properties"]["params"] = record(job=STRING)
+    own |= {"JobResult": record(), "Settings": record(), "Mark": record(), "JobsRequest": message("jobs/all")}
+    facts: dict[str, Any] = {
+        "roles": {"DoneNotification": "server", "JobsRequest": "client"},
+        "results": {"jobs/all": "JobResult"},
+        "alternatives": {"ping": ["JobResult"]},
+        "extends": {"Filter": "JobFilter"},
+        "filters": {"jobs/done": {"member": "Filter.jobs", "compares": "job"}},
+        "meta": {"com.example/mark": {"Thing": "Mark"}, "n": {"Thing": "integer"}},
+        "stale": {"jobs/done": ["jobs/all"]},
+        "head": {"settings": {"client": "Settings"}, "engine": "example.engine", "doc": "Run jobs."},
+    }
+    built = whole(own, core_facts={"results": {"ping": "PingResult"}}, **facts)
+    (found,) = collect_extensions(built).extensions
+    assert (found.id, found.module, found.engine, found.doc) == (JOBS, "jobs", "example.engine", "Run jobs.")
+    assert found.settings == (("client", "Settings"),)
+    assert found.alternatives == (("ping", ("JobResult",)),)
+    assert found.extends == (("Filter", "JobFilter"),)
+    assert found.filters == (Filter("jobs/done", "jobs", "jobs", "job", "equal"),)
+    assert found.stale == (("jobs/done", ("jobs/all",)),)
+    assert found.meta_keys == (
+        MetaKey("mark", "com.example/mark", Ref("Mark"), ("Thing",)),
+        MetaKey("n", "n", Scalar("integer"), ("Thing",)),
+    )
+    assert {name: method.origin for name, method in built.methods.items()} == {
+        "ping": "",
+        "jobs/done": JOBS,
+        "jobs/all": JOBS,
+    }
+    assert {name for name, one in built.definitions.items() if not one.origin} == {*CORE}
+    assert built.methods["ping"].alternatives == ()
+
+
+UNUSED: list[tuple[str, Any, str]] = [
+    ("roles", {"Nothing": "client"}, "/roles/Nothing"),
+    ("roles", {"PingRequest": "client"}, "/roles/PingRequest"),
+    ("extends", {"Nothing": "Own"}, "/extends/Nothing"),
+    ("extends", {"Filter": "Thing"}, "/extends/Filter"),
+    ("results", {"ping": "Own"}, "/results/ping"),
+    ("alternatives", {"ping": ["Thing"]}, "/alternatives/ping"),
+    ("alternatives", {"nothing": ["Own"]}, "/alternatives/nothing"),
+    ("names", {"ping": "a"}, "/names/ping"),
+    ("names", {"own/do": "nothing"}, "/names/own~1do"),
+    ("arguments", {"own/do": ["nothing"]}, "/arguments/own~1do"),
+    ("lifecycle", {"ping": "always"}, "/lifecycle/ping"),
+    ("capabilities", {"own/do": "server.nothing"}, "/capabilities/own~1do"),
+    ("filters", {"own/did": {"member": "Filter.nothing"}}, "/filters/own~1did"),
+    ("filters", {"own/did": {"member": "Filter.all", "compares": "nothing"}}, "/filters/own~1did"),
+    ("stale", {"own/did": ["nothing"]}, "/stale/own~1did"),
+    ("meta", {"k": {"Meta": "string"}}, "/meta/k"),
+    ("meta", {"k": {"Thing": "Nothing"}}, "/meta/k"),
+    ("defaults", {"a": "x"}, "/defaults/a"),
+    ("needs", {"own/do.a": {"capability": "server.nothing"}}, "/needs/own~1do.a"),
+    ("asked_by", {"Own": "a"}, "/asked_by/Own"),
+    ("errors", {"Parse": {"code": -32700, "doc": ""}}, "/errors/Parse"),
+    ("deprecations", [{"since": "2026-01-01", "instead": "", "definitions": ["Thing"]}], "/deprecations/0"),
+    ("head", {"settings": {"client": "Nothing"}}, "/extension/settings"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "entry", "pointer"), UNUSED)
+def test_check_facts_refuses_what_says_nothing(table: str, entry: Any, pointer: str) -> None:
+    own = {
+        "Own": record(a=STRING),
+        "DoRequest": message("own/do", record(a=STRING)),
+        "DoResult": record(),
+        "DidNotification": message("own/did"),
+    }
+    roles = {"DoRequest": "client", "DidNotification": "server"}
+    core_facts = {"errors": {"ParseError": {"code": -32700, "doc": ""}}}
+    built = whole(own, roles=roles, core_facts=core_facts)
+    assert check_facts(built) is built
+    facts = {"roles": roles, table: {**roles, **entry} if table == "roles" else entry}
+    with pytest.raises(BadInput) as caught:
+        whole(own, core_facts=core_facts, **facts)
+    assert caught.value.pointer == pointer
+    assert caught.value.fix
+
+
+def test_extensions_leave_core_as_it_is_and_have_facts_of_their_own() -> None:
+    """Nothing that one states holds for the other: not defaults, results, alternatives nor words."""
+    own = {
+        "PingResultResponse": record(result=ref("JobResult")),
+        "JobResult": record("ttl size", ttl={"type": "integer"}, size={"type": "integer"}),
+        "JobRequest": message("job"),
+    }
+    core = {**CORE, "Cached": record("ttl size", ttl={"type": "integer"}, size={"type": "integer"})}
+    core_facts: dict[str, Any] = {
+        "defaults": {"ttl": 0},
+        "alternatives": {"ping": ["JobResult"]},
+        "docs": {"JobResult": {"doc": "No."}},
+    }
+    built = whole(own, core, core_facts=core_facts, roles={"JobRequest": "client"}, defaults={"size": 1})
+    alone = draft(core, **core_facts)
+    for step in PASSES:
+        alone = step(alone)
+    assert {name: one for name, one in built.definitions.items() if not one.origin} == alone.definitions
+    assert built.methods["ping"] == alone.methods["ping"]
+    defaults = {
+        name: {field.wire: field.default for field in type.fields}
+        for name in ("JobResult", "Cached")
+        if isinstance(type := built.definitions[name].type, Object)
+    }
+    assert defaults["Cached"] == {"ttl": 0, "size": None}
+    assert defaults["JobResult"] == {"_meta": None, "resultType": None, "ttl": None, "size": 1}
+    assert built.definitions["JobResult"].doc == ""
 
 
 @every_revision

@@ -130,12 +130,12 @@ def test_recursion_below_an_object_or_array_is_fine(below: Schema) -> None:
 
 CHANGES_THE_MEANING: list[tuple[str, Any]] = [
     ("patternProperties", {"^x": {}}),
-    ("not", {}),
+    ("not", {"type": "string"}),
     ("if", {}),
     ("prefixItems", [{}]),
     ("uniqueItems", True),
     ("minProperties", 1),
-    ("propertyNames", {}),
+    ("propertyNames", {"maxLength": 3}),
     ("unevaluatedProperties", False),
     ("dependentRequired", {}),
     ("$dynamicRef", "#x"),

@@ -257,4 +257,4 @@ def test_pins_are_those_of_the_files(revision: str) -> None:
 
 
 def test_there_is_a_folder_for_each_revision() -> None:
-    assert sorted(path.name for path in STORE.root.iterdir() if path.is_dir()) == REVISIONS
+    assert sorted(path.name for path in STORE.root.iterdir() if path.is_dir()) == [*REVISIONS, "extensions"]

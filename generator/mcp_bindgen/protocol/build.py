@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import reduce
 
 from mcp_bindgen.spec import EffectiveSchema
+from mcp_bindgen.spec.effective import era
 from mcp_bindgen.spec.errors import locating
-from mcp_bindgen.spec.store import era
 
 from .model import Protocol
 from .passes import PASSES, Draft
@@ -22,7 +22,7 @@ def build(source: EffectiveSchema) -> Protocol:
     """
     with locating(source.file):
         reading = source.reading.fork()
-        first = Draft(source, source.definitions, reading)
+        first = Draft(source, source.definitions, reading, source.origins)
         draft = reduce(lambda so_far, step: step(so_far), PASSES, first)
         return separate(_protocol(draft), reading)
 
@@ -38,6 +38,7 @@ def _protocol(draft: Draft) -> Protocol:
         errors=draft.errors,
         capabilities=draft.capabilities,
         facts=draft.facts,
+        extensions=draft.extensions,
         origin=source.origin,
         corrections=source.corrections,
     )

@@ -294,6 +294,7 @@ class Extension:
         meta_keys: The keys of `_meta` that it defines.
         alternatives: Method of core -> the definitions of the extension that may answer it instead.
         filters: What it adds to the filter of subscriptions.
+        stale: Notification -> the methods whose results it makes stale.
         extends: Definition of core -> the definition with the members that it adds there.
         doc: What it is for.
     """
@@ -307,6 +308,7 @@ class Extension:
     meta_keys: tuple[MetaKey, ...] = ()
     alternatives: tuple[tuple[str, tuple[str, ...]], ...] = ()
     filters: tuple[Filter, ...] = ()
+    stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
     extends: tuple[tuple[str, str], ...] = ()
     doc: str = ""
 

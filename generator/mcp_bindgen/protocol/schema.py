@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_bindgen.spec import Schema
-from mcp_bindgen.spec.document import DIALECT
+from mcp_bindgen.spec.keywords import DIALECT
 
 from .model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 

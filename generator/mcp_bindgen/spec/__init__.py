@@ -1,22 +1,30 @@
 """Read, pin, patch and normalise schema files: a file goes in, an effective schema comes out."""
 
+from .effective import EffectiveSchema, ExtensionSchema, Origin
 from .errors import BadInput
+from .extension import extend, read_extension
+from .extension_store import ExtensionPin, Extensions
 from .keywords import Schema
 from .patches import Correction
 from .reading import Decision, Reading
 from .revisions import Pin
-from .store import EffectiveSchema, Origin, Store, external, named
+from .store import Store, external, named
 
 __all__ = [
     "BadInput",
     "Correction",
     "Decision",
     "EffectiveSchema",
+    "ExtensionPin",
+    "ExtensionSchema",
+    "Extensions",
     "Origin",
     "Pin",
     "Reading",
     "Schema",
     "Store",
+    "extend",
     "external",
     "named",
+    "read_extension",
 ]

@@ -6,6 +6,7 @@ import json
 from hashlib import sha256
 from typing import Any
 
+from . import pointer as json_pointer
 from .json import is_array, is_object
 from .keywords import ANNOTATIONS, NESTING, PROSE, STRUCTURE, Schema, rebuild
 
@@ -21,11 +22,12 @@ def canonical(document: Schema) -> Schema:
     definitions = document["$defs"]
     return {
         "$schema": document["$schema"],
-        "$defs": {name: _canonical(definitions[name]) for name in sorted(definitions)},
+        "$defs": {name: canonical_schema(definitions[name]) for name in sorted(definitions)},
     }
 
 
-def _canonical(schema: Schema) -> Schema:
+def canonical_schema(schema: Schema) -> Schema:
+    """Return one schema without prose, its properties and keywords in canonical order."""
     kept = {
         keyword: value if keyword in NESTING else _sorted(value)
         for keyword, value in schema.items()
@@ -39,7 +41,7 @@ def _canonical(schema: Schema) -> Schema:
         del ordered["required"]
     if "properties" in ordered:
         ordered["properties"] = {name: ordered["properties"][name] for name in sorted(ordered["properties"])}
-    return rebuild(ordered, lambda child, _: _canonical(child))
+    return rebuild(ordered, lambda child, _: canonical_schema(child))
 
 
 def _sorted(value: Any) -> Any:
@@ -57,7 +59,7 @@ def _rank(value: Any) -> tuple[str, Any]:
 def same(one: Any, other: Any, keyword: str) -> bool:
     """Return whether two values of a keyword, or two schemas, differ at most in prose and in order."""
     first, second = ({keyword: value} if not is_object(value) else value for value in (one, other))
-    return json.dumps(_canonical(first)) == json.dumps(_canonical(second))
+    return json.dumps(canonical_schema(first)) == json.dumps(canonical_schema(second))
 
 
 def dumps(document: Any) -> str:
@@ -69,3 +71,21 @@ def digest(document: Schema) -> str:
     """Return the sha256 of the canonical structure of `document`, independent of prose and of layout."""
     compact = json.dumps(canonical(document), separators=(",", ":"), ensure_ascii=False)
     return sha256(compact.encode()).hexdigest()
+
+
+def differences(ours: Any, theirs: Any, pointer: str = "") -> list[str]:
+    """Return one line for each place at which two JSON documents differ, with the pointer and what stands there."""
+    if is_object(ours) and is_object(theirs):
+        found: list[str] = []
+        for name in [*ours, *(name for name in theirs if name not in ours)]:
+            here = json_pointer.join(pointer, name)
+            if name not in theirs:
+                found.append(f"{here}: gone")
+            elif name not in ours:
+                found.append(f"{here}: new")
+            else:
+                found.extend(differences(ours[name], theirs[name], here))
+        return found
+    if ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool):
+        return []
+    return [f"{pointer}: {json.dumps(ours)} -> {json.dumps(theirs)}"]

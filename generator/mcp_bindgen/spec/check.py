@@ -9,6 +9,7 @@ from typing import Any
 from . import kinds
 from . import pointer as json_pointer
 from .errors import BadInput
+from .idioms import plain
 from .json import is_array, is_object, listed
 from .keywords import KNOWN, NESTING, PROSE, STRUCTURE, Schema, rebuild
 from .reading import Reading
@@ -92,7 +93,7 @@ def check_definition(definition: Any, top: str, reading: Reading, *, legacy: boo
 
 def _checked(schema: Schema, here: str, reading: Reading, legacy: bool) -> Schema:
     kept: Schema = {}
-    for keyword, value in schema.items():
+    for keyword, value in plain(schema).items():
         at = json_pointer.join(here, keyword)
         if _is_readable(keyword, value, at, reading):
             kept[keyword] = _value(keyword, value, at, reading)

@@ -9,13 +9,13 @@ from . import pointer as json_pointer
 from . import sources
 from .check import check_definition, check_depth
 from .errors import BadInput, locating
+from .idioms import lifted
 from .json import is_object, parse
-from .keywords import Schema, rebuild
+from .keywords import DIALECT, PREFIX, Schema, rebuild
 from .reading import Reading
-from .references import PREFIX, follow, ground
+from .references import follow, ground
 from .sources import Readable
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _LEGACY = "#/definitions/"
 
 
@@ -34,13 +34,20 @@ def read(file: Readable, reading: Reading | None = None) -> tuple[Schema, str]:
             whose meaning would be lost, or refers to a definition that is missing or that leads only back to itself.
     """
     source = sources.read(file)
+    document, sha = load(source)
+    with locating(source.label):
+        return normalise(document, reading), sha
+
+
+def load(file: Readable) -> tuple[Any, str]:
+    """Return the JSON document in a schema file, and the sha256 of the file's bytes; raise `BadInput` as `read`."""
+    source = sources.read(file)
     with locating(source.label):
         try:
             text = source.content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise BadInput(f"is not UTF-8 (byte {error.start})", fix="save it as UTF-8 JSON") from None
-        schema = normalise(parse(text, "schema", "give a JSON Schema file"), reading)
-    return schema, sha256(source.content).hexdigest()
+        return parse(text, "schema", "give a JSON Schema file"), sha256(source.content).hexdigest()
 
 
 def normalise(document: Any, reading: Reading | None = None) -> Schema:
@@ -63,7 +70,10 @@ def normalise(document: Any, reading: Reading | None = None) -> Schema:
     legacy = key == "definitions"
     reading.root, reading.document = f"/{key}", document
     checked: dict[str, Schema] = {}
-    for name, definition in definitions.items():
+    whole, places = (definitions, dict[str, str]()) if legacy else lifted(definitions)
+    for name, pointer in places.items():
+        reading.moved(name, pointer)
+    for name, definition in whole.items():
         readable = check_definition(definition, json_pointer.join(reading.root, name), reading, legacy=legacy)
         checked[name] = _translate(readable) if legacy else readable
     return {"$schema": DIALECT, "$defs": ground(follow(checked, reading), reading)}

@@ -14,6 +14,11 @@ from .json import is_object
 
 Schema = dict[str, Any]
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+"""What every schema is read as."""
+
+PREFIX = "#/$defs/"
+"""What references to definitions begin with."""
 
 PROSE = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription"})
 """Keywords for readers only; `schema import` drops them."""

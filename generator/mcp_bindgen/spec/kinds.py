@@ -60,6 +60,11 @@ WHOLE = Kind(_is_whole, "a whole number")
 COUNT = Kind(lambda value: _is_whole(value) and value >= 0, "a whole number from 0 on")
 SCALAR = Kind(lambda value: isinstance(value, str | bool) or _is_number(value), "a string, a number or a boolean")
 OBJECT = Kind(is_object, "an object")
+TEXT_MAP = Kind(lambda value: is_object(value) and all(map(_is_text, value.values())), "a table of strings")
+SETTINGS = Kind(
+    lambda value: TEXT_MAP.fits(value) and value.keys() <= {"client", "server"},
+    'definitions for the sides that declare settings, as in { client = "Name" }',
+)
 FILLED = Kind(lambda value: is_array(value) and value != [], "an array with something in it")
 SCHEMA = Kind(lambda value: isinstance(value, dict | bool), "a schema: an object or a boolean")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +48,7 @@ class Reading:
         self.document: Any = None
         self._decisions: dict[Decision, None] = {}
         self._places: dict[str, str] = {}
+        self._owners: dict[str, Reading] = {}
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -57,7 +59,19 @@ class Reading:
         """Return a reading that goes on from here on its own."""
         other = Reading(self.file, strict=self.strict)
         other.root, other.document = self.root, self.document
-        other._decisions, other._places = dict(self._decisions), dict(self._places)
+        other._decisions, other._places, other._owners = dict(self._decisions), dict(self._places), self._owners
+        return other
+
+    def joined(self, owners: Mapping[str, Reading]) -> Reading:
+        """Return a reading of this schema with definitions of others, each of which decides about its own.
+
+        Args:
+            owners: Definition -> the reading of the schema that it stands in.
+        """
+        other = self.fork()
+        other._owners = {**self._owners, **owners}
+        for reading in {id(owner): owner for owner in owners.values()}.values():
+            other._decisions |= reading._decisions
         return other
 
     def settle(self, kind: str, error: BadInput, reading: str) -> None:
@@ -68,10 +82,12 @@ class Reading:
             error: What is wrong, with the pointer to it and what settles it.
             reading: How the caller reads it, in a few words.
         """
-        pointer = self.place(error.pointer or "")
-        if self.strict:
-            raise BadInput(error.message, file=error.file, pointer=pointer, fix=error.fix)
-        file = "" if self.file is None else str(self.file)
+        tokens = split(known := self._known(error.pointer or ""))
+        owner = self._owners.get(tokens[1], self) if tokens[:1] == ["$defs"] and len(tokens) > 1 else self
+        pointer = owner.place(known)
+        if owner.strict:
+            raise BadInput(error.message, file=error.file or owner.file, pointer=pointer, fix=error.fix)
+        file = "" if owner.file is None else str(owner.file)
         self._decisions[Decision(kind, file, pointer, error.message, reading, error.fix or "")] = None
 
     def moved(self, name: str, pointer: str) -> None:
@@ -83,11 +99,16 @@ class Reading:
 
         To them, all definitions stand in `$defs`, inline objects too, and there is no `allOf`.
         """
-        while (tokens := split(pointer))[:1] == ["$defs"] and len(tokens) > 1 and tokens[1] in self._places:
-            pointer = join(self._places[tokens[1]], *tokens[2:])
-        if tokens[:1] == ["$defs"]:
+        pointer = self._known(pointer)
+        if split(pointer)[:1] == ["$defs"]:
             pointer = f"{self.root}{pointer.removeprefix('/$defs')}"
         return pointer if self.document is None else _existing(pointer, self.document)
+
+    def _known(self, pointer: str) -> str:
+        """Return `pointer` with the place of what was moved in the place of its definition."""
+        while (tokens := split(pointer))[:1] == ["$defs"] and len(tokens) > 1 and tokens[1] in self._places:
+            pointer = join(self._places[tokens[1]], *tokens[2:])
+        return pointer
 
 
 def _existing(pointer: str, document: Any) -> str:

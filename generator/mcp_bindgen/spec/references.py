@@ -12,10 +12,9 @@ from . import pointer as json_pointer
 from .check import DEEPEST
 from .errors import BadInput, suggestion
 from .json import is_object
-from .keywords import Schema, rebuild, walk
+from .keywords import PREFIX, Schema, rebuild, walk
 from .reading import Reading
 
-PREFIX = "#/$defs/"
 _OTHER = "#/definitions/"
 _SHOWN = 8
 """How many names of a circle an error says."""

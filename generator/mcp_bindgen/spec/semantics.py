@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from .errors import BadInput, locating
 from .json import is_array, is_object
-from .kinds import SCALAR, TEXT, TEXTS, WHOLE, Kind, one_of
+from .kinds import SCALAR, SETTINGS, TEXT, TEXT_MAP, TEXTS, WHOLE, Kind, one_of
 from .pointer import join
 from .toml import read_toml
 
@@ -48,8 +48,21 @@ _VALUES = {
 }
 """Table -> what each value in it must be."""
 
+_OWN_VALUES = {"roles": one_of("client", "server", "both", "none"), "extends": TEXT, "meta": TEXT_MAP}
+"""Tables that only the facts of an extension have."""
+
+_HEAD: tuple[_Keys, _Keys] = (
+    {"id": TEXT, "core": TEXTS},
+    {"module": TEXT, "version": TEXT, "doc": TEXT, "settings": SETTINGS, "engine": TEXT, "only": TEXTS},
+)
+"""The keys of `[extension]`."""
+
+_CORES = ("unions", "shared", "transports", "customs", "utilities", "batches", "trace_context", "truncated", "implied")
+"""Tables that an extension has no part in."""
+
 _LISTS = frozenset({"deprecations"})
 _TABLES = (*_VALUES, *_ENTRIES)
+_OWN_TABLES = (*(name for name in _TABLES if name not in _CORES), *_OWN_VALUES)
 
 
 def read_semantics(path: Path) -> dict[str, Any]:
@@ -61,7 +74,37 @@ def read_semantics(path: Path) -> dict[str, Any]:
     facts = read_toml(path)
     with locating(path):
         for name, table in facts.items():
-            _check_table(name, table)
+            _check_table(name, table, _TABLES)
+    return _filled(facts)
+
+
+def read_extension_facts(path: Path) -> dict[str, Any]:
+    """Return the facts in the `semantics.toml` of an extension, which begins with `[extension]`.
+
+    Raises:
+        BadInput: The file is not TOML, has no such table, or says something that no pass would read.
+    """
+    facts = read_toml(path)
+    with locating(path):
+        head = facts.pop("extension", None)
+        if head is None:
+            raise BadInput("there is no table [extension]", fix=f"give it the keys {', '.join(_HEAD[0])}")
+        _check_entry(head, *_HEAD, "/extension")
+        for name, table in facts.items():
+            _check_table(name, table, _OWN_TABLES)
+    return {
+        "extension": head,
+        **_filled(facts),
+        **{name: facts.get(name, {}) for name in _OWN_VALUES},
+    }
+
+
+def no_facts() -> dict[str, Any]:
+    """Return facts that say nothing."""
+    return _filled({})
+
+
+def _filled(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: facts.get(name, [] if name in _LISTS else {}) for name in _TABLES}
 
 
@@ -72,10 +115,10 @@ def merge_semantics(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[
     }
 
 
-def _check_table(name: str, table: Any) -> None:
+def _check_table(name: str, table: Any, known: Iterable[str]) -> None:
     at = join("", name)
-    if name not in _TABLES:
-        raise BadInput(f"there is no table {name!r} of facts", pointer=at, fix=f"use one of {', '.join(_TABLES)}")
+    if name not in known:
+        raise BadInput(f"there is no table {name!r} of facts", pointer=at, fix=f"use one of {', '.join(known)}")
     if name in _LISTS and not is_array(table):
         raise BadInput("is not a list of tables", pointer=at, fix=f"write [[{name}]]")
     if name not in _LISTS and not is_object(table):
@@ -83,8 +126,8 @@ def _check_table(name: str, table: Any) -> None:
     for key, entry in enumerate(table) if is_array(table) else table.items():
         if name == "errors" and not re.fullmatch("[A-Za-z][A-Za-z0-9]*", str(key)):
             raise BadInput(f"{key!r} cannot be a name in Python", pointer=join(at, key), fix="use letters and digits")
-        if name in _VALUES:
-            _VALUES[name].check(entry, str(key), join(at, key))
+        if (kind := {**_VALUES, **_OWN_VALUES}.get(name)) is not None:
+            kind.check(entry, str(key), join(at, key))
         else:
             _check_entry(entry, *_ENTRIES[name], join(at, key))
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from . import canonical, document, patches, revisions, sources
-from . import pointer as json_pointer
+from .effective import EffectiveSchema, era
 from .errors import BadInput, locating
-from .json import is_object
-from .keywords import Schema, walk
-from .patches import Correction, Patch
+from .keywords import Schema
+from .patches import Patch
 from .reading import Reading
 from .revisions import Pin
 from .semantics import merge_semantics, read_semantics
@@ -24,50 +21,10 @@ from .sources import Readable, Source
 from .toml import read_toml
 from .transaction import Change, put, read
 
-Origin = Literal["ours", "file"]
-
 _SCHEMAS = "schema"
 _PINS = "revisions.toml"
 _SCHEMA = "schema.json"
 _FACTS = "semantics.toml"
-
-
-@dataclass(frozen=True)
-class EffectiveSchema:
-    """The meaning of a revision: upstream structure with known mistakes corrected, in one dialect.
-
-    Attributes:
-        revision: Its name.
-        definitions: Definition name -> JSON Schema 2020-12.
-        digest: sha256 over the effective structure; generated files carry it.
-        semantics: The facts of `semantics.toml`.
-        docs: The words of `docs.toml`, or nothing for a file that brings its own prose.
-        file: Where it was read from, for errors that are found later.
-        applied: The patches that found what they expect.
-        draft: Whether it is not released yet.
-        reading: Decides about what breaks a rule, and knows what was decided so far.
-    """
-
-    revision: str
-    definitions: Mapping[str, Schema]
-    digest: str
-    semantics: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    docs: Mapping[str, Any] | None = None
-    file: Path | str | None = None
-    applied: tuple[Patch, ...] = ()
-    draft: bool = False
-    reading: Reading = field(default_factory=Reading)
-
-    @property
-    def origin(self) -> Origin:
-        """Where its words come from: `docs.toml`, or the file itself."""
-        return "file" if self.docs is None else "ours"
-
-    @property
-    def corrections(self) -> tuple[Correction, ...]:
-        """What was corrected in a file of others; our own revisions are known to need it."""
-        applied = self.applied if self.origin == "file" else ()
-        return tuple(Correction(str(self.file), patch.pointer, patch.reason) for patch in applied)
 
 
 def find() -> Path:
@@ -276,7 +233,7 @@ class Store:
         """
         upstream, sha = document.read(file)
         ours = canonical.canonical(self.structure(revision))
-        return sha == self.pin(revision).sha256, differences(ours, canonical.canonical(upstream))
+        return sha == self.pin(revision).sha256, canonical.differences(ours, canonical.canonical(upstream))
 
 
 def external(
@@ -335,34 +292,7 @@ def named(name: str | Source, store: Store, semantics: Mapping[str, Any] | None 
     return store.effective(name)  # says which revisions there are
 
 
-def era(definitions: Mapping[str, Schema]) -> str:
-    """Return `stateful` when the schema knows the `initialize` handshake, else `stateless`."""
-    for definition in definitions.values():
-        for _, node in walk(definition):
-            if node.get("const") == "initialize":
-                return "stateful"
-    return "stateless"
-
-
 def _with_own(semantics: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return the facts for the revision in `folder`: those that only it has are beside its schema."""
     own = folder / _FACTS
     return merge_semantics(semantics, read_semantics(own)) if own.exists() else semantics
-
-
-def differences(ours: Any, theirs: Any, pointer: str = "") -> list[str]:
-    """Return one line for each place at which two JSON documents differ, with the pointer and what stands there."""
-    if is_object(ours) and is_object(theirs):
-        found: list[str] = []
-        for name in [*ours, *(name for name in theirs if name not in ours)]:
-            here = json_pointer.join(pointer, name)
-            if name not in theirs:
-                found.append(f"{here}: gone")
-            elif name not in ours:
-                found.append(f"{here}: new")
-            else:
-                found.extend(differences(ours[name], theirs[name], here))
-        return found
-    if ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool):
-        return []
-    return [f"{pointer}: {json.dumps(ours)} -> {json.dumps(theirs)}"]

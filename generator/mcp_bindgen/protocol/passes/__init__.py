@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 
+from .check_facts import check_facts
 from .collect_capabilities import collect_capabilities
 from .collect_errors import collect_errors
+from .collect_extensions import collect_extensions
 from .collect_facts import collect_facts
 from .collect_methods import collect_methods
+from .complete_messages import complete_messages
 from .document import document
 from .draft import Draft
 from .fill_defaults import fill_defaults
@@ -30,6 +33,7 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     name_definitions,
     restore_unions,
     flatten_all_of,
+    complete_messages,
     state_types,
     hoist_inline_objects,
     # from JSON Schema to types
@@ -50,6 +54,8 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     link_capabilities,
     collect_errors,
     collect_facts,
+    collect_extensions,
+    check_facts,
     # words
     document,
 )

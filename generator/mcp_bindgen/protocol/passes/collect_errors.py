@@ -13,24 +13,27 @@ from .draft import Draft
 def collect_errors(draft: Draft) -> Draft:
     """Fill in the error codes: constants of error definitions, and those that `semantics.toml` states in words."""
     errors: dict[int, ErrorCode] = {}
-    for name, entry in draft.semantics["errors"].items():
-        if not _is_past(draft.source.revision, entry.get("until")):
-            errors[entry["code"]] = ErrorCode(name, entry["code"], doc=entry["doc"], until=entry.get("until", ""))
-    for definition in draft.definitions.values():
+    for origin in ("", *(extension.id for extension in draft.source.extensions)):
+        for name, entry in draft.source.facts(origin)["errors"].items():
+            if not _is_past(draft.source.revision, until := entry.get("until", "")):
+                errors.setdefault(
+                    entry["code"], ErrorCode(name, entry["code"], doc=entry["doc"], until=until, origin=origin)
+                )
+    for definition in sorted(draft.definitions.values(), key=lambda one: one.origin):
         code = _code(definition.type, draft)
-        if code is None or definition.hoisted:
+        if code is None or definition.hoisted or (code in errors and definition.origin != errors[code].origin):
             continue
         if code in errors:
             errors[code] = replace(errors[code], definition=definition.name)
         else:
             name = definition.name.removesuffix("Error") or definition.name
-            errors[code] = ErrorCode(name, code, definition.name, definition.doc)
+            errors[code] = ErrorCode(name, code, definition.name, definition.doc, origin=definition.origin)
     return replace(draft, errors=tuple(errors[code] for code in sorted(errors)))
 
 
-def _is_past(revision: str, until: str | None) -> bool:
+def _is_past(revision: str, until: str) -> bool:
     """Return whether `until`, the last revision that has something, is over."""
-    return until is not None and revision != until and has_reached(revision, until)
+    return until != "" and revision != until and has_reached(revision, until)
 
 
 def _code(type: Type, draft: Draft) -> int | None:

@@ -50,5 +50,5 @@ def _has_lifetime(type: Type | None, draft: Draft) -> bool:
 
 def _meta_keys(draft: Draft) -> dict[str, str]:
     """Return Python name -> key, of the members that carry the prefix of a vendor."""
-    objects = [definition.type for definition in draft.definitions.values() if isinstance(definition.type, Object)]
+    objects = [definition.type for definition in draft.of_core().values() if isinstance(definition.type, Object)]
     return {field.name: field.wire for type in objects for field in type.fields if "/" in field.wire}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mcp_bindgen.spec import BadInput, Reading
 
 from .. import naming
-from ..model import Const, Definition, Method, Object, Ref, Sender, Type, Union
+from ..model import Const, Definition, Kind, Method, Object, Ref, Sender, Type, Union
 from ..senders import infer_senders, kind_of
 from .draft import Draft
 
@@ -40,8 +40,24 @@ def collect_methods(draft: Draft) -> Draft:
             error,
             "senders are inferred" if any(map(method_of, draft.definitions.values())) else "there are no methods",
         )
+    for extension in draft.source.extensions:
+        _add_roles(draft, extension.id, extension.semantics["roles"], methods)
     methods |= dict(_lost(draft, methods))
     return replace(draft, methods=dict(sorted(methods.items())))
+
+
+def _add_roles(draft: Draft, origin: str, roles: Mapping[str, str], methods: dict[str, Method]) -> None:
+    """Add the messages of an extension: its facts say who sends them."""
+    for name, role in roles.items():
+        definition = draft.definitions.get(name)
+        method = method_of(definition) if definition is not None and definition.origin == origin else None
+        if definition is None or method is None:
+            continue  # what names nothing is refused later, with all such facts
+        kind = kind_of(name, method)
+        _checked(definition, origin, kind, draft.reading)
+        for sender in () if role == "none" else ("client", "server") if role == "both" else (role,):
+            stated = {"sender": sender, "kind": kind}
+            methods[method] = _with_sender(methods.get(method), definition, method, stated, draft.reading)
 
 
 def _checked(definition: Definition, union: str, kind: str, reading: Reading) -> str | None:
@@ -137,6 +153,7 @@ def _with_sender(
         params=params[0] if params else None,
         params_required=params[1] if params else False,
         doc=definition.doc,
+        origin=definition.origin,
     )
 
 
@@ -145,17 +162,15 @@ def _lost(draft: Draft, methods: Mapping[str, Method]) -> Iterator[tuple[str, Me
     lost: dict[str, Method] = {}
     for name, definition in draft.definitions.items():
         method = method_of(definition)
-        if method is None or method in methods:
+        roles = draft.facts_about(definition).get("roles", {})
+        if method is None or method in methods or roles.get(name) == "none":
             continue
         kind = kind_of(name, method)
         senders, reason = infer_senders(method, kind, name, draft.definitions, methods.values())
-        unions = [f"{sender.capitalize()}{_SUFFIX[kind]}" for sender in senders]
-        fact = f'unions.{name} = {{ sender = "{senders[0]}", kind = "{kind}" }}'
         error = BadInput(
             f"{name} is a message but stands in no role union, so nobody is known to send it",
             pointer=f"/$defs/{name}",
-            fix=f"add it to {' and '.join(unions)}"
-            + (f", or write {fact} in a file for --semantics" if len(senders) == 1 else ""),
+            fix=_role(name, kind, senders, definition.origin),
         )
         who = "either side sends it" if len(senders) == 2 else f"the {senders[0]} sends it"
         draft.reading.settle("sender-inferred", error, f"{who}, {reason}")
@@ -163,3 +178,14 @@ def _lost(draft: Draft, methods: Mapping[str, Method]) -> Iterator[tuple[str, Me
             role = {"sender": sender, "kind": kind}
             lost[method] = _with_sender(lost.get(method), definition, method, role, draft.reading)
     yield from lost.items()
+
+
+def _role(name: str, kind: Kind, senders: Sequence[Sender], origin: str) -> str:
+    """Return what to write so that it is known who sends a message."""
+    sender = senders[0] if len(senders) == 1 else "both"
+    if origin:
+        return f'write roles.{name} = "{sender}" in its facts, or "none" where it goes to nobody of this protocol'
+    unions = [f"{sender.capitalize()}{_SUFFIX[kind]}" for sender in senders]
+    fact = f'unions.{name} = {{ sender = "{sender}", kind = "{kind}" }}'
+    other = f", or write {fact} in a file for --semantics" if len(senders) == 1 else ""
+    return f"add it to {' and '.join(unions)}{other}"

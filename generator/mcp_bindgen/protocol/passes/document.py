@@ -14,18 +14,19 @@ from .draft import Draft
 
 def document(draft: Draft) -> Draft:
     """Take the words from `docs.toml`, or keeps the prose of a file that brings its own; adds deprecations."""
-    words = draft.source.docs
+    words = {origin: _words(draft, origin) for origin in ("", *(one.id for one in draft.source.extensions))}
     revision = draft.source.revision
     definitions = dict(draft.definitions)
-    if words is not None:
-        definitions = {name: _documented(definition, words, revision) for name, definition in definitions.items()}
+    for name, definition in draft.definitions.items():
+        if (own := words[definition.origin]) is not None:
+            definitions[name] = _documented(definition, own, revision)
     gone = _deprecations(draft)
     definitions = {name: replace(definition, deprecated=gone.get(name, "")) for name, definition in definitions.items()}
     methods = {
         name: replace(
             method,
             doc=definitions[method.definition].doc,
-            handling=(words or {}).get(method.definition, {}).get("handler", ""),
+            handling=(words[method.origin] or {}).get(method.definition, {}).get("handler", ""),
             deprecated=gone.get(method.definition, ""),
         )
         for name, method in draft.methods.items()
@@ -60,10 +61,19 @@ def _documented(definition: Definition, words: Mapping[str, Any], revision: str)
     return replace(definition, doc=doc, type=type)
 
 
+def _words(draft: Draft, origin: str) -> Mapping[str, Any] | None:
+    """Return the words for what is of `origin`; an extension has those of core for members that all share."""
+    words = draft.source.words(origin)
+    if words is None or not origin:
+        return words
+    shared = (draft.source.docs or {}).get("common", {})
+    return {**words, "common": {**shared, **words.get("common", {})}}
+
+
 def _deprecations(draft: Draft) -> dict[str, str]:
     """Return definition -> the notice that `semantics.toml` has for it in this revision."""
     found: dict[str, str] = {}
-    for notice in draft.semantics["deprecations"]:
+    for notice in [one for facts in draft.source.all_facts for one in facts["deprecations"]]:
         if has_reached(draft.source.revision, notice["since"]):
             names: Iterable[str] = notice["definitions"]
             found |= dict.fromkeys(names, f"since {notice['since']}: {notice['instead']}")

@@ -1,22 +1,26 @@
-"""Flatten `allOf`: an object that is several things at once is one class with all their fields."""
+"""Flatten `allOf`: an object that is several things at once is one class with all their fields, or a union of those."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import islice, product
 from typing import Any
 
 from mcp_bindgen.spec import BadInput, Reading, Schema
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.keywords import PROSE, STRUCTURE, rebuild, without_prose
-from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.keywords import PREFIX, PROSE, STRUCTURE, rebuild, without_prose
+from mcp_bindgen.spec.pointer import join, split
 from mcp_bindgen.spec.references import target
 
+from .. import naming
 from .draft import Draft
 
 _MERGED = frozenset({"properties", "required", "additionalProperties"})
 _KINDS = ("type", "const", "enum")
+_MOST = 256
+"""How many members the union may have that an `allOf` of unions makes."""
 
 
 def flatten_all_of(draft: Draft) -> Draft:
@@ -27,7 +31,14 @@ def flatten_all_of(draft: Draft) -> Draft:
             schema.
     """
     flat = _Flat(draft.schemas, draft.reading)
-    return replace(draft, schemas={name: flat.definition(name) for name in sorted(draft.schemas)})
+    schemas = {name: flat.definition(name) for name in sorted(draft.schemas)}
+    origins = {name: draft.origins[top] for name, top in flat.tops.items() if top in draft.origins}
+    return replace(
+        draft,
+        schemas={**schemas, **flat.found},
+        origins={**draft.origins, **origins},
+        hoisted=draft.hoisted | flat.found.keys(),
+    )
 
 
 class _Flat:
@@ -38,6 +49,8 @@ class _Flat:
         self.settle = reading.settle
         self.made: dict[str, Schema] = {}
         self.open: list[str] = []
+        self.found: dict[str, Schema] = {}
+        self.tops: dict[str, str] = {}
 
     def definition(self, name: str) -> Schema:
         """Return the definition `name`."""
@@ -70,8 +83,47 @@ class _Flat:
             merged = parts[0][1]
         else:
             whole = [self.written_out(self.schema(part, at)) for at, part in parts]
-            merged = reduce(lambda left, right: self.both(left, right, pointer), whole, Schema())
+            merged = self.distributed(whole, pointer)
         return {**{keyword: value for keyword, value in merged.items() if keyword not in PROSE}, **prose}
+
+    def distributed(self, parts: Sequence[Schema], pointer: str) -> Schema:
+        """Return the intersection of `parts`; of unions among them, that is the union of what their members make.
+
+        Members of a definition that were definitions themselves are definitions again: `{Definition}{Member}`.
+        """
+        keyword = next((union for union in ("anyOf", "oneOf") if any(union in part for part in parts)), "")
+        unions = [part for part in parts if part.keys() - PROSE in ({keyword}, {keyword, "type"})]
+        rest = [part for part in parts if part not in unions]
+        rest += [{"type": union["type"]} for union in unions if "type" in union]
+        if not unions or not (rest or unions[1:]):
+            return reduce(lambda left, right: self.both(left, right, pointer), parts, Schema())
+        choices = list(islice(product(*(union[keyword] for union in unions)), _MOST + 1))
+        if len(choices) > _MOST:
+            error = BadInput(
+                f"the unions of an 'allOf' have more than {_MOST} members together",
+                pointer=pointer,
+                fix="write out what there is",
+            )
+            self.settle("all-of-unions", error, "they are not checked")
+            return reduce(lambda left, right: self.both(left, right, pointer), rest, Schema())
+        made = [self.chosen([*rest, *choice], choice, pointer) for choice in choices]
+        return {keyword: [schema for index, schema in enumerate(made) if schema not in made[:index]]}
+
+    def chosen(self, parts: Sequence[Schema | bool], choice: Sequence[Schema | bool], pointer: str) -> Schema:
+        """Return the intersection of `parts`, which have one member of each union, the `choice`."""
+        schema = self.schema({"allOf": list(parts)}, pointer)
+        names = [target(member["$ref"]) for member in choice if is_object(member) and "$ref" in member]
+        owner = split(pointer)[1]
+        if len(names) < len(choice) or pointer != join("/$defs", owner) or "$ref" in schema:
+            return schema
+        name = stem = owner + "".join(names)
+        taken = {**self.schemas, **self.found}
+        if name in taken and taken[name] != schema:
+            name = naming.numbered(stem, taken.__contains__)
+            error = BadInput(f"a member would be named {stem!r}, which is taken", pointer=pointer, fix="rename it")
+            self.settle("inline-name-taken", error, f"it is named {name!r}")
+        self.found[name], self.tops[name] = schema, owner
+        return {"$ref": f"{PREFIX}{name}"}
 
     def part(self, part: Schema | bool, pointer: str) -> Schema:
         """Return a part of an `allOf` as a schema that is not a boolean."""
@@ -83,7 +135,8 @@ class _Flat:
     def written_out(self, schema: Schema) -> Schema:
         """Return `schema` with what it refers to in the place of the reference."""
         while "$ref" in schema:
-            schema = self.definition(target(schema["$ref"]))
+            name = target(schema["$ref"])
+            schema = self.found[name] if name in self.found else self.definition(name)
         return schema
 
     def both(self, left: Schema, right: Schema, pointer: str) -> Schema:
@@ -91,6 +144,9 @@ class _Flat:
         result = {**left, **right}
         if left == right or not left or not right:
             return result
+        for one, other in ((left, right), (right, left)):
+            if _is_any_object(one) and other.keys() & {"$ref", "anyOf", "oneOf"} and self.is_object(other):
+                return other
         if (error := _contradiction(left, right, pointer)) is not None:
             keyword, wrong = error
             return self.contradicted(keyword, wrong, left, right, pointer)
@@ -109,8 +165,10 @@ class _Flat:
     def contradicted(self, keyword: str, error: BadInput, left: Schema, right: Schema, pointer: str) -> Schema:
         """Return what is read of two schemas that disagree about `keyword`."""
         if keyword == "$ref":
-            self.settle("all-of-reference", error, "both hold")
-            return self.referred(left, right, pointer)
+            merged = self.referred(left, right, pointer)
+            if "$ref" not in merged or left.keys() & right.keys() & {"$ref"}:
+                self.settle("all-of-reference", error, "both hold")
+            return merged
         if keyword in _KINDS:
             self.settle("all-of-types", error, "what either part accepts is accepted")
             return {"anyOf": [without_prose(left), without_prose(right)]}
@@ -125,6 +183,14 @@ class _Flat:
             if "$ref" in reference and without_prose(merged) == without_prose(whole):
                 return reference
         return merged
+
+    def is_object(self, schema: Schema | bool) -> bool:
+        """Return whether `schema` accepts objects only."""
+        if not is_object(schema):
+            return False
+        schema = self.written_out(schema)
+        members = schema.get("anyOf") or schema.get("oneOf") or ()
+        return schema.get("type") == "object" or (bool(members) and all(map(self.is_object, members)))
 
     def member(self, name: str, left: Schema, right: Schema, pointer: str) -> Any:
         """Return what both say of the member `name`: the one that does not name it may have a rule for all others."""
@@ -149,6 +215,11 @@ class _Flat:
         if one is True or other is True:
             return other if one is True else one
         return self.both(one, other, pointer)
+
+
+def _is_any_object(schema: Schema) -> bool:
+    kept = {keyword: value for keyword, value in schema.items() if keyword not in PROSE and value not in (True, {})}
+    return kept == {"type": "object"} and schema.keys() - PROSE <= {"type", "properties", "additionalProperties"}
 
 
 def _says_something(part: Schema) -> bool:

@@ -23,13 +23,20 @@ def hoist_inline_objects(draft: Draft) -> Draft:
     schemas = {
         name: hoist.definition(name, draft.schemas[name], join("/$defs", name)) for name in sorted(draft.schemas)
     }
-    return replace(draft, schemas={**schemas, **hoist.found}, hoisted=frozenset(hoist.found))
+    origins = {name: draft.origins[top] for name, top in hoist.tops.items() if top in draft.origins}
+    return replace(
+        draft,
+        schemas={**schemas, **hoist.found},
+        origins={**draft.origins, **origins},
+        hoisted=draft.hoisted | hoist.found.keys(),
+    )
 
 
 class _Hoist:
     def __init__(self, taken: set[str], reading: Reading) -> None:
         self.taken, self.reading = taken, reading
         self.found: dict[str, Schema] = {}
+        self.tops: dict[str, str] = {}
 
     def definition(self, name: str, schema: Schema, here: str) -> Schema:
         """Return `schema`, which stays where it is, with everything inline below it moved out."""
@@ -49,7 +56,7 @@ class _Hoist:
         if not is_object(schema):
             return schema
         if has_members(schema):
-            return self.move(naming.hoisted(parent, member), schema, here)
+            return self.move(parent, member, schema, here)
         result = dict(schema)
         for keyword in ("items", "additionalProperties"):
             if keyword in schema:
@@ -72,7 +79,8 @@ class _Hoist:
                 ]
         return schema
 
-    def move(self, name: str, schema: Schema, here: str) -> Schema:
+    def move(self, parent: str, member: str, schema: Schema, here: str) -> Schema:
+        name = naming.hoisted(parent, member)
         if name in self.taken:
             error = BadInput(
                 f"an inline object would be named {name!r}, which is taken",
@@ -83,5 +91,6 @@ class _Hoist:
             self.reading.settle("inline-name-taken", error, f"it is named {name!r}")
         self.taken.add(name)
         self.reading.moved(name, here)
+        self.tops[name] = self.tops.get(parent, parent)
         self.found[name] = self.definition(name, schema, join("/$defs", name))
         return {"$ref": f"#/$defs/{name}"}

@@ -19,7 +19,8 @@ def link_capabilities(draft: Draft) -> Draft:
     first segment of the method's name, and below it the last segment where there is such a member (`tools/list` ->
     `server.tools`, `notifications/tools/list_changed` -> `server.tools.listChanged`). A member of a request's params,
     or a constant in it, needs the capability of its name below that of the request (`sampling/createMessage` with
-    `tools` -> `client.sampling.tools`). `semantics.toml` has the rest.
+    `tools` -> `client.sampling.tools`). `semantics.toml` has the rest. What a method of an extension needs beside the
+    extension is only what that states.
     """
     declared = {capability.name for capability in draft.capabilities}
     methods = {name: _linked(method, draft, declared) for name, method in draft.methods.items()}
@@ -27,10 +28,11 @@ def link_capabilities(draft: Draft) -> Draft:
 
 
 def _linked(method: Method, draft: Draft, declared: set[str]) -> Method:
-    stated = draft.semantics["capabilities"].get(method.name)
+    stated = draft.facts_about(method)["capabilities"].get(method.name)
     links: list[tuple[Sender, str]] = []
     for sender in method.senders:
-        capability = stated if stated in declared else _namesake(method, sender, declared)
+        namesake = None if method.origin else _namesake(method, sender, declared)
+        capability = stated if stated in declared else namesake
         if capability is not None:
             links.append((sender, capability))
     return replace(method, capabilities=tuple(links), needs=tuple(_needs(method, links, draft, declared)))
@@ -52,7 +54,7 @@ def _needs(method: Method, links: list[tuple[Sender, str]], draft: Draft, declar
         return
     implied = set(draft.semantics["implied"].values())
     for field in _fields(method.params, draft):
-        stated = draft.semantics["needs"].get(f"{method.name}.{field.wire}")
+        stated = draft.facts_about(method)["needs"].get(f"{method.name}.{field.wire}")
         if stated is not None and stated["capability"] in declared:
             tolerated = stated.get("checked_by") == "sender"
             yield Need(field.name, stated["capability"], tuple(stated.get("values", ())), tolerated)

@@ -31,21 +31,22 @@ def _linked(method: Method, draft: Draft) -> Method:
     if method.kind != "request":
         return method
     stem = method.definition.removesuffix("Request")
-    stated = draft.semantics["results"].get(method.name)
+    facts = draft.facts_about(method)
+    known = draft.definitions if method.origin else draft.of_core()
+    stated = facts["results"].get(method.name)
     named = stated or f"{stem}Result"
-    answers = _response(f"{stem}ResultResponse", draft)
-    if not answers and named in draft.definitions:
+    answers = _response(known.get(f"{stem}ResultResponse"))
+    if not answers and named in known:
         answers = [Ref(named)]
     if not answers:
         answers = [Ref(_assumed(method, stem, named, draft))]
     primary = Ref(named) if Ref(named) in answers else answers[-1]
     others = [answer for answer in answers if answer != primary]
-    others += [Ref(name) for name in draft.semantics["alternatives"].get(method.name, ()) if name in draft.definitions]
+    others += [Ref(name) for name in facts["alternatives"].get(method.name, ()) if name in known]
     return replace(method, result=primary, alternatives=tuple(others))
 
 
-def _response(name: str, draft: Draft) -> list[Type]:
-    definition = draft.definitions.get(name)
+def _response(definition: Definition | None) -> list[Type]:
     field = definition.type.field("result") if definition and isinstance(definition.type, Object) else None
     if field is None:
         return []

@@ -22,8 +22,10 @@ def merge_inline_objects(draft: Draft) -> Draft:
         places = _most_frequent(draft, member)
         known = draft.definitions.get(name)
         if len(places) > 1 and (known is None or known.type == draft.definitions[places[0]].type):
-            names |= dict.fromkeys(places, name)
-            merged[name] = known or replace(draft.definitions[places[0]], name=name)
+            form = draft.definitions[places[0]]
+            same = [place for place in _below(draft, member) if draft.definitions[place].type == form.type]
+            names |= dict.fromkeys((*places, *same), name)
+            merged[name] = known or replace(form, name=name)
     kept = {name: definition for name, definition in draft.definitions.items() if name not in names}
     definitions = {
         name: replace(definition, type=_renamed(definition.type, names))
@@ -33,9 +35,9 @@ def merge_inline_objects(draft: Draft) -> Draft:
 
 
 def _most_frequent(draft: Draft, member: str) -> list[str]:
-    """List the inline objects below `member` that have the form which most of them have."""
+    """List the inline objects of core below `member` that have the form which most of them have."""
     forms: defaultdict[Type, list[str]] = defaultdict(list)
-    for name in sorted(_below(draft, member)):
+    for name in sorted(name for name in _below(draft, member) if not draft.definitions[name].origin):
         forms[draft.definitions[name].type].append(name)
     return max(forms.values(), key=len, default=list[str]())
 

@@ -36,7 +36,8 @@ def name_definitions(draft: Draft) -> Draft:
     if not others:
         return draft
     schemas = {others.get(name, name): _renamed(schema, others) for name, schema in draft.schemas.items()}
-    return replace(draft, schemas=schemas, renamed={other: name for name, other in others.items()})
+    origins = {others.get(name, name): origin for name, origin in draft.origins.items()}
+    return replace(draft, schemas=schemas, origins=origins, renamed={other: name for name, other in others.items()})
 
 
 def _renamed(schema: Schema, others: Mapping[str, str]) -> Schema:

@@ -41,7 +41,7 @@ def name_open_params(draft: Draft) -> Draft:
         taken.add(named)
         fields = tuple(replace(one, type=Ref(named)) if one is field else one for one in definition.type.fields)
         found[name] = replace(definition, type=replace(definition.type, fields=fields))
-        found[named] = Definition(named, Object((), extra), field.doc, hoisted=True)
+        found[named] = Definition(named, Object((), extra), field.doc, hoisted=True, origin=definition.origin)
     return replace(draft, definitions=dict(sorted({**draft.definitions, **found}.items())))
 
 

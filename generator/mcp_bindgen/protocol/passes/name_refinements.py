@@ -70,7 +70,8 @@ class _Namer:
                 fix="rename one of them with a patch",
             )
             self.draft.reading.settle("inline-name-taken", error, f"it is named {name!r}")
-        self.found[name] = Definition(name, type, hoisted=True)
+        origin = self.draft.definitions[parent].origin
+        self.found[name] = Definition(name, type, hoisted=True, origin=origin)
         return Ref(name)
 
     def free(self, stem: str, type: Type) -> str:

@@ -45,6 +45,7 @@ def read_definitions(draft: Draft) -> Draft:
             doc=schema.get("description", ""),
             hoisted=name in draft.hoisted,
             alias=draft.renamed.get(name, ""),
+            origin=draft.origins.get(name, ""),
         )
     return replace(draft, definitions=definitions)
 

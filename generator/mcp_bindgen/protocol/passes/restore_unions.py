@@ -14,7 +14,9 @@ from .draft import Draft
 def restore_unions(draft: Draft) -> Draft:
     """Replace a definition that repeats a message's definition under a union's name by a reference to it."""
     messages = {
-        name: schema for name, schema in draft.schemas.items() if name not in _unions(draft) and _method(schema)
+        name: schema
+        for name, schema in draft.schemas.items()
+        if name not in _unions(draft) and name not in draft.origins and _method(schema)
     }
     schemas = dict(draft.schemas)
     for union in _unions(draft):

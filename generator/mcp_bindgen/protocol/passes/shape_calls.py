@@ -19,14 +19,15 @@ def shape_calls(draft: Draft) -> Draft:
 
 
 def _shaped(method: Method, draft: Draft) -> Method:
+    facts = draft.facts_about(method)
     fields = {field.wire: field for field in _fields(method, draft)}
-    stated = [fields[wire] for wire in draft.semantics["arguments"].get(method.name, ()) if wire in fields]
+    stated = [fields[wire] for wire in facts["arguments"].get(method.name, ()) if wire in fields]
     required = [field for field in fields.values() if not may_omit(field)]
     chosen = stated or (required if len(required) == 1 else [])
     return replace(
         method,
         arguments=tuple(field.wire for field in _in_order(chosen)),
-        lifecycle=draft.semantics["lifecycle"].get(method.name, ""),
+        lifecycle=facts["lifecycle"].get(method.name, ""),
     )
 
 

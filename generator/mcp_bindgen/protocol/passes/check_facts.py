@@ -1,0 +1,132 @@
+"""Refuse facts of an extension that say nothing about it: each has to be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.effective import ExtensionSchema
+from mcp_bindgen.spec.pointer import join
+
+from ..model import Field, Map, Method, Object, Ref, Scalar, Type
+from .collect_extensions import type_named
+from .collect_methods import method_of
+from .draft import Draft
+
+_USES: Mapping[str, Callable[[Method, Any], object]] = {
+    "names": lambda method, _: method.named_by,
+    "header_params": lambda method, _: method.header_params,
+    "filters": lambda method, entry: method.filter and (method.compares or "compares" not in entry),
+    "lifecycle": lambda method, _: method.lifecycle,
+    "capabilities": lambda method, entry: entry in dict(method.capabilities).values(),
+    "arguments": lambda method, entry: list(method.arguments) == entry,
+}
+"""Table of facts about methods -> whether a method has what an entry says."""
+
+
+def check_facts(draft: Draft) -> Draft:
+    """Check that everything in the facts of the extensions is about something that there is, and makes a difference.
+
+    Raises:
+        BadInput: It does not; the error names the file of the facts and the entry.
+    """
+    for extension in draft.source.extensions:
+        for table, key, wrong in _unused(extension, draft):
+            raise BadInput(
+                f"{key!r} says nothing about {extension.id}: {wrong}",
+                file=extension.stated_in,
+                pointer=join("", table, key),
+                fix="correct or remove it",
+            )
+    return draft
+
+
+def _unused(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, str, str]]:
+    """Return table and key of each fact that is not used, and why."""
+    facts = extension.semantics
+    own = {name: method for name, method in draft.methods.items() if method.origin == extension.id}
+    for side, name in facts["extension"].get("settings", {}).items():
+        if not isinstance(_resolved(Ref(name), draft), Object | Map):
+            yield "extension", "settings", f"the settings of the {side} are no object {name}"
+    for name in facts["roles"]:
+        definition = draft.definitions.get(name)
+        if definition is None or definition.origin != extension.id or method_of(definition) is None:
+            yield "roles", name, "it is no message in its schema"
+    for name, added in facts["extends"].items():
+        if name not in draft.of_core() or draft.definitions.get(name) is None:
+            yield "extends", name, "it is no definition of core"
+        elif _object(Ref(added), draft) is None or draft.definitions[added].origin != extension.id:
+            yield "extends", name, f"there is no object {added} in its schema"
+    yield from _unused_values(extension, own, draft)
+    for name, needed in facts["stale"].items():
+        if name not in own or not {*needed} <= draft.methods.keys():
+            yield "stale", name, "there are no such methods"
+    for key, holders in facts["meta"].items():
+        for holder, type in holders.items():
+            found = _object(Ref(holder), draft)
+            if not isinstance(type_named(type), Scalar) and type not in draft.definitions:
+                yield "meta", key, f"there is no type {type}"
+            if found is None or found.field("_meta") is None:
+                yield "meta", key, f"{holder} has no '_meta'"
+    for key in facts["defaults"]:
+        if not any(_takes(field, name, key) for name, field in _fields(extension, draft)):
+            yield "defaults", key, "no definition of its schema requires such a member"
+    for index, notice in enumerate(facts["deprecations"]):
+        gone = [name for name in notice["definitions"] if draft.origins.get(name) != extension.id]
+        if gone:
+            yield "deprecations", str(index), f"there is no {gone[0]} in its schema"
+    known = {error.code for error in draft.errors if error.origin == extension.id}
+    for name, entry in facts["errors"].items():
+        if entry["code"] not in known:
+            yield "errors", name, "core has that code"
+
+
+def _unused_values(
+    extension: ExtensionSchema, own: Mapping[str, Method], draft: Draft
+) -> Iterator[tuple[str, str, str]]:
+    """Return the facts about methods that are not used."""
+    facts = extension.semantics
+    for name, result in facts["results"].items():
+        if name not in own or own[name].result != Ref(result):
+            yield "results", name, f"no such method of it is answered by {result}"
+    for name, types in facts["alternatives"].items():
+        if name not in draft.methods:
+            yield "alternatives", name, "there is no such method"
+        for type in types:
+            if draft.origins.get(type) != extension.id:
+                yield "alternatives", name, f"there is no {type} in its schema"
+    for table, used in _USES.items():
+        for name, entry in facts[table].items():
+            if name not in own or not used(own[name], entry):
+                yield table, name, "no method of it has what it names"
+    for key, entry in facts["needs"].items():
+        name = key.rpartition(".")[0]
+        if name not in own or entry["capability"] not in {need.capability for need in own[name].needs}:
+            yield "needs", key, "no method of it has what it names"
+    for name in facts["asked_by"]:
+        if not any(Ref(name) in method.alternatives and method.asked_by for method in own.values()):
+            yield "asked_by", name, "no method of it is answered by that where it is asked for"
+
+
+def _fields(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, Field]]:
+    for name, definition in draft.definitions.items():
+        if definition.origin == extension.id and isinstance(definition.type, Object):
+            yield from ((name, field) for field in definition.type.fields)
+
+
+def _takes(field: Field, owner: str, key: str) -> bool:
+    return field.required and field.default is not None and key in (field.wire, f"{owner}.{field.wire}")
+
+
+def _object(type: Type, draft: Draft) -> Object | None:
+    found = _resolved(type, draft)
+    return found if isinstance(found, Object) else None
+
+
+def _resolved(type: Type, draft: Draft) -> Type | None:
+    while isinstance(type, Ref):
+        if type.name not in draft.definitions:
+            return None
+        type = draft.definitions[type.name].type
+    return type

@@ -1,0 +1,67 @@
+"""Collect what the extensions bring beside definitions and methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from mcp_bindgen.spec.effective import ExtensionSchema
+
+from .. import naming
+from ..model import Extension, Filter, MetaKey, Ref, Scalar, Sender, Type
+from .draft import Draft
+
+_SENDERS: tuple[Sender, ...] = ("client", "server")
+_SCALARS: Mapping[str, Literal["string", "integer", "number", "boolean"]] = {
+    "string": "string",
+    "integer": "integer",
+    "number": "number",
+    "boolean": "boolean",
+}
+
+
+def collect_extensions(draft: Draft) -> Draft:
+    """Fill in the extensions, in the order in which they were laid over core."""
+    return replace(draft, extensions=tuple(_extension(one, draft) for one in draft.source.extensions))
+
+
+def _extension(source: ExtensionSchema, draft: Draft) -> Extension:
+    facts = source.semantics
+    head: Mapping[str, Any] = facts["extension"]
+    of_core = {name: method for name, method in draft.methods.items() if not method.origin}
+    return Extension(
+        id=source.id,
+        version=source.version,
+        module=source.module,
+        digest=source.digest,
+        engine=head.get("engine", ""),
+        settings=tuple((side, name) for side in _SENDERS if (name := head.get("settings", {}).get(side)) is not None),
+        meta_keys=tuple(_meta_keys(facts["meta"])),
+        alternatives=tuple((name, tuple(types)) for name, types in facts["alternatives"].items() if name in of_core),
+        filters=tuple(_filters(source, draft)),
+        stale=tuple((name, tuple(methods)) for name, methods in facts["stale"].items()),
+        extends=tuple(facts["extends"].items()),
+        doc=head.get("doc", ""),
+    )
+
+
+def _meta_keys(table: Mapping[str, Mapping[str, str]]) -> Iterator[MetaKey]:
+    """Return the keys of `_meta`, one for each type that one has."""
+    for key, holders in sorted(table.items()):
+        for name in dict.fromkeys(holders.values()):
+            places = tuple(holder for holder, type in holders.items() if type == name)
+            yield MetaKey(naming.field(key), key, type_named(name), places)
+
+
+def type_named(name: str) -> Type:
+    """Return the type that facts call `name`: one of JSON's scalars, else a definition."""
+    return Scalar(_SCALARS[name]) if name in _SCALARS else Ref(name)
+
+
+def _filters(source: ExtensionSchema, draft: Draft) -> Iterator[Filter]:
+    for name, entry in source.semantics["filters"].items():
+        method = draft.methods.get(name)
+        if method is not None and method.filter is not None:
+            member = entry["member"].rpartition(".")[2]
+            yield Filter(name, member, method.filter, method.compares, method.compares_by)

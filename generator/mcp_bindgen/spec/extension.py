@@ -1,0 +1,202 @@
+"""Read the schema of an extension against a core revision, and lay it over that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from . import canonical, document, patches, sources
+from . import pointer as json_pointer
+from .check import check_depth
+from .copies import Copy, differing, folded
+from .effective import EffectiveSchema, ExtensionSchema
+from .errors import BadInput, locating
+from .json import is_object
+from .keywords import DIALECT, Schema, walk
+from .patches import Patch
+from .reading import Reading
+from .references import target
+from .semantics import read_extension_facts
+from .sources import Readable
+
+_LABEL = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_ID = re.compile(rf"(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+_MODULE = re.compile("[a-z][a-z0-9_]*")
+
+
+def check_id(name: str) -> str:
+    """Return the identifier of an extension, a vendor's prefix and a name (MCP, `_meta` keys), or raise `BadInput`."""
+    if not _ID.fullmatch(name) or ".." in name:
+        raise BadInput(
+            f"{name!r} is not the id of an extension", fix="write a domain that is yours and a name: com.example/jobs"
+        )
+    return name
+
+
+def module_of(facts: Mapping[str, Any]) -> str:
+    """Return the name of an extension's package: as `[extension]` says, else after its id."""
+    head: Mapping[str, str] = facts["extension"]
+    stem = re.sub(r"\W+", "_", head["id"].rpartition("/")[2]).lower()
+    module = head.get("module", stem if stem[:1].isalpha() else f"extension_{stem}")
+    if not _MODULE.fullmatch(module):
+        raise BadInput(
+            f"{module!r} cannot be a module", pointer="/extension/module", fix="use small letters, digits and _"
+        )
+    return module
+
+
+def own_structure(
+    raw: Any,
+    core: EffectiveSchema,
+    reading: Reading,
+    ledger: Sequence[Patch] = (),
+    corrections: Sequence[Patch] = (),
+    version: str | None = None,
+) -> tuple[dict[str, Schema], tuple[Copy, ...]]:
+    """Return the definitions that a schema of an extension has beside those of core.
+
+    Copies of core definitions are left out, and what is repeated inline becomes a reference.
+
+    Args:
+        raw: The JSON document; it may refer to definitions of core without having copies of them.
+        core: The revision that it extends.
+        reading: Decides about what breaks a rule.
+        ledger: The known mistakes of core, which copies have too.
+        corrections: Those of the extension.
+        version: The version that has them.
+
+    Returns:
+        The definitions, with prose, and the copies that say something else than core.
+
+    Raises:
+        BadInput: It is no schema; in a strict reading also: it breaks a rule.
+    """
+    check_depth(raw)
+    if not is_object(raw) or "$defs" not in raw:
+        raw = document.normalise(raw, reading)
+    elif not is_object(raw["$defs"]):
+        raise BadInput("'$defs' is not an object", pointer="/$defs", fix="give a JSON Schema file")
+    given: dict[str, Any] = raw["$defs"]
+    missing = {name: schema for name, schema in core.definitions.items() if name not in given}
+    whole = document.normalise({"$schema": DIALECT, "$defs": {**missing, **given}}, reading)
+    whole, _ = patches.apply(whole, ledger)
+    whole, _ = patches.apply(whole, corrections, version)
+    reading.document = raw
+    definitions: dict[str, Schema] = whole["$defs"]
+    copies = differing({name: definitions[name] for name in given if name in core.definitions}, core.definitions)
+    own = {name: schema for name, schema in definitions.items() if name not in core.definitions}
+    return folded(own, core.definitions), copies
+
+
+def read_extension(
+    file: Readable,
+    facts: Path,
+    core: EffectiveSchema,
+    *,
+    version: str | None = None,
+    ledger: Sequence[Patch] = (),
+    corrections: Sequence[Patch] = (),
+    docs: Mapping[str, Any] | None = None,
+    draft: bool = True,
+    strict: bool = False,
+) -> ExtensionSchema:
+    """Read an extension from a schema file and the facts about it.
+
+    Args:
+        file: The schema: whole, with copies of what it needs of core, or just its own definitions.
+        facts: Its `semantics.toml`.
+        core: The revision that it extends.
+        version: Its version; by default the one that the facts state, else what the source is called.
+        ledger: The known mistakes of core, which copies have too.
+        corrections: Those of the extension.
+        docs: Our words for it; without them, it is documented by its own prose.
+        draft: Whether it is not released yet.
+        strict: Whether what breaks a rule is an error; else it is read all the same, and the protocol model says how.
+
+    Raises:
+        BadInput: A file is not usable, or the extension is not one of this core revision.
+    """
+    source = sources.read(file)
+    semantics = read_extension_facts(facts)
+    head: Mapping[str, Any] = semantics["extension"]
+    with locating(facts):
+        check_id(head["id"])
+        module = module_of(semantics)
+        if core.revision not in head["core"] and not core.draft:
+            raise BadInput(
+                f"{head['id']} extends {', '.join(head['core'])} and not {core.revision}",
+                pointer="/extension/core",
+                fix=f"add {core.revision!r} there if it does",
+            )
+    reading = Reading(source.label, strict=strict)
+    raw, _ = document.load(source)
+    found = version or head.get("version") or source.revision
+    with locating(source.label):
+        own, copies = own_structure(raw, core, reading, ledger, corrections, found)
+        own = _chosen(own, head.get("only"), facts)
+    return ExtensionSchema(
+        id=head["id"],
+        version=found,
+        module=module,
+        definitions=own,
+        digest=canonical.digest({"$schema": DIALECT, "$defs": own}),
+        semantics=semantics,
+        stated_in=facts,
+        docs=docs,
+        file=source.label if not isinstance(file, Path) else file,
+        copies=copies,
+        draft=draft,
+        reading=reading,
+    )
+
+
+def _chosen(own: Mapping[str, Schema], only: Sequence[str] | None, facts: Path) -> dict[str, Schema]:
+    """Return the definitions that `only` names, and those that they lead to; all without it."""
+    pending = list(own if only is None else only)
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if only is not None and name in only and name not in own:
+            raise BadInput(f"there is no definition {name!r}", file=facts, pointer="/extension/only", fix="remove it")
+        if name in own and name not in found:
+            found.add(name)
+            pending += [target(node["$ref"]) for _, node in walk(own[name]) if "$ref" in node]
+    return {name: schema for name, schema in own.items() if name in found}
+
+
+def extend(core: EffectiveSchema, *extensions: ExtensionSchema) -> EffectiveSchema:
+    """Lay extensions over a core revision: their definitions are added, none of core's is changed.
+
+    Raises:
+        BadInput: Two of them have the same id or module, or a definition of the same name.
+    """
+    definitions = dict(core.definitions)
+    seen: dict[tuple[str, str], ExtensionSchema] = {}
+    readings: dict[str, Reading] = {}
+    for extension in (*core.extensions, *extensions):
+        for what, name in (("id", extension.id), ("module", extension.module)):
+            if (other := seen.setdefault((what, name), extension)) is not extension:
+                raise BadInput(
+                    f"{other.label} and {extension.label} have the same {what} {name!r}",
+                    file=extension.file,
+                    fix="leave one of them out",
+                )
+        for name, schema in extension.definitions.items():
+            if name in readings:
+                raise BadInput(
+                    f"another extension has a definition {name!r} too",
+                    file=extension.file,
+                    pointer=json_pointer.join("/$defs", name),
+                    fix="read them one at a time",
+                )
+            definitions[name] = schema
+            readings[name] = extension.reading
+    return replace(
+        core,
+        definitions=definitions,
+        extensions=(*core.extensions, *extensions),
+        reading=core.reading.joined(readings),
+    )

@@ -1,0 +1,122 @@
+"""Rewrite what TypeScript's generators, zod above all, put into a schema and other keywords say as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .json import is_array, is_object
+from .keywords import DIALECT, PREFIX, PROSE, Schema
+from .pointer import join
+
+_SAFE = 2**53 - 1
+_ANY_NAME: tuple[Any, ...] = (True, {}, {"type": "string"})
+
+
+def plain(schema: Schema) -> Schema:
+    """Return `schema` without the idioms that other keywords express.
+
+    - `$schema` inside of a document repeats its dialect.
+    - `propertyNames` that takes every string says nothing; one with a list of names is `properties` of these alone.
+    - `{"not": {}}` is `false`: for other members that there are none, for a member of a closed object that it is not
+      one.
+    - The bounds of JavaScript's safe integers stand at every integer that zod writes, and say that it is one.
+    """
+    result = {keyword: value for keyword, value in schema.items() if (keyword, value) != ("$schema", DIALECT)}
+    for keyword in ("additionalProperties", "items"):
+        if _is_never(result.get(keyword)):
+            result[keyword] = False
+    if "propertyNames" in result:
+        result = _named(result)
+    if is_object(result.get("properties")):
+        result["properties"] = dict(_members(result, result["properties"]))
+    if result.get("type") == "integer" and (result.get("minimum"), result.get("maximum")) == (-_SAFE, _SAFE):
+        del result["minimum"], result["maximum"]
+    return result
+
+
+def _is_never(value: Any) -> bool:
+    return is_object(value) and value.keys() == {"not"} and value["not"] in ({}, True)
+
+
+def _members(schema: Schema, properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    required = schema.get("required")
+    for name, member in properties.items():
+        if not _is_never(member):
+            yield name, member
+        elif schema.get("additionalProperties") is not False or (is_array(required) and name in required):
+            yield name, False
+
+
+def _named(schema: Schema) -> Schema:
+    rest = {keyword: value for keyword, value in schema.items() if keyword != "propertyNames"}
+    rule = schema["propertyNames"]
+    if rule in _ANY_NAME:
+        return rest
+    names, own = _strings(rule), schema.get("properties", {})
+    if names is None or "patternProperties" in schema or not is_object(own):
+        return schema
+    others = schema.get("additionalProperties", True)
+    members = {name: own.get(name, others) for name in names}
+    return {**rest, "properties": members, "additionalProperties": False}
+
+
+def _strings(rule: Any) -> list[str] | None:
+    """Return the strings that a schema lists; `None` where it is no such list."""
+    if not is_object(rule):
+        return None
+    if is_array(rule.get("anyOf")) and rule.keys() - PROSE == {"anyOf"}:
+        lists = [_strings(member) for member in rule["anyOf"]]
+        return None if None in lists else [name for names in lists for name in names or ()]
+    if not rule.keys() - PROSE <= {"type", "const", "enum"} or rule.get("type", "string") != "string":
+        return None
+    values: Any = [rule["const"]] if "const" in rule else rule.get("enum")
+    return values if is_array(values) and all(isinstance(value, str) for value in values) else None
+
+
+def lifted(definitions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Move the `$defs` inside of definitions out beside these: equal ones become one.
+
+    A reference from inside leads there, whether it names the whole way or, as zod does, only the definition.
+
+    Returns:
+        The definitions, and where those stood that are moved: name -> pointer.
+    """
+    result: dict[str, Any] = dict(definitions)
+    places: dict[str, str] = {}
+    known: dict[str, str] = {}
+    for owner, definition in definitions.items():
+        nested = definition.get("$defs") if is_object(definition) else None
+        if not is_object(nested):
+            continue
+        names: dict[str, str] = {}
+        for inner, schema in nested.items():
+            form = json.dumps([inner, nested], sort_keys=True)
+            names[inner] = known.setdefault(form, _free(owner, inner, result))
+            result.setdefault(names[inner], schema)
+            places.setdefault(names[inner], join("/$defs", owner, "$defs", inner))
+        targets = {f"{PREFIX}{owner}/$defs/{inner}": f"{PREFIX}{name}" for inner, name in names.items()}
+        targets |= {f"{PREFIX}{inner}": f"{PREFIX}{name}" for inner, name in names.items() if inner not in definitions}
+        for name in {owner, *names.values()}:
+            result[name] = _redirected(result[name], targets)
+        del result[owner]["$defs"]
+    return result, places
+
+
+def _free(owner: str, inner: str, taken: Mapping[str, Any]) -> str:
+    stem = owner + "".join(word[:1].upper() + word[1:] for word in inner.split("_"))
+    name, number = stem, 2
+    while name in taken:
+        name, number = f"{stem}{number}", number + 1
+    return name
+
+
+def _redirected(node: Any, targets: Mapping[str, str]) -> Any:
+    if is_array(node):
+        return [_redirected(item, targets) for item in node]
+    if not is_object(node):
+        return node
+    copy = {name: _redirected(value, targets) for name, value in node.items()}
+    reference = copy.get("$ref")
+    return {**copy, "$ref": targets[reference]} if isinstance(reference, str) and reference in targets else copy
