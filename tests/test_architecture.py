@@ -59,7 +59,7 @@ LAYERS = {
     "transports": {"transports", "endpoint", "bridges", "eras", "core", "tasks"},
     "http": {"http", "storage", "endpoint", "bridges", "eras", "core", "tasks"},
     "entrypoints": {"entrypoints", "auth", "http", "transports", "endpoint", "bridges", "eras", "core", "tasks"},
-    "contract": {"contract", "entrypoints", "endpoint", "bridges", "eras", "core", "tasks"},
+    "contract": {"contract", "entrypoints", "extensions", "endpoint", "bridges", "eras", "core", "tasks"},
     "extensions": {"extensions", "storage", "endpoint", "bridges", "eras", "core", "tasks"},
     "telemetry": {"telemetry", "eras", "core"},
 }

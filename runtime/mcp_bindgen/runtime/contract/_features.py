@@ -19,6 +19,7 @@ from ..core.logs import log
 from ..core.methods import Request
 from ..core.mistakes import WrongResult, did_you_mean
 from ..core.revision import Revision
+from ..extensions.apps.metadata import contents_meta, shows_apps, tools_for, visibility
 from ._types import adapter, structured_content
 from .call_arguments import ABSENT
 from .catalog import SCOPES, Entry, Kind
@@ -66,10 +67,18 @@ class Feature:
         """Return the handler for a name; raise `ProtocolError` (-32602) if there is none, with a near one."""
         handlers = self.contract.handlers[kind]
         found = handlers.get(name)
-        if found is None:
-            allowed = (other for other, handler in handlers.items() if _may_use(ctx.identity, handler.entry))
+        if found is None or not self.is_for(found, ctx):
+            allowed = (
+                other
+                for other, handler in handlers.items()
+                if _may_use(ctx.identity, handler.entry) and self.is_for(handler, ctx)
+            )
             raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_LONGEST]}{did_you_mean(name, allowed)}")
         return found
+
+    def is_for(self, handler: BoundHandler, ctx: Any) -> bool:
+        """Tell whether there is an entry at all as far as the client of a request is concerned."""
+        return True
 
     def result(self, method: str, wire: Any) -> Any:
         """Return the result of a method from its wire form; raise `InvalidResult` if the revision does not allow it."""
@@ -104,14 +113,23 @@ class Feature:
             raise
 
 
-def lists(method: str, member: str) -> Callable[[Feature, Any, Any], Awaitable[Any]]:
-    """Return the handler of a list method: its only page has the entries of the contract, verbatim."""
+def lists(
+    method: str, member: str, fit: Callable[[Any, list[Entry]], list[Entry]] | None = None
+) -> Callable[[Feature, Any, Any], Awaitable[Any]]:
+    """Return the handler of a list method: its only page has the entries of the contract, verbatim.
+
+    Args:
+        method: The method.
+        member: The member of a page that has the entries.
+        fit: Returns those for a client of some capabilities, where that makes a difference.
+    """
 
     async def handler(self: Feature, params: Any, ctx: Any) -> Any:
         if getattr(params, "cursor", None) is not None:
             raise InvalidParams(method, [{"path": "params.cursor", "problem": "there is no such page"}])
         page = jsonrpc.plain(self.result(method, {member: []}))
-        return {**page, member: self.contract.catalog.document.get(member, [])}
+        entries = self.contract.catalog.document.get(member, [])
+        return {**page, member: entries if fit is None else fit(ctx.peer_capabilities, entries)}
 
     return handler
 
@@ -120,7 +138,11 @@ class Tools(Feature):
     """Answers `tools/list` and `tools/call`."""
 
     members = ("tools",)
-    list_tools = lists("tools/list", "tools")
+    list_tools = lists("tools/list", "tools", tools_for)
+
+    def is_for(self, handler: BoundHandler, ctx: Any) -> bool:
+        """Tell whether the client may know of a tool: those for apps alone are for clients that show them."""
+        return "model" in visibility(handler.entry) or shows_apps(ctx.peer_capabilities)
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         """Call a tool; one that fails tells the model why, in one line.
@@ -283,7 +305,7 @@ def _contents(uri: str, handler: BoundHandler, returned: Any) -> dict[str, Any]:
         content = {"blob": b64encode(returned).decode()}
     else:
         raise handler.invalid(f"returned {type(returned).__name__}")
-    return {"contents": [{"uri": uri, **handler.described("mimeType"), **content}]}
+    return {"contents": [{"uri": uri, **handler.described("mimeType"), **contents_meta(handler.entry), **content}]}
 
 
 def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], Any]) -> list[Any]:

@@ -10,24 +10,31 @@ run(app)
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-import anyio
+from typing_extensions import Unpack
 
-from ..core import jsonrpc, packages
-from ..core.errors import SessionRequired
-from ..core.logs import log
+from ..core import packages
 from ..core.routing import Returns
 from ..endpoint.context import Context
 from ..endpoint.server import Server
-from ..tasks import background_tasks
+from ..extensions.apps.metadata import (
+    MIME_TYPE,
+    AppOptions,
+    Visibility,
+    check_uri,
+    resource_meta,
+    resource_uri,
+    tool_meta,
+)
 from ._features import UPDATED, ArgumentErrors
+from ._news import News
 from .base import servers_of
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .completions import Completion, from_enum
@@ -39,7 +46,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 Completes: TypeAlias = Callable[[Completion], Returns[Sequence[str]]]
 Dynamic: TypeAlias = Literal["tools", "prompts", "resources", "contents"]
 
-_PATIENCE = 10.0  # seconds that clients have to take the news of one change
 _CHANGED: Mapping[Dynamic, str] = {
     "tools": KINDS["tool"].changed,
     "prompts": KINDS["prompt"].changed,
@@ -101,7 +107,7 @@ class App:
         self.hide_errors = hide_errors
         self._lifespan = lifespan
         self._completes: dict[tuple[str, str], Callable[..., Any]] = {}
-        self._news = _News()
+        self._news = News()
 
     @classmethod
     def of_module(cls, module: ModuleType, name: str = "", **options: Any) -> App:
@@ -136,6 +142,8 @@ class App:
         annotations: Mapping[str, Any] | None = None,
         scopes: Sequence[str] = (),
         meta: Mapping[str, Any] | None = None,
+        ui: str | None = None,
+        visibility: Sequence[Visibility] = (),
     ) -> Callable[[F], F]: ...
 
     def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
@@ -179,6 +187,36 @@ class App:
         options = {"name": name, "title": title, "description": description, "mime_type": mime_type, "meta": meta}
         return _adding(partial(self.add_resource, uri), {**options, "annotations": annotations, "scopes": scopes})
 
+    def ui(
+        self,
+        uri: str,
+        *,
+        name: str = "",
+        title: str | None = None,
+        description: str | None = None,
+        scopes: Sequence[str] = (),
+        **options: Unpack[AppOptions],
+    ) -> Callable[[F], F]:
+        """Offer the HTML that a function returns as an app: `@app.ui("ui://notes/board")` (MCP Apps).
+
+        Clients show it in a frame beside the results of the tools that name it with `ui=...`. It reaches nothing but
+        what it asks for here, and calls those tools that their `visibility` lets it call.
+
+        Args:
+            uri: Its URI, which begins with `ui://`.
+            name: What the resource is called; by default like the function.
+            title: What people read, instead of the name.
+            description: What it shows; by default the docstring.
+            scopes: What the token of a caller must allow, where there is authorization.
+            options: The origins that it talks to and loads from, and more: see `AppOptions`.
+
+        Raises:
+            ValueError: `uri` begins otherwise, or something is no origin.
+        """
+        check_uri(uri)
+        about = {"name": name, "title": title, "description": description, "mime_type": MIME_TYPE, "scopes": scopes}
+        return _adding(partial(self.add_resource, uri), {**about, "meta": resource_meta(**options) or None})
+
     def completion(self, of: str, argument: str) -> Callable[[Completes], Completes]:
         """Complete an argument of a prompt, or a variable of a URI template, with what a function returns.
 
@@ -206,6 +244,8 @@ class App:
         annotations: Mapping[str, Any] | None = None,
         scopes: Sequence[str] = (),
         meta: Mapping[str, Any] | None = None,
+        ui: str | None = None,
+        visibility: Sequence[Visibility] = (),
     ) -> None:
         """Offer a function as a tool, at any time; clients are told.
 
@@ -217,12 +257,17 @@ class App:
             annotations: Hints for hosts, such as `{"destructiveHint": True}`.
             scopes: What the token of a caller must allow, where there is authorization.
             meta: The `_meta` of the entry.
+            ui: The URI of the app that shows its results to people: see `ui`. Clients that show none get them as ever.
+            visibility: Who may call it: the `model`, the `app` of this server, or both, which is what holds if it is
+                left out. Clients that show no apps do not see a tool that is for the app alone.
 
         Raises:
             BadFunction: Its signature cannot be put as a tool; the error names file, line and what to do.
-            ValueError: There is such a tool already, or tools are not among what is `dynamic`.
+            ValueError: There is such a tool already, tools are not among what is `dynamic`, or `ui` is no such URI.
         """
         handler = FunctionHandler(function, name)
+        if ui is not None or visibility:
+            meta = {**(meta or {}), **tool_meta(ui, visibility)}
         more = _entry(title=title, description=description, annotations=annotations, scopes=scopes, meta=meta)
         self._add(handler, handler.tool(), more)
 
@@ -260,6 +305,22 @@ class App:
         handler = FunctionHandler(function, name)
         said = {"title": title, "description": description, "mime_type": mime_type, "annotations": annotations}
         self._add(handler, handler.resource(uri), _entry(**said, scopes=scopes, meta=meta))
+
+    def add_skills(self, folder: str | PathLike[str]) -> None:
+        """Offer the skills of a folder: each folder in it with a `SKILL.md`, or itself if it has one (Agent Skills).
+
+        Clients of the skills extension list and verify them; to others their files are resources. They are read now:
+        what changes afterwards is served when the process starts anew. Symbolic links and hidden files are left out.
+
+        Raises:
+            BadSkill: There is none, or one that clients need not take, or one of a path that is taken; the error names
+                the file and what to do.
+            ValueError: Resources are not among what is `dynamic`.
+            ImportError: `mcp-bindgen[skills]` is not installed.
+        """
+        self._may(KINDS["resource"].changed, "resource")
+        self._contract.add_skills(folder)
+        self._news.add(KINDS["resource"].changed)
 
     def remove_tool(self, name: str) -> None:
         """Offer a tool no longer; raise `KeyError` if there is none."""
@@ -305,7 +366,15 @@ class App:
     # --- serving ----------------------------------------------------------------------------------------------
 
     def servers(self) -> list[Server]:
-        """Return a server for each revision; they share this app and its lifespan."""
+        """Return a server for each revision; they share this app and its lifespan.
+
+        Raises:
+            ValueError: A tool names an app that there is not.
+        """
+        for name, tool in self._contract.handlers["tool"].items():
+            shown_by = resource_uri(tool.entry)
+            if shown_by is not None and not self._contract.knows(shown_by):
+                raise ValueError(f"the tool {name!r} is shown by {shown_by}, which is not there: @app.ui({shown_by!r})")
         if self._completes:
             self._contract.complete = self._complete
         revisions = packages.installed() if self.revisions is None else self.revisions
@@ -332,67 +401,6 @@ class App:
             return from_enum(self._contract.catalog, asked)
         values: Sequence[str] = await own(asked)
         return values
-
-
-class _News:
-    """Tells clients of changes, from whatever thread they are made in; the same news is told once.
-
-    Attributes:
-        servers: Whose clients are told.
-    """
-
-    def __init__(self) -> None:
-        self.servers: list[Server] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[tuple[str, str | None], None] = {}
-        self._arrived = asyncio.Event()
-
-    @asynccontextmanager
-    async def telling(self) -> AsyncGenerator[None]:
-        """Tell clients while a block runs."""
-        self._loop = asyncio.get_running_loop()
-        self._arrived = asyncio.Event()
-        try:
-            async with background_tasks() as tasks:
-                tasks.start_soon(self._tell_all)
-                yield
-        finally:
-            self._loop = None
-
-    def add(self, method: str, uri: str | None = None) -> None:
-        """Tell the clients soon; where nobody is served yet, there is nobody to tell."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._add, method, uri)
-
-    def _add(self, method: str, uri: str | None) -> None:
-        self._waiting[method, uri] = None
-        self._arrived.set()
-
-    async def _tell_all(self) -> None:
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            while self._waiting:
-                news = next(iter(self._waiting))
-                del self._waiting[news]
-                for server in self.servers:
-                    await self._tell_clients(server, *news)
-
-    async def _tell_clients(self, server: Server, name: str, uri: str | None) -> None:
-        """Tell the clients of a server; what goes wrong ends neither the app nor the next news."""
-        try:
-            with anyio.move_on_after(_PATIENCE):
-                await server.broadcast(partial(self._tell, name, uri))
-        except SessionRequired:
-            log.debug("%s reaches nobody: clients are served without sessions", name)
-        except Exception:
-            log.exception("%s could not be sent", name)
-
-    async def _tell(self, name: str, uri: str | None, client: Context) -> None:
-        agreed = client.negotiated
-        method: Any = None if agreed is None else agreed.dispatcher.revision.methods.get(name)
-        if method is not None:
-            await client.notify(method, jsonrpc.typed_params(method, {} if uri is None else {"uri": uri}))
 
 
 def _adding(add: Callable[..., None], options: dict[str, Any]) -> Callable[[F], F]:

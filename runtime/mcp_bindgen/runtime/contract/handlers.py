@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..tasks import in_thread
 from ._types import typed
@@ -14,6 +15,9 @@ from ._validation import MOST, Validator
 from .catalog import KINDS, Catalog, Entry, Kind
 from .errors import InvalidArguments, InvalidResult
 from .uri_template import UriTemplate
+
+if TYPE_CHECKING:
+    from ..extensions.skills.folder import SkillFile, Skills
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -149,6 +153,15 @@ class BoundHandler:
         return InvalidResult(f"the {self.spec.kind} {self.spec.name!r} {reason}", self._function)
 
 
+def _reader(file: SkillFile) -> Callable[[Any], Awaitable[str | bytes]]:
+    """Return the method that reads a file of a skill."""
+
+    async def read(ctx: Any) -> str | bytes:
+        return file.contents
+
+    return read
+
+
 class BoundContract:
     """A contract with its handlers.
 
@@ -161,6 +174,7 @@ class BoundContract:
         handlers: Kind -> wire name -> handler.
         templates: The URI templates and their handlers, the most specific first.
         complete: Completes values that no `enum` lists, if there is such a method.
+        skills: The skills whose files are among the resources, if there are any.
         announces: The notifications about changes that its servers may send.
     """
 
@@ -170,6 +184,7 @@ class BoundContract:
         self.handlers: dict[Kind, dict[str, BoundHandler]] = {kind: {} for kind in KINDS}
         self.templates: list[tuple[UriTemplate, BoundHandler]] = []
         self.complete: Callable[..., Awaitable[Any]] | None = None
+        self.skills: Skills | None = None
         self._validation_steps = validation_steps
 
     @classmethod
@@ -207,6 +222,20 @@ class BoundContract:
             raise ValueError(f"there is a {spec.kind} {spec.name!r} already")
         self.bind(spec, entry, method)
         self.catalog.document.setdefault(KINDS[spec.kind].member, []).append(entry)
+
+    def add_skills(self, folder: str | PathLike[str]) -> None:
+        """Add the skills of a folder: their files are resources, of which each `SKILL.md` is listed.
+
+        Raises:
+            BadSkill: There is none, or one that clients need not take, or one of a path that is taken.
+            ImportError: `mcp-bindgen[skills]` is not installed.
+        """
+        from ..extensions.skills.folder import Skills  # which other contracts need not wait for
+
+        self.skills = self.skills or Skills()
+        for file in self.skills.add(folder):
+            add = self.add if file.uri in self.skills.entries else self.bind
+            add(HandlerSpec("resource", file.uri), self.skills.resource(file), _reader(file))
 
     def remove(self, kind: Kind, name: str) -> None:
         """Remove an entry and its handler; raise `KeyError` if there is none."""

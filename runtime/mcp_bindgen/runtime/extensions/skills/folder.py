@@ -77,12 +77,12 @@ def digest(data: bytes) -> str:
 
 
 class Skills:
-    """The skills of a folder: each folder in it that has a `SKILL.md`, at any depth, is one under `skill://PATH`.
+    """The skills of folders: each folder in one that has a `SKILL.md`, at any depth, is one under `skill://PATH`.
 
     Files and folders whose names begin with a dot, `__pycache__` and symbolic links are left out.
 
     Args:
-        folder: The folder. If it has a `SKILL.md` itself, it is the one skill.
+        folders: The folders. One that has a `SKILL.md` itself is the one skill.
 
     Attributes:
         entries: URI of its `SKILL.md` -> the `Skill` in wire form.
@@ -91,11 +91,19 @@ class Skills:
 
     Raises:
         BadSkill: There is none, or one that clients need not take: no frontmatter, a name that is not that of its
-            folder, more than 512 files or 16 MiB.
+            folder, more than 512 files or 16 MiB; or two have the same path.
         ImportError: `mcp-bindgen[skills]` is not installed.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, *folders: str | os.PathLike[str]) -> None:
+        self.entries: dict[str, dict[str, Any]] = {}
+        self.files: dict[str, SkillFile] = {}
+        self.directories: dict[str, list[dict[str, Any]]] = {}
+        for folder in folders:
+            self.add(folder)
+
+    def add(self, folder: str | os.PathLike[str]) -> list[SkillFile]:
+        """Add the skills of a folder, and return their files."""
         root = Path(folder).resolve()
         if not root.is_dir():
             raise BadSkill(f"{folder} is no folder: give one with a {FILE}, or one with such folders in it")
@@ -109,19 +117,27 @@ class Skills:
             for path in paths
             if _is_in(name := path.relative_to(base), homes)
         }
+        entries = {_uri(home / FILE): _entry(home, files, base / home / FILE) for home in homes}
+        for uri in self.files.keys() & {file.uri for file in files.values()}:
+            raise BadSkill(f"{folder} has {uri}, which another folder has too: rename one of the skills")
         inside = {name for path in folders if _is_in(name := path.relative_to(base), homes)}
-        self.files = {file.uri: file for file in files.values()}
-        self.entries = {_uri(home / FILE): _entry(home, files, base / home / FILE) for home in homes}
-        self.directories = _directories(files, inside.union(homes))
+        for uri, children in _directories(files, inside.union(homes)).items():
+            known = self.directories.setdefault(uri, [])
+            known += [child for child in children if child not in known]
+        self.entries |= entries
+        self.files |= {file.uri: file for file in files.values()}
+        return list(files.values())
+
+    def resource(self, file: SkillFile) -> dict[str, Any]:
+        """Return the entry of a file in a list of resources, in wire form: frontmatter describes each `SKILL.md`."""
+        skill = self.entries.get(file.uri)
+        about = {} if skill is None else {member: skill["frontmatter"][member] for member in ("name", "description")}
+        return {**file.resource, **about}
 
     @property
     def resources(self) -> list[dict[str, Any]]:
-        """The entries for `resources/list` in wire form: each `SKILL.md`, described by its frontmatter."""
-        about = ("name", "description")
-        return [
-            {**self.files[uri].resource, **{member: skill["frontmatter"][member] for member in about}}
-            for uri, skill in self.entries.items()
-        ]
+        """The entries for `resources/list` in wire form: each `SKILL.md`."""
+        return [self.resource(self.files[uri]) for uri in self.entries]
 
 
 def page(entries: Iterable[dict[str, Any]], cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:

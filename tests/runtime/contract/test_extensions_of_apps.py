@@ -1,0 +1,121 @@
+"""Apps whose tools are shown by apps of MCP, and that offer skills: clients of every revision, with and without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.runtime import App, ProtocolError
+from mcp_bindgen.runtime.extensions.skills import BadSkill
+from tests.runtime.contract.test_apps import every, served
+from tests.support.checked_connections import bounded
+
+HTML = "<!doctype html><title>Board</title>"
+UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+
+
+class Host:
+    """A client that shows apps."""
+
+    def extra_capabilities(self) -> Mapping[str, Any]:
+        return {"extensions": UI}
+
+
+def dice() -> App:
+    app = App("dice")
+
+    @app.tool(ui="ui://dice/board")
+    def roll() -> str:
+        return "4"
+
+    @app.tool(ui="ui://dice/board", visibility=["app"], meta={"com.example/own": 1})
+    def history() -> str:
+        return "4, 2"
+
+    @app.ui("ui://dice/board", connect_domains=["https://api.example.com"], prefers_border=True)
+    def board() -> str:
+        return HTML
+
+    return app
+
+
+@every
+@bounded()
+async def test_hosts_that_show_apps_see_them_and_read_their_html(revision: str) -> None:
+    async with served(dice(), revision, Host) as connection:
+        tools = [tool.model_dump() for tool in (await connection.client.list_tools()).tools]
+        assert [(tool["name"], tool["_meta"]) for tool in tools] == [
+            ("roll", {"ui": {"resourceUri": "ui://dice/board"}}),
+            ("history", {"com.example/own": 1, "ui": {"resourceUri": "ui://dice/board", "visibility": ["app"]}}),
+        ]
+        assert (await connection.client.call_tool("history")).content[0].text == "4, 2"
+        (listed,) = [one.model_dump() for one in (await connection.client.list_resources()).resources]
+        (read,) = [one.model_dump() for one in (await connection.client.read_resource(listed["uri"])).contents]
+        said = {"csp": {"connectDomains": ["https://api.example.com"]}, "prefersBorder": True}
+        for one in (listed, read):
+            assert (one["mimeType"], one["_meta"]) == ("text/html;profile=mcp-app", {"ui": said})
+        assert read["text"] == HTML
+
+
+@every
+@bounded()
+async def test_other_clients_get_the_text_of_tools_and_know_nothing_of_those_for_apps(revision: str) -> None:
+    async with served(dice(), revision) as connection:
+        (tool,) = [tool.model_dump() for tool in (await connection.client.list_tools()).tools]
+        assert tool["name"] == "roll"
+        assert "_meta" not in tool
+        assert (await connection.client.call_tool("roll")).content[0].text == "4"
+        for name in ("history", "histroy", "nothing"):
+            with pytest.raises(ProtocolError) as refused:
+                await connection.client.call_tool(name)
+            assert refused.value.message == f"Unknown tool: {name}"
+
+
+def test_a_tool_cannot_be_shown_by_what_is_not_there() -> None:
+    app = App("dice")
+
+    @app.tool(ui="ui://dice/board")
+    def roll() -> str:
+        return "4"
+
+    with pytest.raises(ValueError, match="'roll' is shown by ui://dice/board, which is not there"):
+        app.servers()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    home = tmp_path / "skills" / "tea" / "brewing"
+    (home / "references").mkdir(parents=True)
+    (home / "SKILL.md").write_text("---\nname: brewing\ndescription: Brew tea\n---\nSee references/times.csv\n")
+    (home / "references" / "times.csv").write_text("green,2\n")
+    (home / "scale.bin").write_bytes(b"\xff\x00")
+    return tmp_path / "skills"
+
+
+@every
+@bounded()
+async def test_files_of_skills_are_resources_in_every_revision(revision: str, folder: Path) -> None:
+    app = App("kettle")
+    app.add_skills(folder)
+    async with served(app, revision) as connection:
+        client = connection.client
+        (listed,) = [one.model_dump() for one in (await client.list_resources()).resources]
+        root = "skill://tea/brewing"
+        assert (listed["uri"], listed["name"], listed["mimeType"]) == (f"{root}/SKILL.md", "brewing", "text/markdown")
+        times, scale = [
+            (await client.read_resource(f"{root}/{name}")).contents[0] for name in ("references/times.csv", "scale.bin")
+        ]
+        assert (times.text, times.mime_type, scale.blob) == ("green,2\n", "text/csv", "/wA=")
+        for path in ("../../../etc/passwd", "references", "references/../SKILL.md", "", "%53KILL.md"):
+            with pytest.raises(ProtocolError):
+                await client.read_resource(f"{root}/{path}")
+
+
+def test_two_folders_cannot_have_the_same_skill(folder: Path) -> None:
+    app = App("kettle")
+    app.add_skills(folder)
+    with pytest.raises(BadSkill, match="another folder has too"):
+        app.add_skills(folder)

@@ -1,0 +1,123 @@
+"""MCP Apps: what is said of tools and resources, whom it is told, and the policies that hosts make of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_bindgen.runtime.extensions.apps import (
+    content_security_policy,
+    permissions_policy,
+    resource_meta,
+    shows_apps,
+    tool_meta,
+    tools_for,
+)
+from mcp_bindgen.v2026_07_28 import types as mcp
+
+HOST = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+NO_HOSTS: list[dict[str, Any]] = [
+    {},
+    {"extensions": {}},
+    {"extensions": {"io.modelcontextprotocol/ui": {}}},
+    {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html"]}}},
+    {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": "text/html;profile=mcp-app"}}},
+    {"extensions": {"io.modelcontextprotocol/ui": None}},
+    {"extensions": ["io.modelcontextprotocol/ui"]},
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def tool(name: str, meta: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object"}, **({} if meta is None else {"_meta": meta})}
+
+
+@pytest.mark.parametrize("capabilities", NO_HOSTS)
+def test_who_shows_no_apps_gets_tools_without_them(capabilities: dict[str, Any]) -> None:
+    plain, linked = tool("plain"), tool("linked", {**tool_meta("ui://x/y"), "com.example/own": 1})
+    hidden = tool("hidden", tool_meta("ui://x/y", ["app"]))
+    tools = [plain, linked, hidden]
+    assert not shows_apps(capabilities)
+    assert tools_for(capabilities, tools) == [plain, tool("linked", {"com.example/own": 1})]
+    typed = [mcp.Tool.model_validate(one) for one in tools]
+    assert [one.model_dump() for one in tools_for(capabilities, typed)] == tools_for(capabilities, tools)
+    assert tools_for(HOST, tools) == tools
+    assert tools_for(HOST, typed) == typed
+    assert linked["_meta"]["ui"] == {"resourceUri": "ui://x/y"}  # what was given is as it was
+
+
+@pytest.mark.parametrize("uri", ["http://x", "ui:", "ui://", "UI://x"])
+def test_an_app_has_a_uri_of_its_scheme(uri: str) -> None:
+    with pytest.raises(ValueError, match="begins with ui://"):
+        tool_meta(uri)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        "example.com",
+        "https://example.com/path",
+        "https://example.com; script-src *",
+        "https://example.com *",
+        "*",
+        "https://*",
+        "'unsafe-eval'",
+        "data:",
+        "javascript://x",
+        "https://a\nb",
+        "",
+    ],
+)
+def test_only_origins_are_asked_for_and_only_origins_reach_a_policy(domain: str) -> None:
+    with pytest.raises(ValueError, match="no origin"):
+        resource_meta(connect_domains=[domain])
+    assert content_security_policy({"csp": {"connectDomains": [domain]}}) == content_security_policy(None)
+
+
+def test_nothing_is_allowed_that_was_not_declared() -> None:
+    policy = content_security_policy({})
+    for rule in (
+        "default-src 'none'",
+        "connect-src 'none'",
+        "frame-src 'none'",
+        "object-src 'none'",
+        "base-uri 'self'",
+    ):
+        assert rule in policy.split("; ")
+    meta = resource_meta(
+        connect_domains=["https://api.example.com", "wss://*.example.com:8443"],
+        resource_domains=["https://cdn.example.com"],
+        permissions=["camera", "clipboardWrite"],
+    )["ui"]
+    rules = dict(rule.split(" ", 1) for rule in content_security_policy(meta).split("; "))
+    assert rules["connect-src"] == "https://api.example.com wss://*.example.com:8443"
+    assert rules["script-src"] == "'self' 'unsafe-inline' https://cdn.example.com"
+    assert rules["frame-src"] == "'none'"
+    assert permissions_policy(meta) == "camera; clipboard-write"
+    assert permissions_policy({"permissions": {"camera; fullscreen *": {}}}) == ""
+
+
+@given(
+    st.dictionaries(st.sampled_from(["csp", "permissions", "domain"]), JSON) | JSON.map(lambda value: {"csp": value})
+)
+def test_whatever_a_server_says_a_policy_has_its_directives_and_no_more(meta: dict[str, Any]) -> None:
+    policy = content_security_policy(meta)
+    assert [rule.partition(" ")[0] for rule in policy.split("; ")] == [
+        rule.partition(" ")[0] for rule in content_security_policy(None).split("; ")
+    ]
+    assert re.fullmatch(r"[-a-zA-Z0-9 ':;/.*]+", policy)
+
+
+@given(JSON, JSON)
+def test_whatever_a_client_or_tool_says_the_rest_of_the_tools_is_listed(capabilities: Any, meta: Any) -> None:
+    tools = [tool("plain"), tool("odd", meta)]
+    declared = {"extensions": {"io.modelcontextprotocol/ui": capabilities}}
+    assert tools_for(declared, tools)[0] == tools[0]
