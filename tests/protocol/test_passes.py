@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from mcp_bindgen.emit.part import Part
 from mcp_bindgen.emit.stubs import calls, constant, handlers
 from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
 from mcp_bindgen.protocol.model import (
@@ -1268,10 +1269,10 @@ def test_names_of_methods_are_unique(revision: str) -> None:
 
 @every_revision
 def test_names_of_stubs_are_unique_on_each_side(revision: str) -> None:
-    whole = protocol(revision)
-    client = [call.name for call in calls(whole, "client")] + [stub.name for stub in handlers(whole, "client")]
-    server = [stub.name for stub in handlers(whole, "server")]
-    context = [call.name for call in calls(whole, "server")]
+    part = Part(protocol(revision))
+    client = [call.name for call in calls(part, "client")] + [stub.name for stub in handlers(part, "client")]
+    server = [stub.name for stub in handlers(part, "server")]
+    context = [call.name for call in calls(part, "server")]
     for names, base in ((client, Client), (server, Server), (context, Context)):
         assert len(set(names)) == len(names)
         assert not set(names) & {*dir(base), *base.__annotations__}
@@ -1281,7 +1282,7 @@ def test_names_of_stubs_are_unique_on_each_side(revision: str) -> None:
 @every_revision
 def test_arguments_of_calls_are_unique_and_required_ones_come_first(revision: str) -> None:
     whole = protocol(revision)
-    for call in (*calls(whole, "client"), *calls(whole, "server")):
+    for call in (*calls(Part(whole), "client"), *calls(Part(whole), "server")):
         arguments = (*call.positional, *call.keywords)
         names = [argument.name for argument in arguments]
         may_be_left_out = [argument.default is not None for argument in arguments]
