@@ -1,13 +1,11 @@
-"""The Inspector's command line: what it prints of `full_server.py`, one process for each method."""
+"""The Inspector's command line: what it prints, of `full_server.py` among others, one run for each method."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -15,14 +13,15 @@ from typing import Any
 import anyio
 
 from tests.interop.ours import TOOLS
-from tests.interop.processes import MODULES, node
+from tests.interop.processes import HERE, MODULES, node
 from tests.interop.report import Report
 
 INSPECTOR = str(MODULES / "@modelcontextprotocol" / "inspector" / "clients" / "cli" / "build" / "index.js")
 COMPILED = Path(gettempdir()) / "mcp-bindgen-inspector"
 """Where node keeps what it made of the Inspector's source, so that it starts quicker."""
 TOOL_FAILED = 5
-AT_ONCE = 4
+AT_ONCE = 2
+"""Runs at the same time."""
 METHODS = {
     "cancellation": "notifications/cancelled",
     "completion": "completion/complete",
@@ -50,6 +49,24 @@ class Printed:
     error: str
 
 
+async def inspect(home: Path, runs: Mapping[str, Sequence[str]]) -> dict[str, Printed]:
+    """Run the command line many times in one process of node, a few at a time.
+
+    Args:
+        home: Where the Inspector may keep its files.
+        runs: The arguments of each run, by a name for it.
+    """
+    command = [node(), str(HERE / "inspector.mjs"), INSPECTOR, str(AT_ONCE)]
+    env = {"HOME": str(home), "PATH": os.environ["PATH"], "NODE_COMPILE_CACHE": str(COMPILED)}
+    done = await anyio.run_process(command, input=json.dumps(runs).encode(), check=False, env=env)
+    assert done.returncode == 0, done.stderr.decode()
+    found = json.loads(done.stdout)
+    return {
+        name: Printed(each["code"], json.loads(each["output"]) if each["output"].strip() else None, each["error"])
+        for name, each in found.items()
+    }
+
+
 async def look(report: Report, home: Path, target: Callable[[str], list[str]]) -> dict[str, Printed]:
     """Runs all methods.
 
@@ -72,28 +89,15 @@ async def look(report: Report, home: Path, target: Callable[[str], list[str]]) -
         "text": ["--method", "resources/read", "--uri", "test://a"],
         "templates": ["--method", "resources/templates/list"],
         "prompts": ["--method", "prompts/list"],
+        "help": ["--method", "help"],
         "greet": ["--method", "prompts/get", "--prompt-name", "greet", "--prompt-args", "name=Ada"],
     }
     if not report.stateless:
         runs["level"] = ["--method", "logging/setLevel", "--log-level", "warning"]
     if report.has("mirrored arguments"):
         runs["route"] = tool("route", region="Grüße 🌍")
-    found: dict[str, Printed] = {}
-    limiter = anyio.CapacityLimiter(AT_ONCE)
-
-    async def run(name: str, options: list[str]) -> None:
-        async with limiter:
-            era = ["--protocol-era", "modern"] if report.stateless else []
-            command = [node(), INSPECTOR, *era, *target(name), *options]
-            env = {"HOME": str(home), "PATH": os.environ["PATH"], "NODE_COMPILE_CACHE": str(COMPILED)}
-            done = await anyio.run_process(command, check=False, stdin=subprocess.DEVNULL, env=env)
-        output = json.loads(done.stdout) if done.stdout.strip() else None
-        found[name] = Printed(done.returncode, output, done.stderr.decode())
-
-    async with anyio.create_task_group() as tasks:
-        for name, options in runs.items():
-            tasks.start_soon(run, name, options)
-    return found
+    era = ["--protocol-era", "modern"] if report.stateless else []
+    return await inspect(home, {name: [*era, *target(name), *options] for name, options in runs.items()})
 
 
 def judge(report: Report, printed: dict[str, Printed]) -> None:
@@ -154,7 +158,7 @@ def judge(report: Report, printed: dict[str, Printed]) -> None:
         with report.step("mirrored arguments"):
             assert output("route")["content"] == [{"type": "text", "text": "Grüße 🌍"}]
 
-    supported = methods()
+    supported = printed["help"].error.partition("Supported --cli methods: ")[2]
     assert "tools/call" in supported
     for feature, method in METHODS.items():
         if report.stateless or feature != "logging":
@@ -162,10 +166,3 @@ def judge(report: Report, printed: dict[str, Printed]) -> None:
             report.skip(feature, f"the command line has no `{method}`")
     for feature in ("resuming", "caching"):
         report.skip(feature, "the command line ends with the first result")
-
-
-@cache
-def methods() -> str:
-    """What the command line says it has."""
-    done = subprocess.run([node(), INSPECTOR, "--method", "help"], stderr=subprocess.PIPE, text=True, check=False)
-    return done.stderr.partition("Supported --cli methods: ")[2]

@@ -2,20 +2,20 @@
 
 What there is to make is in `skeletons.py`: each revision, each feature alone and all together, each transport, with and
 without a contract. `make test` makes a handful, `make test-all` all of it. The official Python client talks to every
-server, over each of its transports, and tries everything. So does the Inspector's command line, which is a process for
-each question: it asks servers for what they are about, and over HTTP those with a whole contract for everything. Where
-a client cannot choose among several revisions, it gets the newest of each era.
+server, over each of its transports, and tries everything. So does the Inspector's command line: it asks servers for
+what they are about, and over HTTP those with a whole contract for everything. Where a client cannot choose among
+several revisions, it gets the newest of each era.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 
 import pytest
@@ -23,16 +23,19 @@ from anyio import to_thread
 
 from mcp_bindgen.protocol.model import Sender
 from mcp_bindgen.scaffold import features as scaffold_features
-from tests.interop.processes import MODULES, SDK_SERVER, free_port, listening
+from tests.interop.inspector import inspect
+from tests.interop.processes import SDK_SERVER, free_port, listening, needed
 from tests.support.checked_connections import bounded
 from tests.support.commands import Done, execute, save
 from tests.support.effort import examples
 from tests.support.skeleton_clients import (
     LATEST,
     STATELESS,
-    Inspector,
+    Asked,
+    ask,
     at_url,
     by_command,
+    era,
     eras,
     old_or_new,
     over_http,
@@ -160,57 +163,46 @@ async def test_all_answer_the_python_sdk_over_http(name: str, workshop: Workshop
 
 
 @pytest.fixture
-def inspector(tmp_path: Path) -> Inspector:
-    """The Inspector's command line, only where its package is installed; in CI it must be."""
-    if not MODULES.is_dir():
-        missing = "the npm packages are not installed: npm ci --prefix tests/interop"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-    return Inspector(tmp_path)
+def home(tmp_path: Path) -> Path:
+    """Where the Inspector may keep its files; only where its package is installed, as in CI it must be."""
+    needed()
+    return tmp_path
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", GROUPS)
 @bounded(180)
-async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop, inspector: Inspector) -> None:
-    await together(
-        {
-            f"{each.name} in {revision}": partial(inspector.try_out, each, revision, by_command(workshop.project(each)))
-            for each in group(name, over="stdio")
-            for revision in eras(each)
-        }
-    )
+async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop, home: Path) -> None:
+    variants = group(name, over="stdio")
+    asked = [(each, revision, by_command(workshop.project(each))) for each in variants for revision in eras(each)]
+    await ask(home, starmap(Asked, asked))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", GROUPS)
 @bounded(180)
-async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop, inspector: Inspector) -> None:
+async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop, home: Path) -> None:
     variants = [(each, workshop.project(each)) for each in group(name, over="http")]
     async with serving([project for _, project in variants]) as places:
-        await together(
-            {
-                f"{each.name} in {revision}": partial(
-                    inspector.try_out,
-                    each,
-                    revision,
-                    at_url(places[project.package], revision),
-                    thorough=each.part == ALL and each.contracted,
-                )
+        await ask(
+            home,
+            [
+                Asked(each, one, at_url(places[project.package], one), thorough=each.part == ALL and each.contracted)
                 for each, project in variants
-                for revision in eras(each)
-            }
+                for one in eras(each)
+            ],
         )
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("written", "era"), [(LATEST, STATELESS[-1]), (STATELESS[-1], LATEST)])
+@pytest.mark.parametrize(("written", "asked"), [(LATEST, STATELESS[-1]), (STATELESS[-1], LATEST)])
 @bounded(60)
 async def test_the_inspector_is_answered_in_another_era(
-    written: str, era: str, workshop: Workshop, inspector: Inspector
+    written: str, asked: str, workshop: Workshop, home: Path
 ) -> None:
     target = by_command(workshop.project(Variant("server", (written,), "tools", ("stdio",))))
-    printed = await inspector.run(era, *target, "--method", "tools/list")
-    assert (printed.code, [tool["name"] for tool in printed.output["tools"]]) == (0, ["greet"])
+    printed = await inspect(home, {"": [*era(asked), *target, "--method", "tools/list"]})
+    assert (printed[""].code, [tool["name"] for tool in printed[""].output["tools"]]) == (0, ["greet"])
 
 
 # --- clients ------------------------------------------------------------------------------------------------------

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +26,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from mcp_bindgen.scaffold.project import Project
-from tests.interop.inspector import COMPILED, INSPECTOR, Printed
-from tests.interop.processes import node
+from tests.interop.inspector import inspect
 from tests.interop.report import Report
 from tests.interop.sdk_client import connected
 from tests.support.skeletons import ALL, REVISIONS, SECTIONS, Variant, declared, protocol, search_path
@@ -232,31 +229,40 @@ def example(schema: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class Inspector:
-    """The Inspector's command line.
+class Asked:
+    """Questions of the Inspector to a server.
 
     Attributes:
-        home: Where it may keep its files.
+        variant: What the server is.
+        revision: The Inspector asks in its era.
+        target: The words that name the server.
+        thorough: Ask for everything, and not only for what the server is about.
     """
 
-    home: Path
+    variant: Variant
+    revision: str
+    target: Sequence[str]
+    thorough: bool = False
 
-    async def run(self, revision: str, *words: str) -> Printed:
-        """Runs it once, in the era of a revision."""
-        era = "modern" if revision in STATELESS else "legacy"
-        line = [node(), INSPECTOR, "--protocol-era", era, *words]
-        env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "NODE_COMPILE_CACHE": str(COMPILED)}
-        done = await anyio.run_process(line, check=False, stdin=subprocess.DEVNULL, env=env)
-        output = json.loads(done.stdout) if done.stdout.strip() else None
-        return Printed(done.returncode, output, done.stderr.decode())
 
-    async def try_out(self, variant: Variant, revision: str, target: Sequence[str], thorough: bool = False) -> None:
-        """Asks a server for what it is about, or thoroughly for everything, and looks at the answers."""
-        asked = list(questions(variant, revision))
-        for options, is_right in asked if thorough else asked[-1:]:
-            printed = await self.run(revision, *target, "--method", *options)
-            assert printed.code == 0, f"{variant.name}, in {revision}, {options}: {printed.error}"
-            assert is_right(printed.output), f"{variant.name}, in {revision}, {options}: {printed.output}"
+async def ask(home: Path, servers: Iterable[Asked]) -> None:
+    """Have the Inspector ask servers, and look at the answers."""
+    runs: dict[str, list[str]] = {}
+    checks: dict[str, Callable[[Any], object]] = {}
+    for server in servers:
+        asked = list(questions(server.variant, server.revision))
+        for options, is_right in asked if server.thorough else asked[-1:]:
+            name = f"{server.variant.name}, in {server.revision}, {options}"
+            runs[name] = [*era(server.revision), *server.target, "--method", *options]
+            checks[name] = is_right
+    printed = await inspect(home, runs)
+    assert [f"{name}: {each.error}" for name, each in printed.items() if each.code] == []
+    assert {name: each.output for name, each in printed.items() if not checks[name](each.output)} == {}
+
+
+def era(revision: str) -> list[str]:
+    """Return the words that choose the era of a revision."""
+    return ["--protocol-era", "modern" if revision in STATELESS else "legacy"]
 
 
 def by_command(project: Project) -> list[str]:
