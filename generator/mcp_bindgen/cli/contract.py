@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -30,6 +31,9 @@ contract = typer.Typer(
 )
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there: .json, .yaml or .yml.")]
+Check = Annotated[
+    bool, typer.Option("--check", help="Write nothing: exit with 1 if the file of --out says something else.")
+]
 Folder = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project's folder.")]
 Source = Annotated[
     str,
@@ -90,12 +94,6 @@ def warn_of_names(contract: Contract) -> None:
         print(f"warning: {printable(said)}", file=sys.stderr)
 
 
-def _write(document: Mapping[str, Any], out: Path | None) -> None:
-    text = write(document, out)
-    if out is None:
-        sys.stdout.write(text)
-
-
 @contract.command("export")
 def export(
     server: Annotated[
@@ -105,9 +103,7 @@ def export(
         ),
     ],
     out: Out = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing: exit with 1 if the file of --out says something else.")
-    ] = False,
+    check: Check = False,
     revision: Revision = None,
     timeout: Timeout = 30,
     env: Env = None,
@@ -130,23 +126,36 @@ def export(
 
     `mcp-bindgen contract export notes.py --out notes.yaml --check`
     """
-    if check and out is None:
-        raise BadInput("--check compares with a file", fix="name it with --out")
+    _name_out(out, check=check)
     if is_app(server):
         document: Mapping[str, Any] = document_of_app(server)
         contract_of(document, Path(server))
     else:
         document = offers(server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict).document
-    if not check or out is None:
-        _write(document, out)
-    elif read_contract(out).document == document:
-        print(f"{out} is up to date.")
-    else:
-        from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
+    _write_or_check(document, out, check=check)
 
-        _print(compare_contracts(read_contract(out), contract_of(document)), Form.TEXT, None, witness=False)
-        print(f"{out} is not up to date: run the same without --check")
-        raise typer.Exit(1)
+
+def _name_out(out: Path | None, *, check: bool) -> None:
+    if check and out is None:
+        raise BadInput("--check compares with a file", fix="name it with --out")
+
+
+def _write_or_check(document: Mapping[str, Any], out: Path | None, *, check: bool) -> None:
+    """Write a document; or say what a file says otherwise, and end with exit code 1."""
+    if not check or out is None:
+        text = write(document, out)
+        if out is None:
+            sys.stdout.write(text)
+        return
+    there = read_contract(out)
+    if there.document == document:
+        print(f"{out} is up to date.")
+        return
+    from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
+
+    _print(compare_contracts(there, contract_of(document)), Form.TEXT, None, witness=False)
+    print(f"{out} is not up to date: run the same without --check")
+    raise typer.Exit(1)
 
 
 @contract.command("diff")
@@ -210,6 +219,7 @@ def from_module(
     path: Annotated[
         Path | None, typer.Option("--path", metavar="DIR", help="The folder to import it from; by default this one.")
     ] = None,
+    check: Check = False,
 ) -> None:
     """Write the contract of a module's public functions: one tool for each.
 
@@ -220,13 +230,19 @@ def from_module(
 
     `mcp-bindgen contract from-module weather.tools --out contract.yaml`
 
-    `mcp-bindgen contract from-module tools --path src/weather`
+    `mcp-bindgen contract from-module tools --path src/weather --out contract.yaml --check`
+
+    `mcp-bindgen scaffold server weather --from-module tools` makes a server that calls them.
     """
     from mcp_bindgen.contract.functions import document_of_module
 
+    _name_out(out, check=check)
     document = document_of_module(module, path)
     warn_of_names(contract_of(document, Path(module)))
-    _write(document, out)
+    _write_or_check(document, out, check=check)
+    if out is not None and not check and path is None:
+        shown = shlex.join(["--contract", str(out), "--from-module", module])
+        print(f"{out} is written. A server that calls the functions: mcp-bindgen scaffold server NAME {shown}")
 
 
 @contract.command("check")

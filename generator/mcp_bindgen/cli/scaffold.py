@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +23,7 @@ from .options import names
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
+    from mcp_bindgen.scaffold.functions import Functions
 
 Name = Annotated[str | None, typer.Argument(help="What to call it, as in weather-app; asked for on a terminal.")]
 Revisions = Annotated[
@@ -53,6 +55,10 @@ def server(
     with_: With = None,
     transport: Transport = None,
     contract: ContractFile = None,
+    from_module: Annotated[
+        str | None,
+        typer.Option("--from-module", metavar="PKG.MODULE", help="Annotated functions for the server to call."),
+    ] = None,
     auth: Annotated[
         bool,
         typer.Option("--auth", help="Want tokens of an authorization server over HTTP, which is then offered too."),
@@ -70,14 +76,22 @@ def server(
 
     `mcp-bindgen scaffold server weather --contract weather.yaml`
 
+    `mcp-bindgen scaffold server weather --from-module tools` makes one that calls the functions of `tools.py`.
+
     `mcp-bindgen scaffold server weather --auth` makes one that is protected over HTTP.
     """
     transport = "stdio,http" if auth and transport is None else transport
-    known = _read(contract)
+    known, functions = _read(contract), None
+    if from_module is not None:
+        from mcp_bindgen.scaffold.functions import functions_of
+
+        functions = functions_of(from_module)
+        if known is None:
+            known, contract = _derive(from_module), Path("contract.json")
     if name is None:
         stated = known[0] if known is not None else None
         name, revision, with_, transport, auth = interview("server", revision, with_, transport, stated, auth=auth)
-    _start("server", name, revision, with_, transport, known, contract, out, dry_run, auth=auth)
+    _start("server", name, revision, with_, transport, known, contract, out, dry_run, auth=auth, functions=functions)
 
 
 @scaffold.command()
@@ -122,10 +136,23 @@ def _read(file: Path | None) -> tuple[Contract, str] | None:
     return read_contract(file), file.read_bytes().decode("utf-8")
 
 
+def _derive(module: str) -> tuple[Contract, str]:
+    """Return the contract of a module's functions, and the file that says it."""
+    from mcp_bindgen.contract.document import contract_of
+    from mcp_bindgen.contract.functions import document_of_module
+
+    document = document_of_module(module)
+    return contract_of(document, Path(module)), _text(document)
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
 def _export(server: str, env: list[str]) -> tuple[Contract, str]:
     """Return the contract of a live server, and the file that says it."""
     contract = live.offers(server, env=env)
-    return contract, json.dumps(contract.document, indent=2, ensure_ascii=False) + "\n"
+    return contract, _text(contract.document)
 
 
 def _start(
@@ -141,6 +168,7 @@ def _start(
     server: str = _EVERYTHING,
     *,
     auth: bool = False,
+    functions: Functions | None = None,
 ) -> None:
     """Plan the project, writes it, and says what to do next."""
     contract, text = known or (None, None)
@@ -158,6 +186,7 @@ def _start(
         source,
         text,
         auth,
+        functions,
     )
     folder = out / name
     refuse_occupied(folder)

@@ -33,13 +33,18 @@ def document_of_module(name: str, path: Path | None = None) -> dict[str, Any]:
         BadInput: It cannot be imported, has no public function, or one that no contract can describe; the error names
             file, line and what to do.
     """
+    return {"tools": [tool_of(function, wire) for wire, function in functions_of_module(name, path)]}
+
+
+def functions_of_module(name: str, path: Path | None = None) -> list[tuple[str, Callable[..., Any]]]:
+    """Return the public functions of a module, with their names; raise `BadInput` if there are none."""
     module = _imported(name, path or Path())
     functions = public_functions(module)
     if not functions:
         raise BadInput(
             f"the module {name!r} has no public function", file=module.__file__, fix="write one, or list it in __all__"
         )
-    return {"tools": [tool_of(function, wire) for wire, function in functions]}
+    return functions
 
 
 def is_app(source: str) -> bool:

@@ -6,9 +6,9 @@ import ast
 import itertools
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from mcp_bindgen.runtime.contract import MOST_STEPS, Complexity, UriTemplate
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .expressions import expression
+from .functions import Functions
 from .generated.contract_package import contract_class
 from .plan import Plan
 from .project import Project
@@ -79,8 +80,12 @@ def contracted_files(plan: Plan) -> dict[str, str]:
     """Return path -> text of the subclass and its tests; the generated package beside them is `generated_files`'s."""
     contract = plan.contract
     assert contract is not None
-    answers = list(_answers(contract))
+    calls = plan.functions
+    called = [tool.name for tool in contract.tools if calls is not None and tool.name in calls.names]
+    answers = list(_answers(contract, calls))
     values = {
+        "functions": calls,
+        "called": called,
         "names": plan.names,
         "base": contract_class(plan.names.package),
         "answers": answers,
@@ -88,17 +93,35 @@ def contracted_files(plan: Plan) -> dict[str, str]:
         "info": None if contract.info else repr({"name": plan.names.project, "version": "0.1.0"}),
         "introduced": quoted(plan.introduced),
     }
-    text = render("project/contracted.py.jinja", **values)
+    newest = plan.revision_plans[-1]
+    refused_in_results = newest.protocol.facts.argument_errors_in_results
+    outside = [calls.imported] if calls is not None and calls.file is None else []
+    runtime = "from mcp_bindgen.runtime import Json" + ("" if refused_in_results else ", ProtocolError")
+    test_imports = [
+        "import pytest",
+        runtime,
+        "from mcp_bindgen.runtime.contract import tool_entry",
+        "from mcp_bindgen.testing import connected",
+        f"from mcp_bindgen.{newest.package} import Client",
+    ]
+    imports = ["from mcp_bindgen.runtime.contract import ToolError, delegate"]
+    text = render("project/contracted.py.jinja", imports=sorted(imports + outside, key=_import_order), **values)
     test = render(
         "project/tests/test_contracted.py.jinja",
-        package=plan.revision_plans[-1].package,
-        refused_in_results=plan.revision_plans[-1].protocol.facts.argument_errors_in_results,
-        known=examples(contract),
+        test_imports=sorted(test_imports + (outside if called else []), key=_import_order),
+        refused_in_results=refused_in_results,
+        known=examples(contract, called),
         offered=[name for name in ("tools", "prompts", "resources") if getattr(contract, name)],
         literal=repr,
         **values,
     )
     return {f"src/{plan.names.package}/server.py": module(text), "tests/test_server.py": module(test)}
+
+
+def _import_order(statement: str) -> tuple[bool, str]:
+    """Return the key that sorts imports as linters want them."""
+    kind, module, *_ = statement.split()
+    return kind == "from", module
 
 
 def unwritten(project: Project, contract: Contract) -> str:
@@ -127,10 +150,17 @@ def contract_calls(contract: Contract) -> list[str]:
     return lines[:1]
 
 
-def examples(contract: Contract) -> Examples:
-    """Make examples for everything that a contract has, each of them held against its schema."""
+def examples(contract: Contract, called: Sequence[str] = ()) -> Examples:
+    """Make examples for everything that a contract has, each of them held against its schema.
+
+    Args:
+        contract: The contract.
+        called: The tools that are functions of somebody's: no test should call these with what is made up.
+    """
     found = Examples()
     for tool in contract.tools:
+        if tool.name in called:
+            continue
         arguments = _valid(contract, tool.input, tool.raw["inputSchema"])
         if arguments is None:
             found.refused.append(tool.name)
@@ -147,8 +177,11 @@ def examples(contract: Contract) -> Examples:
     return found
 
 
-def _answers(contract: Contract) -> Iterator[Answer]:
+def _answers(contract: Contract, functions: Functions | None = None) -> Iterator[Answer]:
     for tool in contract.tools:
+        if functions is not None and tool.name in functions.names:
+            yield _delegated(tool, functions)
+            continue
         body = f"return {quoted(f'This is what {tool.name} answers.')}"
         if tool.output is not None:
             output = _output(contract, tool)
@@ -177,6 +210,14 @@ def _doc(contract: Contract, introduced: str) -> str:
 def _answer(entry: Entry, arguments: str | None, body: str, returns: str | None = None) -> Answer:
     given, answer = (f"{PREFIX}{name}" if name is not None else "" for name in (arguments, returns))
     return Answer(entry.stub, given, answer or "str", docstring(entry.words, indent=8), body)
+
+
+def _delegated(tool: Tool, functions: Functions) -> Answer:
+    """Return the method that has a function answer."""
+    returns = f", {PREFIX}{tool.output}" if tool.output is not None else ""
+    body = f"return await delegate({functions.name}.{tool.name}, arguments, ctx{returns})"
+    answer = _answer(tool, tool.input, body, tool.output)
+    return answer if returns else replace(answer, returns="Content")
 
 
 def _output(contract: Contract, tool: Tool) -> str | None:

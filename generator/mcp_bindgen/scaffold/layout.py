@@ -39,6 +39,8 @@ def layout(plan: Plan) -> dict[str, str]:
     }
     if plan.file is not None and plan.text is not None:
         files[plan.file] = plan.text
+    if plan.functions is not None and plan.functions.file is not None:
+        files[f"{source}/{plan.functions.name}.py"] = plan.functions.file
     for revision_plan in plan.revision_plans:
         files |= revision_plan.own.files if revision_plan.own is not None else {}
     more = _server(plan, values) if plan.kind == "server" else _client(plan, values)
@@ -59,11 +61,12 @@ def _values(plan: Plan) -> dict[str, object]:
     begin = start(plan)
     served = plan.narrowed or plan.revisions
     spoken = [naming.package(revision) for revision in served]
+    needed = plan.functions.requirement if plan.functions is not None else None
     owned = {revision_plan.package for revision_plan in plan.revision_plans if revision_plan.own is not None}
     return {
         "names": plan.names,
         "summary": f"An MCP {plan.kind}.",
-        "requirement": plan.requirement,
+        "requirements": [plan.requirement, *([needed] if needed else [])],
         "source": shlex.quote(source) if (source := installed_from()) else None,
         "revisions": [f"MCP {revision}" for revision in served],
         "narrowed": f", revisions={list(plan.narrowed)}".replace("'", '"') if plan.narrowed else "",

@@ -22,6 +22,8 @@ from .project import TRANSPORTS, Kind
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
 
+    from .functions import Functions
+
 DEFAULTS: Mapping[Kind, tuple[str, ...]] = {"server": ("tools",), "client": ()}
 """What a project offers when nothing was said."""
 
@@ -67,6 +69,7 @@ class Plan:
         text: What stands in it.
         auth: Whether it wants tokens over HTTP.
         narrowed: The revisions that a server shall speak and no others; by default it speaks all.
+        functions: The functions that a server with a contract calls, if there are any.
     """
 
     names: Names
@@ -78,6 +81,7 @@ class Plan:
     text: str | None = None
     auth: bool = False
     narrowed: tuple[str, ...] = ()
+    functions: Functions | None = None
 
     @property
     def http(self) -> bool:
@@ -129,6 +133,7 @@ def plan(
     source: Path | None = None,
     text: str | None = None,
     auth: bool = False,
+    functions: Functions | None = None,
     store: Store | None = None,
 ) -> Plan:
     """Plan a project.
@@ -145,6 +150,7 @@ def plan(
         source: The file of the contract.
         text: What stands in it.
         auth: Whether a server shall want tokens over HTTP.
+        functions: The functions that it shall call.
         store: The `schema/` folder.
 
     Raises:
@@ -181,7 +187,8 @@ def plan(
         refuse_unservable(contract, known, source)
     file = f"contract{source.suffix.lower()}" if source is not None else None
     narrowed = tuple(known) if kind == "server" and len(known) > 1 else ()
-    planned = Plan(names, kind, revision_plans, transports_of(transports), contract, file, text, auth, narrowed)
+    ways = transports_of(transports)
+    planned = Plan(names, kind, revision_plans, ways, contract, file, text, auth, narrowed, functions)
     if auth and not planned.http:
         raise BadInput("--auth is for servers over HTTP", fix="add http to --transport")
     if kind == "server" and planned.http and not auth and scopes_of(contract):

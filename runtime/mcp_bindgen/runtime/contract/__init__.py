@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .client import ContractClient as ContractClient, structured as structured, succeeded as succeeded
     from .completions import Completion as Completion
     from .complexity import MOST_STEPS as MOST_STEPS, Complexity as Complexity
+    from .delegation import delegate as delegate
     from .errors import BadFunction as BadFunction
     from .errors import InvalidArguments as InvalidArguments, InvalidResult as InvalidResult
     from .errors import ResourceNotFound as ResourceNotFound, ToolError as ToolError
@@ -36,6 +37,7 @@ _MODULES = {
     "client": ["ContractClient", "structured", "succeeded"],
     "completions": ["Completion"],
     "complexity": ["MOST_STEPS", "Complexity"],
+    "delegation": ["delegate"],
     "errors": ["BadFunction", "InvalidArguments", "InvalidResult", "ResourceNotFound", "ToolError", "UnexpectedResult"],
     "functions": ["public_functions", "tool_entry"],
     "handlers": ["missing_method", "prompt", "resource", "template", "tool"],

@@ -154,7 +154,7 @@ class Tools(Feature):
         handler = self.find("tool", params.name, ctx)
         try:
             arguments = self._arguments(handler, params.arguments or {})
-            result = await self.answer("tools/call", handler, arguments, ctx, _tool_result)
+            result = await self.answer("tools/call", handler, arguments, ctx, tool_result)
             _validate(handler, result)
             return result
         except ToolError as error:
@@ -261,7 +261,7 @@ def not_found(package: ModuleType, uri: str) -> ProtocolError:
     return ProtocolError(code, "Resource not found", {"uri": uri})
 
 
-def _tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
+def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     """Return the wire form of a result: structured content and its text, or content alone."""
     if handler.spec.output is None:
         return {"content": _items(handler, returned, _text)}

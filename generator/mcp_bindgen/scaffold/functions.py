@@ -1,0 +1,77 @@
+"""Find the functions that the server of a new project calls, and how its code comes by them."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from mcp_bindgen.contract.functions import functions_of_module
+from mcp_bindgen.spec import BadInput
+
+_TAKEN = ("app", "contract", "models", "protection", "server")
+"""The modules of a project, and what its server's module imports."""
+
+OTHERWISE = "functions"
+"""The name of a module whose own is taken."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The functions of a module.
+
+    Attributes:
+        names: The functions, which are called like their tools.
+        name: The name of the module in the project's code.
+        imported: The statement that imports it.
+        file: The text of the module, if it becomes part of the project.
+        requirement: The distribution that has it, if it is installed and that is known.
+    """
+
+    names: frozenset[str]
+    name: str
+    imported: str
+    file: str | None = None
+    requirement: str | None = None
+
+
+def functions_of(module: str) -> Functions:
+    """Return the functions of a module: one that is installed, or a file in this folder, which is copied.
+
+    Args:
+        module: Its import name; it is imported.
+
+    Raises:
+        BadInput: It cannot be imported, or is neither installed nor a file that stands alone.
+    """
+    found = functions_of_module(module)
+    names = frozenset(name for name, function in found if name == function.__name__)
+    package, _, last = module.rpartition(".")
+    name = OTHERWISE if last in _TAKEN else last
+    top = module.partition(".")[0]
+    if PathFinder.find_spec(top, [place for place in sys.path if Path(place or ".").resolve() != Path.cwd()]):
+        renamed = "" if name == last else f" as {name}"
+        imported = f"from {package} import {last}{renamed}" if package else f"import {last}{renamed}"
+        return Functions(names, name, imported, requirement=next(iter(packages_distributions().get(top, [])), None))
+    file = Path(f"{module}.py")
+    if package or not file.is_file():
+        raise BadInput(f"{top} is not installed", fix="install its package here, as in: pip install -e .")
+    text = file.read_bytes().decode("utf-8")
+    beside = sorted(one for one in _imports(text) if Path(one).is_dir() or Path(f"{one}.py").is_file())
+    if beside:
+        raise BadInput(f"imports {beside[0]}, which is beside it", file=file, fix="install a package of both")
+    return Functions(names, name, f"from . import {name}", file=text)
+
+
+def _imports(text: str) -> set[str]:
+    """Return the outermost names of the modules that a module imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found - {""}
