@@ -42,7 +42,7 @@ async def delegate(
         InvalidResult: It returned something else than its annotation says.
     """
     handler = _handler(function)
-    given = {} if arguments is None else jsonrpc.plain(arguments)
+    given: Any = {} if arguments is None else jsonrpc.plain(arguments)
     returned = await handler.call(handler.read(given, "arguments"), ctx)
     if returns is None or handler.spec.output is None:
         return returned
