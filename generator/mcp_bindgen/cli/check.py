@@ -8,7 +8,19 @@ import typer
 
 from mcp_bindgen.emit import bridges_of, drift, targets
 
-from .options import Folder, Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, Strict, names
+from .options import (
+    Extension,
+    Folder,
+    Only,
+    Out,
+    Package,
+    RevisionName,
+    Revisions,
+    SchemaFile,
+    Semantics,
+    Strict,
+    names,
+)
 from .output import console, say_corrections, say_decisions, say_missing
 
 
@@ -18,6 +30,7 @@ def check(
     package: Package = None,
     schema: SchemaFile = None,
     revision: RevisionName = None,
+    extension: Extension = None,
     semantics: Semantics = None,
     only: Only = None,
     folder: Folder = None,
@@ -37,6 +50,7 @@ def check(
         package=package,
         schema=schema,
         name=revision,
+        extensions=extension or (),
         semantics=semantics,
         folder=folder,
         strict=strict,
@@ -46,13 +60,13 @@ def check(
     progress = console(stderr=True)
     drifted: list[str] = []
     for target in wanted:
-        with progress.status(f"checking {target.source.revision}"):
+        with progress.status(f"checking {target.name}"):
             say_decisions(target.protocol)
             difference = drift(target.folder, target.render())
         if difference:
             drifted.append(target.command)
             sys.stdout.write(difference)
-        print(f"{target.source.revision}  {'differs' if difference else 'in sync'}", flush=True)
+        print(f"{target.name}  {'differs' if difference else 'in sync'}", flush=True)
     wrong = False
     for steps in bridges_of(wanted) if out is None else ():
         with progress.status("checking bridges"):

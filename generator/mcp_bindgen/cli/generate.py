@@ -11,7 +11,19 @@ import typer
 
 from mcp_bindgen.emit import Bridges, Target, Update, bridges_of, targets, update
 
-from .options import Folder, Only, Out, Package, RevisionName, Revisions, SchemaFile, Semantics, Strict, names
+from .options import (
+    Extension,
+    Folder,
+    Only,
+    Out,
+    Package,
+    RevisionName,
+    Revisions,
+    SchemaFile,
+    Semantics,
+    Strict,
+    names,
+)
 from .output import console, say_corrections, say_decisions, say_missing
 
 
@@ -21,6 +33,7 @@ def generate(
     package: Package = None,
     schema: SchemaFile = None,
     revision: RevisionName = None,
+    extension: Extension = None,
     semantics: Semantics = None,
     only: Only = None,
     folder: Folder = None,
@@ -37,6 +50,10 @@ def generate(
 
     `mcp-bindgen generate --schema draft.json --revision draft --out src --package acme_draft` takes any schema file.
 
+    `mcp-bindgen generate 2026-07-28 --extension tasks` regenerates the bindings of an extension of that revision.
+
+    `mcp-bindgen generate 2026-07-28 --extension jobs.json --semantics jobs.toml --out src --package acme_jobs`
+
     `mcp-bindgen generate --schema git:../spec@main:schema/draft/schema.json --revision draft --out src --package acme`
     """
     wanted = targets(
@@ -45,6 +62,7 @@ def generate(
         package=package,
         schema=schema,
         name=revision,
+        extensions=extension or (),
         semantics=semantics,
         folder=folder,
         strict=strict,
@@ -54,7 +72,7 @@ def generate(
     progress = console(stderr=True)
     for target in wanted:
         start = time.perf_counter()
-        with progress.status(f"generating {target.source.revision}"):
+        with progress.status(f"generating {target.name}"):
             say_decisions(target.protocol)
             made = update(target, force=force, trial=not target.is_tested)
         print(_line(target, made, time.perf_counter() - start), flush=True)
@@ -69,9 +87,9 @@ def generate(
 
 
 def _line(target: Target, made: Update, seconds: float) -> str:
-    protocol = target.protocol
+    definitions, methods = target.counts
     return (
-        f"{target.source.revision}  {len(protocol.definitions):3} definitions  {len(protocol.methods):2} methods  "
+        f"{target.name}  {definitions:3} definitions  {methods:2} methods  "
         f"{made.files} files  {seconds:.1f} s  {_near(target.folder)}{'' if made.changed else ' (unchanged)'}"
     )
 

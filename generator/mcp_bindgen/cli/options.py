@@ -26,8 +26,18 @@ SchemaFile = Annotated[
 RevisionName = Annotated[
     str | None, typer.Option("--revision", metavar="NAME", help="What to call the revision of --schema.")
 ]
+Extension = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--extension",
+        metavar="NAME",
+        help=f"Just this extension of the revision, e.g. tasks; with --semantics {SOURCES}.",
+        autocompletion=complete.extensions,
+    ),
+]
 Semantics = Annotated[
-    Path | None, typer.Option("--semantics", metavar="FILE", help="Facts that --schema cannot state, added to ours.")
+    Path | None,
+    typer.Option("--semantics", metavar="FILE", help="Facts that the file of --schema or --extension cannot state."),
 ]
 Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help="Another schema/ folder than ours.")]
 Strict = Annotated[

@@ -2,7 +2,8 @@
 
 from .header import MARK
 from .refresh import Update, update
-from .target import Bridges, Target, bridges_of, targets
+from .requested import targets
+from .target import Bridges, Target, bridges_of
 from .writer import drift, write
 
 __all__ = ["MARK", "Bridges", "Target", "Update", "bridges_of", "drift", "targets", "update", "write"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 
-from mcp_bindgen.protocol.calls import walk
+from mcp_bindgen.protocol.calls import classes, walk
 from mcp_bindgen.protocol.model import Method, Ref, Type
 
 from .part import Part
@@ -54,4 +54,5 @@ def _reopened(part: Part) -> Iterator[tuple[Method, tuple[Type, ...]]]:
     alternatives = dict(part.extension.alternatives)
     for method in part.protocol.methods:
         if method.name in alternatives:
-            yield method, tuple(map(Ref, alternatives[method.name]))
+            found = (name for answer in alternatives[method.name] for name in classes(part.protocol, Ref(answer)))
+            yield method, tuple(map(Ref, dict.fromkeys(found)))

@@ -1,13 +1,10 @@
-"""Decide what is generated, and where to: a revision of ours, or bindings of the user's own."""
+"""Say what one package is generated from, and where to: a revision, an extension of one, or the steps between them."""
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from keyword import iskeyword
 from pathlib import Path
 
 from mcp_bindgen.bridge.places import Plan
@@ -15,10 +12,8 @@ from mcp_bindgen.bridge.steps import plans, rule_file
 from mcp_bindgen.bridge.words import page
 from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
 from mcp_bindgen.runtime.core.home import bindings_folder
-from mcp_bindgen.spec import BadInput, EffectiveSchema, Store, external, sources
+from mcp_bindgen.spec import BadInput, EffectiveSchema, ExtensionSchema, Store, extend
 from mcp_bindgen.spec.errors import locating
-from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
-from mcp_bindgen.spec.sources import Readable
 
 NAMESPACE = "mcp_bindgen"
 BRIDGES = "bridges"
@@ -38,6 +33,7 @@ class Target:
         only: The capabilities to restrict it to; empty means everything.
         command: The command that generates it.
         is_tested: Whether it is a revision of the installation, whose bindings its tests have imported.
+        extension: The extension, among those of `source`, that it is of; `None` for a package of a revision.
     """
 
     source: EffectiveSchema
@@ -46,6 +42,12 @@ class Target:
     only: tuple[str, ...]
     command: str
     is_tested: bool = False
+    extension: ExtensionSchema | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of what it is of: `2026-07-28`, or `2026-07-28 tasks@2026-07-28`."""
+        return f"{self.source.revision} {self.extension.label}" if self.extension else self.source.revision
 
     @cached_property
     def protocol(self) -> Protocol:
@@ -59,9 +61,17 @@ class Target:
         return repr(self.protocol), self.package, self.command
 
     @property
+    def counts(self) -> tuple[int, int]:
+        """How many definitions and methods it has."""
+        origin = self.extension.id if self.extension else ""
+        counted = self.protocol.definitions.values(), self.protocol.methods
+        definitions, methods = (sum(one.origin == origin for one in these) for these in counted)
+        return definitions, methods
+
+    @property
     def file(self) -> Path | str | None:
         """The schema file."""
-        return self.source.file
+        return self.extension.file if self.extension else self.source.file
 
     def render(self) -> dict[str, str]:
         """Return the package's files.
@@ -69,10 +79,13 @@ class Target:
         Raises:
             BadInput: The schema breaks a convention.
         """
-        from .bindings import emit  # what it is made with takes time to load
+        from .bindings import emit, emit_extension  # what it is made with takes time to load
 
-        with locating(self.source.file):
-            return emit(self.protocol, self.package, self.command)
+        with locating(self.file):
+            if self.extension is None:
+                return emit(self.protocol, self.package, self.command)
+            core = f"{NAMESPACE}.{naming.package(self.source.revision)}"
+            return emit_extension(self.protocol, self.extension.id, self.package, core, self.command)
 
 
 @dataclass(frozen=True)
@@ -131,7 +144,7 @@ class Bridges:
 
 def bridges_of(wanted: Iterable[Target]) -> list[Bridges]:
     """Return the steps between the revisions of this checkout, or of the user's, whichever packages are of."""
-    folders = {target.folder.parent: not target.is_tested for target in wanted}
+    folders = {target.folder.parent: not target.is_tested for target in wanted if target.extension is None}
     return [Bridges(Store(), folder / BRIDGES, users) for folder, users in folders.items()]
 
 
@@ -147,81 +160,6 @@ def checkout() -> Path:
     return _ROOT / "generated"
 
 
-def targets(
-    revisions: list[str],
-    *,
-    out: Path | None = None,
-    package: str | None = None,
-    schema: Readable | None = None,
-    name: str | None = None,
-    semantics: Path | None = None,
-    only: tuple[str, ...] = (),
-    folder: Path | None = None,
-    strict: bool = False,
-) -> list[Target]:
-    """Return the packages that a command line asks for.
-
-    Args:
-        revisions: The revisions to generate; none means all of this checkout, else all that the user keeps.
-        out: The folder to put a package of the user's own into.
-        package: That package's import name.
-        schema: The source of a schema file to generate from, instead of a revision of ours.
-        name: What to call the revision of `schema`.
-        semantics: A file of the form of `semantics.toml` whose entries are added to ours.
-        only: The capabilities to restrict the bindings to.
-        folder: Another `schema/` folder than ours.
-        strict: Whether drafts are refused where they break a rule.
-
-    Raises:
-        BadInput: The arguments do not fit together, or a revision is unknown.
-    """
-    store = Store(folder, strict=strict)
-    if schema is not None and (revisions or name is None):
-        raise BadInput("--schema takes the place of a revision", fix="name it with --revision NAME")
-    if schema is None and (name is not None or semantics is not None):
-        raise BadInput("--revision and --semantics describe the file of --schema", fix="give --schema FILE")
-    own = out is not None or package is not None
-    if own and (out is None or package is None or (schema is None and len(revisions) != 1)):
-        raise BadInput("bindings of your own need --out DIR, --package NAME and one revision", fix="give all three")
-    if (schema is not None or only or folder is not None) and not own:
-        raise BadInput(
-            "--schema, --folder and --only are for bindings of your own", fix="give --out DIR and --package NAME"
-        )
-    if package is not None and not all(part.isidentifier() and not iskeyword(part) for part in package.split(".")):
-        raise BadInput(f"{package!r} is not the name of a package", fix="use letters, digits, _ and dots, no keywords")
-    if name is not None and not re.fullmatch(r"[\w.+-]+", name):
-        raise BadInput(f"{name!r} is not the name of a revision", fix="use letters, digits and . _ + -")
-    if out is None or package is None:
-        return [target_of(store, revision) for revision in revisions or _all(store)]
-    if schema is None or name is None:
-        source, words = store.effective(revisions[0]), [revisions[0]]
-        words += ["--folder", _near(folder)] if folder is not None else []
-    else:
-        facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
-        file = sources.read(schema)
-        source = external(file, name, facts, store.ledger, strict=store.strict)
-        words = [
-            "--schema",
-            _near(Path(str(schema))) if Path(str(schema)).is_file() else file.argument,
-            "--revision",
-            name,
-        ]
-        words += ["--semantics", _near(semantics)] if semantics else []
-    words += ["--out", _near(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
-    command = shlex.join(["mcp-bindgen", "generate", *words])
-    if schema == sources.STDIN:
-        command += "  # with the schema file as standard input"
-    return [Target(source, out.joinpath(*package.split(".")), package, only, command)]
-
-
-def _all(store: Store) -> list[str]:
-    """Return the revisions of this checkout, or else those that the user keeps."""
-    users = [revision for revision in store.pins if store.is_users(revision)]
-    if users and not is_checkout():
-        return users
-    return [revision for revision in store.pins if revision not in users]
-
-
 def target_of(store: Store, revision: str) -> Target:
     """Return the package of a revision that is imported: in the user's folder, or in this checkout.
 
@@ -235,7 +173,14 @@ def target_of(store: Store, revision: str) -> Target:
     return Target(store.effective(revision), folder, f"{NAMESPACE}.{module}", (), command, is_tested=not is_users)
 
 
-def _near(path: Path) -> str:
-    """Return a path as a command in a file may name it: from here, where it is below, as others have other folders."""
-    here = Path.cwd()
-    return path.relative_to(here).as_posix() if path.is_absolute() and path.is_relative_to(here) else str(path)
+def extension_of(core: EffectiveSchema, extension: ExtensionSchema) -> Target:
+    """Return the package of an extension that stands in the one of the revision that it extends, in this checkout.
+
+    Raises:
+        BadInput: The bindings are part of an installation.
+    """
+    place = [naming.package(core.revision), "extensions", extension.module]
+    folder = (checkout() / NAMESPACE).joinpath(*place)
+    command = f"mcp-bindgen generate {core.revision} --extension {extension.module}"
+    package = ".".join([NAMESPACE, *place])
+    return Target(extend(core, extension), folder, package, (), command, is_tested=True, extension=extension)
