@@ -116,8 +116,8 @@ def test_a_server_answers_and_asks_back(names: Any) -> None:
 
 def test_the_methods(names: Any) -> None:
     assert names["methods"] == {
-        "books/borrow": ["request", "client", True, {"client": "server.books"}],
-        "books/count": ["request", "client", False, {"client": "server.books"}],
+        "books/borrow": ["request", "client", True, {"client": ["server", "books"]}],
+        "books/count": ["request", "client", False, {"client": ["server", "books"]}],
         "echo": ["request", "both", True, {}],
         "notifications/reader/left": ["notification", "client", False, {}],
         "notifications/shelf/moved": ["notification", "server", True, {}],
