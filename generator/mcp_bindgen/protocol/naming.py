@@ -16,8 +16,23 @@ _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
 _MODULES = frozenset({"core", "methods", "types"})
 _FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self"}
 _ARGUMENTS = frozenset({"self"}) | _MODULES
-_SIDES = frozenset({"dispatcher", "extra_capabilities", "info", "instructions", "limits", "options", "revision"})
-_CALLERS = frozenset({"call", "check", "link", "max_pages", "metadata", "notify", "pages", "request", "negotiated"})
+_SIDES = frozenset(
+    {
+        "adds",
+        "dispatcher",
+        "extension_settings",
+        "extensions",
+        "extra_capabilities",
+        "info",
+        "instructions",
+        "limits",
+        "options",
+        "revision",
+    }
+)
+_CALLERS = frozenset(
+    {"call", "check", "link", "max_pages", "metadata", "notify", "pages", "peer_settings", "request", "negotiated"}
+)
 _CLIENTS = frozenset(
     {
         "answer",
@@ -32,7 +47,9 @@ _CLIENTS = frozenset(
         "mirror",
         "quarantined",
         "server_capabilities",
+        "server_extension",
         "server_info",
+        "settle",
         "subscribed",
         "wire_revision",
         "with_options",
@@ -40,7 +57,9 @@ _CLIENTS = frozenset(
 )
 _SERVERS = frozenset(
     {
+        "agree",
         "announces",
+        "around",
         "broadcast",
         "connections",
         "context",
@@ -59,6 +78,7 @@ _CONTEXTS = frozenset(
         "close_stream",
         "debug",
         "error",
+        "extension",
         "identity",
         "log",
         "meta",
@@ -67,6 +87,7 @@ _CONTEXTS = frozenset(
         "peer_info",
         "progress",
         "request_id",
+        "require_extension",
         "roots",
         "sample",
         "session",

@@ -417,7 +417,7 @@ async def test_a_server_that_agrees_to_less_later(
 
 @bounded()
 async def test_the_pauses_grow_and_have_an_end() -> None:
-    listener = listening_module.Listening(Customer(), {}, TOOLS, lambda: None)
+    listener = listening_module.Listening(Customer(), {}, {}, lambda: None)
     pauses = [listener._pause() for _ in range(40)]
     assert 0.25 <= pauses[0] <= 0.5
     assert all(15 <= pause <= 30 for pause in pauses[10:])

@@ -15,6 +15,7 @@ from pydantic_core import from_json, to_json
 from ..core import jsonrpc
 from ..core.access import Identity
 from ..core.errors import INVALID_PARAMS, CapabilityMissing, InvalidParams, NotAnswered, ProtocolError
+from ..core.extension import ExtensionResult
 from ..core.logs import log
 from ..core.methods import Request
 from ..core.mistakes import WrongResult, did_you_mean
@@ -101,6 +102,8 @@ class Feature:
             InvalidResult: The handler returned what the contract or the revision does not allow.
         """
         returned = await handler.call(arguments, ctx)
+        if isinstance(returned, ExtensionResult):
+            return returned
         for package in (self.package, *self.revisions):
             request: Request[Any, Any, Any] = package.methods.METHODS[method]
             if isinstance(returned, (request.result, *request.alternatives)):

@@ -19,14 +19,21 @@ def declared(target: Any, dispatcher: Dispatcher, extensions: Mapping[str, Any] 
     Args:
         target: The server or client.
         dispatcher: What it takes.
-        extensions: The extensions of the protocol that are used beside it, for revisions that know extensions.
+        extensions: The extensions that are used beside its own, for revisions that know extensions.
+
+    Raises:
+        ProtocolError: The settings that it states of an extension are not valid.
     """
     more: Mapping[str, Any] = target.extra_capabilities()
     announced: Collection[str] | None = getattr(target, "announces", None)
     found = merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target), announced), more)
-    if not extensions or "extensions" not in dispatcher.revision.types.ClientCapabilities.model_fields:
-        return found
-    return merge(found, {"extensions": extensions})
+    own = {
+        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}))
+        for one in dispatcher.extensions
+    }
+    if extensions and "extensions" in dispatcher.revision.types.ClientCapabilities.model_fields:
+        own = {**extensions, **own}
+    return merge(found, {"extensions": own}) if own else found
 
 
 def declare(
@@ -106,6 +113,8 @@ def is_declared(tree: Mapping[str, Any], *path: str) -> bool:
 
 def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
     """Tell whether a server declares what a notification of its needs, if it needs anything."""
+    if method.extension is not None and not is_declared(offers, "extensions", method.extension):
+        return False
     needed = method.capabilities.get("server")
     return needed is None or is_declared(offers, *needed[1:])
 
@@ -114,6 +123,10 @@ def missing(
     method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: Any = None
 ) -> Path | None:
     """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
+    if method.extension is not None:
+        sides: tuple[Role, ...] = (_OTHER[role], role)
+        lacking = (side for side in sides if not is_declared(declared[side], "extensions", method.extension))
+        return next(((side, "extensions", method.extension) for side in lacking), None)
     path = method.capabilities.get(role)
     if path is not None and method is not revision.log and not _is_declared(declared, path):
         return path  # a server that has nothing to log to drops the message

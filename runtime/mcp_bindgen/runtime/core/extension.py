@@ -1,4 +1,4 @@
-"""Describe an extension of the protocol as the runtime sees it, and join what several add to one class.
+"""Describe an extension of the protocol as the runtime sees it.
 
 MCP 2026-07-28, "Extensions Overview": identifiers, negotiation and settings.
 """
@@ -12,8 +12,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
+from pydantic import BaseModel, ValidationError
+
+from .errors import INVALID_PARAMS, ProtocolError
+from .json_types import is_object
 from .methods import Method
-from .model import Model
+from .model import Model, wire_name
 from .routing import Route
 from .transitions import Role
 
@@ -72,6 +76,50 @@ class Extension:
         """Method name -> descriptor, of the methods that it adds."""
         found: Mapping[str, Method] = import_module(f"{self.package}.methods").METHODS
         return found
+
+    def is_in(self, capabilities: Mapping[str, Any]) -> bool:
+        """Tell whether a side declares it, by all that the side declares in wire form."""
+        declared = capabilities.get("extensions")
+        return is_object(declared) and declared.get(self.id, False) not in (None, False)
+
+    def answering(self, method: str) -> tuple[type[Any], ...]:
+        """Return the types by which it may answer a method of core."""
+        return tuple(getattr(self.types, name) for name in self.alternatives.get(method, ()))
+
+    def members(self, definition: str) -> dict[str, str]:
+        """Return the members that it adds to a definition of core: their names in Python, and on the wire."""
+        if definition not in self.extends:
+            return {}
+        fields: Mapping[str, Any] = getattr(self.types, self.extends[definition]).model_fields
+        return {name: one.alias or wire_name(name) for name, one in fields.items()}
+
+    def settings_of(self, role: Role, capabilities: Mapping[str, Any]) -> Any:
+        """Return the settings that a side declares, typed where their type is stated; `None` if it declares nothing.
+
+        Args:
+            role: The side.
+            capabilities: All that it declares, in wire form.
+
+        Raises:
+            ProtocolError: -32602, they are not valid.
+        """
+        return self._typed(role, capabilities["extensions"][self.id]) if self.is_in(capabilities) else None
+
+    def declared(self, role: Role, settings: Any) -> Any:
+        """Return the settings of one of our sides in wire form; raise `ProtocolError` if they are not valid."""
+        typed = self._typed(role, settings.model_dump() if isinstance(settings, BaseModel) else settings)
+        return typed.model_dump() if isinstance(typed, BaseModel) else typed
+
+    def _typed(self, role: Role, settings: Any) -> Any:
+        if role not in self.settings:
+            return settings
+        kind: type[BaseModel] = getattr(self.types, self.settings[role])
+        try:
+            return kind.model_validate(settings)
+        except ValidationError as error:
+            where = ".".join(map(str, error.errors()[0]["loc"]))
+            said = f"the settings of {self.id} are not valid: {where}: {error.errors()[0]['msg']}"
+            raise ProtocolError(INVALID_PARAMS, said) from None
 
     def __str__(self) -> str:
         return self.id

@@ -13,13 +13,13 @@ from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
-from pydantic_core import PydanticCustomError, PydanticUndefined, from_json, to_json
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import PydanticUndefined, core_schema, from_json, to_json
 
 from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
 from .json_types import is_object
-from .methods import Method, Request
+from .methods import Method, Request, result_type
 from .mistakes import WrongResult
 from .model import wire_name
 from .routing import Route, record
@@ -66,18 +66,26 @@ def result_reader(method: Request[Any, Any, Any]) -> TypeAdapter[Any]:
 
 
 def _answers(method: Request[Any, Any, Any]) -> Any:
+    if not method.alternatives:
+        return method.result
+    kinds = {result_type(kind): kind for kind in method.answers}
+    if None not in kinds and len(kinds) == len(method.answers):
+        return Annotated[Any, _ByResultType(kinds)]
     answers: Any = method.result
     for alternative in method.alternatives:
-        answers = answers | Annotated[alternative, AfterValidator(_of_its_kind)]
-    return Annotated[answers, Field(union_mode="left_to_right")] if method.alternatives else answers
+        answers = answers | alternative
+    return Annotated[answers, Field(union_mode="left_to_right")]
 
 
-def _of_its_kind(answer: BaseModel) -> BaseModel:
-    """Refuse a result that says it is of another kind: one whose members are all optional would take it."""
-    field = type(answer).model_fields.get("result_type")
-    if field is not None and field.default != getattr(answer, "result_type", None):
-        raise PydanticCustomError("result_type", "Input should be of the kind that resultType says")
-    return answer
+class _ByResultType:
+    """Reads a result as the type that its `resultType` names, and no other; a type that is not known is invalid."""
+
+    def __init__(self, kinds: Mapping[Any, type[Any]]) -> None:
+        self._kinds = kinds
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        choices = {name: handler.generate_schema(kind) for name, kind in self._kinds.items()}
+        return core_schema.tagged_union_schema(choices, "resultType")
 
 
 def read_params(route: Route, message: dict[str, Any]) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import chain
 from typing import Annotated, Any, Generic, Literal, TypeAlias, cast, get_args, get_origin
 
 from typing_extensions import TypeVar
@@ -168,18 +167,22 @@ class Request(Generic[Params, Result, Answer]):
     @cached_property
     def answers(self) -> tuple[type[Any], ...]:
         """The classes of what may answer it."""
-        return tuple(chain.from_iterable(_classes(kind) for kind in (self.result, *self.alternatives)))
+        return tuple(classes(self.result, *self.alternatives))
+
+    @cached_property
+    def is_cacheable(self) -> bool:
+        """Whether its result says for how long it is fresh, and for whom (MCP 2026-07-28, "Caching")."""
+        return any({"ttl_ms", "cache_scope"} <= getattr(one, "model_fields", {}).keys() for one in classes(self.result))
 
 
-def _classes(kind: Any) -> Iterator[type[Any]]:
-    """Return the classes that a type stands for."""
-    kind = getattr(kind, "__value__", kind)
-    if isinstance(kind, type) and get_origin(kind) is None:
-        yield kind
-        return
-    parts = get_args(kind)[:1] if get_origin(kind) is Annotated else get_args(kind)
-    for part in parts:
-        yield from _classes(part)
+def classes(*kinds: Any) -> Iterator[type[Any]]:
+    """Yield the classes that types stand for."""
+    for kind in kinds:
+        kind = getattr(kind, "__value__", kind)
+        if isinstance(kind, type) and get_origin(kind) is None:
+            yield kind
+        else:
+            yield from classes(*(get_args(kind)[:1] if get_origin(kind) is Annotated else get_args(kind)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +203,12 @@ class Notification(Generic[Params]):
     extension: str | None = None
     needs: tuple[Need, ...] = field(default=(), init=False)
     kind: Literal["notification"] = field(default="notification", init=False)
+
+
+def result_type(kind: Any) -> str | None:
+    """Return what results of a class have as `resultType`; `None` if nothing there tells them apart."""
+    field = getattr(kind, "model_fields", {}).get("result_type")
+    return field.default if field is not None and isinstance(field.default, str) else None
 
 
 Method = Request[Any, Any, Any] | Notification[Any]

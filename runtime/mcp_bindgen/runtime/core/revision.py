@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,8 +11,10 @@ from types import ModuleType
 from typing import Any, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
+from .composition import added_to, joined, with_answers
 from .envelope import Envelope, RequestId
 from .errors import MethodNotFound
+from .extension import Extension
 from .methods import Method, Notification, Path, Request
 from .routing import Route, custom_routes
 from .transitions import Role, State
@@ -246,16 +249,23 @@ class Dispatcher:
         routes: One for each method that the other side sends.
 
     Attributes:
-        handlers: The names of the stubs.
+        extensions: The extensions of the class whose routes these are.
     """
+
+    extensions: tuple[Extension, ...] = ()
 
     def __init__(self, revision: Revision, role: Role, *routes: Route) -> None:
         self.revision = revision
         self.role: Role = role
         self._all = routes
         self._custom: dict[str, Route] = {}
-        self.handlers = frozenset(route.handler for route in routes)
         self._extended: WeakKeyDictionary[type, Dispatcher] = WeakKeyDictionary()  # bridges make classes as they go
+        self._answerable: dict[tuple[str, tuple[str, ...]], Request[Any, Any, Any]] = {}
+
+    @property
+    def handlers(self) -> frozenset[str]:
+        """The names of the stubs."""
+        return frozenset(route.handler for route in self._all)
 
     @cached_property
     def routes(self) -> dict[str, Route]:
@@ -267,20 +277,44 @@ class Dispatcher:
         """Method name -> route, for requests that come inside of results."""
         return {route.method.name: route for route in self._all if route.method.carrier == "embedded"}
 
+    @cached_property
+    def methods(self) -> Mapping[str, Method]:
+        """Method name -> descriptor, for all methods of the revision and of the extensions."""
+        return ChainMap(*(dict(one.methods) for one in self.extensions), dict(self.revision.methods))
+
     def extended(self, kind: type) -> Dispatcher:
-        """Return the dispatcher for objects of a class, with the methods of its own that it handles."""
+        """Return the dispatcher for objects of a class, with what its extensions add, and the methods of its own.
+
+        Raises:
+            TypeError: Extensions of the class do not go together.
+        """
         found = self._extended.get(kind)
         if found is None:
-            found = self._extended[kind] = Dispatcher(self.revision, self.role, *self._all)
+            added = added_to(kind)
+            routes = joined(kind, self.revision.methods, self._all) if added else self._all
+            found = self._extended[kind] = Dispatcher(self.revision, self.role, *routes)
+            found.extensions = tuple(one.extension for one in added)
             found._custom = custom_routes(kind)
+        return found
+
+    def answerable(self, method: Request[Any, Any, Any], offers: Mapping[str, Any]) -> Request[Any, Any, Any]:
+        """Return a request of ours with the answers of those extensions that the other side declares."""
+        wanted = [one for one in self.extensions if method.name in one.alternatives and one.is_in(offers)]
+        if not wanted or method is not self.revision.methods.get(method.name):
+            return method
+        key = method.name, tuple(one.id for one in wanted)
+        found = self._answerable.get(key)
+        if found is None:
+            found = self._answerable[key] = with_answers(method, wanted)
         return found
 
     def is_handled(self, route: Route, target: object) -> bool:
         """Tell whether `target` overrides the stub of a route, or brought the route itself."""
         if route.is_custom:
             return True
-        stubs = next(kind for kind in type(target).__mro__ if "dispatcher" in vars(kind))
-        return getattr(type(target), route.handler) is not getattr(stubs, route.handler)
+        name = route.handler
+        stub = next(vars(one)[name] for one in type(target).__mro__ if name in vars(one) and _has_stubs(one))
+        return getattr(type(target), name) is not stub
 
     def offered(self, target: object) -> list[str]:
         """Return the names of the methods that `target` handles."""
@@ -297,3 +331,8 @@ class Dispatcher:
             raise MethodNotFound(route.method.name)
         handler: Callable[..., Any] = getattr(target, route.handler)
         return handler
+
+
+def _has_stubs(kind: type) -> bool:
+    """Tell whether a class is a generated one, of core or of an extension."""
+    return not vars(kind).keys().isdisjoint(("dispatcher", "adds"))

@@ -10,10 +10,12 @@ from pydantic import BaseModel
 from ..core.capabilities import missing
 from ..core.envelope import invalid_answer
 from ..core.errors import UnexpectedAnswer
+from ..core.extension import Extension
 from ..core.json_types import is_object
 from ..core.link import Link
 from ..core.methods import Method, Notification, Request
 from ..core.negotiated import Negotiated
+from ..core.transitions import Role
 
 T = TypeVar("T")
 Params = TypeVar("Params")
@@ -41,6 +43,28 @@ class Caller:
     def negotiated(self) -> Negotiated | None:
         """What the two sides agreed on, if the link knows."""
         return getattr(self.link, "negotiated", None)
+
+    def peer_settings(self, extension: Extension) -> Any:
+        """Return the settings with which the other side declares an extension that this side declares, too.
+
+        Args:
+            extension: The extension.
+
+        Returns:
+            The settings, typed where their type is stated; `None` where either side does not declare it, or the
+            connection is in another revision.
+
+        Raises:
+            ProtocolError: They are not valid.
+        """
+        agreed = self.negotiated
+        if agreed is None or agreed.dispatcher.revision is not extension.revision:
+            return None
+        ours = agreed.dispatcher.role
+        theirs: Role = "client" if ours == "server" else "server"
+        if not extension.is_in(agreed.declared[ours]):
+            return None
+        return extension.settings_of(theirs, agreed.declared[theirs])
 
     def check(self, method: Method, params: Any) -> None:
         """Raise `CapabilityMissing` when a method, or these params of it, need a capability that was not declared."""

@@ -11,9 +11,10 @@ from types import EllipsisType
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import anyio
+from pydantic import BaseModel
 
 from ..core import jsonrpc
-from ..core.capabilities import unmet
+from ..core.capabilities import is_offered, unmet
 from ..core.envelope import RequestId
 from ..core.errors import (
     INVALID_PARAMS,
@@ -24,14 +25,16 @@ from ..core.errors import (
     SessionLost,
     UnexpectedAnswer,
 )
+from ..core.extension import Extension, ExtensionResult
+from ..core.logs import log
 from ..core.methods import Method, Request
 from ..core.options import Limits, Options, Progress
 from ..core.quarantine import Quarantined
 from ..core.revision import Dispatcher, Handler
-from ..core.routing import Route, check_names
-from ..eras.sides import bound, checked_roots
+from ..core.routing import Route
+from ..eras.sides import bound, checked_roots, extensions_of
 from ..eras.stateless import client as rounds
-from ..eras.stateless.subscription_client import Listening, reaches, subscribed
+from ..eras.stateless.subscription_client import Listening, check_filter, reaches, subscribed
 from ._timeouts import in_handler
 from .caller import Caller
 from .context import Context
@@ -41,7 +44,7 @@ from .session import Session
 Params = TypeVar("Params")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
-Filter = TypeVar("Filter")
+Filter = TypeVar("Filter", bound=BaseModel)
 
 
 class HeaderMirror(Protocol):
@@ -95,10 +98,14 @@ class Client(Caller):
         cache: Keeps results for as long as the server says that they are fresh, if there is one.
         checks: Checks results beyond the types of the protocol, if anything does.
         changes: How often the server has told of changes: of its lists, or of a resource.
+        extensions: The extensions among its bases; it declares them to every server.
+        extension_settings: Id of an extension -> the settings that stand beside it, typed or in wire form.
     """
 
     dispatcher: ClassVar[Dispatcher]
     revision: ClassVar[str]
+    extensions: ClassVar[tuple[Extension, ...]] = ()
+    extension_settings: Mapping[str, Any] = {}
     info: Any
     options: Options = Options()
     limits: Limits = Limits()
@@ -122,7 +129,7 @@ class Client(Caller):
         if "dispatcher" in vars(cls):
             cls.revision = cls.dispatcher.revision.name
         elif hasattr(cls, "dispatcher"):
-            check_names(cls, cls.revision, cls.dispatcher.handlers)
+            cls.extensions = extensions_of(cls, cls.dispatcher)
 
     @property
     def wire_revision(self) -> str:
@@ -134,31 +141,37 @@ class Client(Caller):
         """What of results was left out because it is not valid; the rest of those results was kept."""
         return tuple(self.link.peer.quarantined)
 
-    def subscribed(self, wanted: Filter) -> AbstractAsyncContextManager[Filter]:
+    def subscribed(self, wanted: Filter, *more: BaseModel) -> AbstractAsyncContextManager[Filter]:
         """Subscribe to changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
 
         When the connection is lost, the client listens again as soon as it can.
 
         Args:
-            wanted: A `SubscriptionFilter`: what to hear of.
+            wanted: A `SubscriptionFilter`, or what an extension adds to one: what to hear of.
+            more: What extensions add to it, in their own types.
 
         Returns:
-            A context manager that gives what the server agreed to.
+            A context manager that gives what the server agreed to, in the type of `wanted`.
 
         Raises:
+            CapabilityMissing: The server does not declare an extension that is needed.
             ProtocolError: The server has no subscriptions.
             RequestTimeout: It did not acknowledge this one in time.
         """
+        check_filter(self.link.negotiated, wanted, *more)
         if self._bridge is not None:
             return self._bridge.subscribed(wanted)
-        return subscribed(self, self._listening, wanted, self._forget)
+        return subscribed(self, self._listening, wanted, more, self._forget)
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return whatever answers it."""
         self.check(method, params)
+        if self.extensions and self._bridge is None:
+            negotiated = self.link.negotiated
+            method = negotiated.dispatcher.answerable(method, negotiated.declared["server"])
         if self._bridge is not None:
             answer = await self._bridge.request(method, params, self.options, fresh=self._fresh)
-        elif self.cache is None:
+        elif self.cache is None or not method.is_cacheable:
             answer = await self._request(method, params)
         else:
             ask = partial(self._request, method, params)
@@ -208,6 +221,8 @@ class Client(Caller):
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
         """Send a request and return its usual result; what the server asks meanwhile, the handlers answer.
 
+        Where an extension answers otherwise, `settle` gets the usual result.
+
         Raises:
             ProtocolError: The server answered with an error.
             MethodNotFound: It asked something that this client has no handler for.
@@ -217,15 +232,40 @@ class Client(Caller):
         total = self.options.total_timeout
         deadline = math.inf if total is None else anyio.current_time() + total
         answer = await self.request(method, params)
-        if isinstance(answer, method.alternatives):
+        if type(answer) is not method.result and isinstance(answer, (ExtensionResult, *method.alternatives)):
             with anyio.CancelScope(deadline=deadline) as scope:
                 answer = await rounds.settle(self, method, params, answer)
+                if isinstance(answer, ExtensionResult):
+                    answer = await self.settle(method, params, answer)
             if scope.cancelled_caught:
                 raise RequestTimeout(f"{method.name} was not answered in time")
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
         result: Result = answer
         return result
+
+    async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
+        """Return the usual result of a request that an extension has answered otherwise.
+
+        A client of an extension overrides this where there is a way from the one to the other, and calls
+        `super().settle` for what is not its own.
+
+        Raises:
+            UnexpectedAnswer: There is none.
+        """
+        raise UnexpectedAnswer(method.name, answer)
+
+    def server_extension(self, extension: Extension) -> Any:
+        """Return the settings with which the server declares an extension, typed where their type is stated.
+
+        Returns:
+            The settings, empty where it states none; `None` where it does not declare the extension, or this client
+            does not.
+
+        Raises:
+            ProtocolError: They are not valid.
+        """
+        return self.peer_settings(extension)
 
     async def answer(self, method: str, params: Any) -> Any:
         """Return the client's answer to a question embedded in a result; raise `MethodNotFound`."""
@@ -288,8 +328,12 @@ class Client(Caller):
         is_news = route.method.kind == "notification"
         has_roots = "roots" in getattr(getattr(route.method, "result", None), "model_fields", {})
         has_needs = bool(route.method.needs)
+        extension = route.method.extension
 
         def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
+            if is_news and extension is not None and not is_offered(route.method, link.negotiated.declared["server"]):
+                log.debug("%s is ignored: the server does not declare its extension", route.method.name)
+                return {}
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
             if has_needs:

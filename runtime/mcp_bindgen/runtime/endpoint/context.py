@@ -10,8 +10,10 @@ from pydantic import BaseModel
 
 from ..core import jsonrpc
 from ..core.access import Identity
+from ..core.capabilities import is_declared
 from ..core.envelope import RequestId
 from ..core.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
+from ..core.extension import Extension
 from ..core.json_types import is_object
 from ..core.link import Link
 from ..core.logs import log
@@ -101,6 +103,34 @@ class Context(Caller):
         agreed = self._agreed
         return agreed.declared["client" if agreed.dispatcher.role == "server" else "server"]
 
+    def extension(self, extension: Extension) -> Any:
+        """Return the settings with which the client declares an extension, typed where their type is stated.
+
+        In the stateless era a client declares its extensions anew in every request.
+
+        Returns:
+            The settings, empty where it states none; `None` where it does not declare the extension, or this server
+            does not: do then without it, or `require_extension`.
+
+        Raises:
+            ProtocolError: They are not valid.
+        """
+        return self.peer_settings(extension)
+
+    def require_extension(self, extension: Extension) -> Any:
+        """Return the same as `extension`, where there is no way without it.
+
+        Raises:
+            CapabilityMissing: The client does not declare it. Let it pass: the client is told what it lacks (error
+                -32021 of MCP 2026-07-28).
+            ProtocolError: Its settings are not valid.
+        """
+        found = self.peer_settings(extension)
+        if found is None:
+            theirs = "client" if self._agreed.dispatcher.role == "server" else "server"
+            raise CapabilityMissing("the request", (theirs, "extensions", extension.id))
+        return found
+
     @property
     def _agreed(self) -> Negotiated:
         agreed = self.negotiated
@@ -134,6 +164,8 @@ class Context(Caller):
         agreed = self.negotiated
         if agreed is not None:
             revision, spoken = self._words, agreed.dispatcher.revision
+            if self.request_id is None and method.extension is not None and not _is_known(method, agreed):
+                return
             if self.request_id is None and not spoken.era.is_followed(agreed.subscriptions, method, params):
                 return
             if method is revision.log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
@@ -317,3 +349,8 @@ class Context(Caller):
             raise RuntimeError("this revision has no such notification")
         known = {key: value for key, value in wire.items() if value is not None or key == "data"}
         await self.notify(method, jsonrpc.typed_params(method, known))
+
+
+def _is_known(method: Notification[Any], agreed: Negotiated) -> bool:
+    """Tell whether a client has declared the extension that a notification belongs to."""
+    return is_declared(agreed.declared["client"], "extensions", str(method.extension))

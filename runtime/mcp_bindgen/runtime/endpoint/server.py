@@ -13,14 +13,16 @@ import anyio
 from ..core.access import Gate, Identity, Operation, check
 from ..core.capabilities import declared
 from ..core.errors import ConnectionClosed, SessionRequired
-from ..core.methods import Notification
+from ..core.extension import Extension
+from ..core.methods import Method, Notification
 from ..core.negotiated import Negotiated
 from ..core.options import Limits, Options
 from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
-from ..core.routing import Route, check_names
+from ..core.routing import Returns, Route
 from ..core.transport import Transport
 from ..eras.operations import operations
+from ..eras.sides import Handle, extensions_of
 from ..eras.stateless.request_meta import ParamsWithMeta
 from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
@@ -39,7 +41,8 @@ class Server:
 
     Attributes:
         dispatcher: The generated routes to its handlers.
-        context: The generated class of what its handlers know of their requests.
+        context: The generated class of what its handlers know of their requests; where several extensions have one
+            each, a class of all of them.
         revision: The revision it speaks.
         announces: The notifications about changes that it may send, by their methods, and so declares; `None` for all
             that are about what it offers.
@@ -51,11 +54,15 @@ class Server:
         state_seal: Protects what a client carries from one round of a request to the next (stateless revisions).
             Processes that serve the same clients need one with the same keys; a shared store gives them such keys.
         publish: Tells the clients of all processes, where there are several; set by what serves them.
+        extensions: The extensions among its bases; it declares them to every client of its revision.
+        extension_settings: Id of an extension -> the settings that stand beside it, typed or in wire form.
     """
 
     dispatcher: ClassVar[Dispatcher]
     context: ClassVar[type[Context]]
     revision: ClassVar[str]
+    extensions: ClassVar[tuple[Extension, ...]] = ()
+    extension_settings: Mapping[str, Any] = {}
     info: Any
     announces: Collection[str] | None = None
     instructions: str | None = None
@@ -70,7 +77,10 @@ class Server:
         if "dispatcher" in vars(cls):
             cls.revision = cls.dispatcher.revision.name
         elif hasattr(cls, "dispatcher"):
-            check_names(cls, cls.revision, cls.dispatcher.handlers)
+            cls.extensions = extensions_of(cls, cls.dispatcher)
+            contexts = tuple(vars(one)["context"] for one in cls.__mro__ if {"adds", "context"} <= vars(one).keys())
+            if not all(issubclass(cls.context, one) for one in contexts):
+                cls.context = type("Context", contexts, {"__doc__": Context.__doc__, "__module__": cls.__module__})
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -91,6 +101,26 @@ class Server:
             name: What it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither.
         """
         return ()
+
+    def around(self, method: Method, handler: Handle) -> Handle:
+        """Return what takes the messages of a method, given the server's handler: by default the handler itself.
+
+        An extension whose engine has a part in what others handle overrides this, and begins with `super().around`.
+
+        Args:
+            method: The method.
+            handler: Takes params and context, and returns the result.
+        """
+        return handler
+
+    def agree(self, wanted: Any, ctx: Context) -> Returns[Any]:
+        """Return what a client that listens will hear of, of what it wants: by default all of it (stateless revisions).
+
+        Args:
+            wanted: The filter, without what the server does not offer; with the members of its extensions.
+            ctx: The request.
+        """
+        return wanted
 
     @property
     def connections(self) -> list[Context]:
@@ -126,8 +156,9 @@ class Server:
         if not self.has_sessions and not self.connections:
             raise SessionRequired("broadcast")
         if self.publish is not None:
-            agreed = Negotiated(self.dispatcher)
-            agreed.declared["server"] = declared(self, self.dispatcher)
+            agreed = Negotiated(self.dispatcher.extended(type(self)))
+            agreed.declared["server"] = declared(self, agreed.dispatcher)
+            agreed.declared["client"] = {"extensions": {one.id: {} for one in self.extensions}}
             recorder = Recorder(agreed)
             await tell(self.context(recorder))
             for method, params in recorder.told:
@@ -208,7 +239,7 @@ class Service:
         @wraps(handler)
         def checked(link: Any, id_: Any, params: Any) -> Any:
             said = params.params if isinstance(params, ParamsWithMeta) else params
-            self.authorize(link.identity, dispatcher.revision.name, operations(route.method.name, said))
+            self.authorize(link.identity, dispatcher.revision.name, operations(route.method, said))
             return handler(link, id_, params)
 
         return checked

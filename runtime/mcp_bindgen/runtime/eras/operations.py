@@ -6,10 +6,22 @@ from typing import Any
 
 from ..core.access import Operation, called_on
 from ..core.json_types import is_array, is_object
+from ..core.methods import Method
 from .lifecycle import COMPLETE, LISTEN, SUBSCRIBE
 
 
-def operations(method: str, params: Any) -> list[Operation]:
+def operations(method: Method, params: Any) -> list[Operation]:
+    """Return what a message asks for, given its typed params; see `operations_named`.
+
+    What a method of an extension is called on is what its headers name.
+    """
+    named_by: str | None = getattr(method, "named_by", None)
+    if method.extension is None or named_by is None:
+        return operations_named(method.name, params)
+    return [(method.name, getattr(params, named_by))]
+
+
+def operations_named(method: str, params: Any) -> list[Operation]:
     """Return what a message asks for: it needs the scopes of all of these.
 
     Whoever listens subscribes to each resource that the request names; what is completed is what its reference names.

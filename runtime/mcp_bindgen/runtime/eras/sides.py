@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..core import jsonrpc
 from ..core.capabilities import declared, is_declared
+from ..core.composition import added_to
+from ..core.extension import Extension
+from ..core.json_types import is_object
 from ..core.logs import log
-from ..core.methods import Request
+from ..core.methods import Request, result_type
 from ..core.revision import Dispatcher, Revision
-from ..core.routing import Route
+from ..core.routing import Route, check_names
 from ..tasks import in_thread
 
 
@@ -19,6 +22,27 @@ def introduction(target: Any, revision: Revision) -> Any:
     """Return how `target` introduces itself, an `Implementation`; by default it is named after this runtime."""
     info = getattr(target, "info", None)
     return info if info is not None else revision.types.Implementation(name="mcp-bindgen", version="0")
+
+
+Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
+"""Takes params and context of a message, and returns its result."""
+
+
+def extensions_of(kind: type, dispatcher: Dispatcher) -> tuple[Extension, ...]:
+    """Return the extensions of a class of servers or clients, which must go together; check the names of its handlers.
+
+    Raises:
+        TypeError: Two of them take the same, settings are of none of them, or a handler is not called as it should be.
+    """
+    if added_to(kind):
+        dispatcher = dispatcher.extended(kind)
+    if "adds" not in vars(kind):
+        check_names(kind, dispatcher.revision.name, dispatcher.handlers)
+    settings: Any = vars(kind).get("extension_settings")
+    unknown = sorted(set(settings) - {one.id for one in dispatcher.extensions}) if is_object(settings) else []
+    if unknown:
+        raise TypeError(f"{kind.__name__}.extension_settings: {unknown[0]!r} is no extension of its bases")
+    return dispatcher.extensions
 
 
 def extensions(session: Any) -> Mapping[str, Any]:
@@ -59,6 +83,13 @@ def bound(dispatcher: Dispatcher, route: Route, target: object) -> Callable[...,
     """
     own = dispatcher.handler(route, target)
     handler: Callable[..., Awaitable[Any]] = own if inspect.iscoroutinefunction(own) else in_thread(own)
+    if dispatcher.extensions:
+        return _negotiated(dispatcher, route, target, handler)
+    return _shaped(route, handler)
+
+
+def _shaped(route: Route, handler: Callable[..., Awaitable[Any]]) -> Handle:
+    """Return a handler as a function of params and context, whose lists are not longer than they may be."""
 
     truncation: Any = getattr(route.method, "truncation", None)
 
@@ -76,3 +107,31 @@ def bound(dispatcher: Dispatcher, route: Route, target: object) -> Callable[...,
     if truncation is not None:
         return truncated
     return handler if route.method.params is not None else without_params
+
+
+def _negotiated(dispatcher: Dispatcher, route: Route, target: Any, handler: Callable[..., Awaitable[Any]]) -> Handle:
+    """Return a handler that uses extensions only where the other side declares them, and in which theirs have a part.
+
+    Raises (the handler):
+        CapabilityMissing: The method, or what answers it, is of an extension that the other side does not declare.
+    """
+    method = route.method
+    work = _shaped(route, handler)
+    if dispatcher.role == "server":
+        work = target.around(method, work)
+    by_id = {one.id: one for one in dispatcher.extensions}
+    brought = {result_type(kind): one for one in dispatcher.extensions for kind in one.answering(method.name)}
+    owner = by_id.get(method.extension or "")
+    if owner is None and not brought:
+        return work
+
+    async def negotiated(params: Any, context: Any) -> Any:
+        if owner is not None:
+            context.require_extension(owner)
+        answer = await work(params, context)
+        kind = answer.get("resultType") if is_object(answer) else getattr(answer, "result_type", None)
+        if kind in brought:
+            context.require_extension(brought[kind])
+        return answer
+
+    return negotiated

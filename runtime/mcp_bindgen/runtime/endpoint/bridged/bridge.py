@@ -69,8 +69,8 @@ class ServerBridge:
         return self.down.absent(method.name) or f"{self.wire.name} does not have it"
 
     def is_own(self, method: Method) -> bool:
-        """Tell whether a method is one of the user's own, which no revision has: it passes as it is."""
-        return method.name not in self.ours.revision.methods
+        """Tell whether a method is one of the user's own, of no revision and no extension: it passes as it is."""
+        return method.extension is None and method.name not in self.ours.revision.methods
 
     def note_rounds(self) -> None:
         """Say once that handlers begin anew after each question, which those of the stateful era do not expect."""

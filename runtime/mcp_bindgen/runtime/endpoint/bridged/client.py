@@ -127,7 +127,8 @@ class ClientBridge:
         home, carrier = self.home, self.carrier
         agreed = self._agreed = Negotiated(self._ours)
         agreed.declared["client"] = declared(home, self._ours)
-        agreed.declared["server"] = merge(_unstated(self._ours.revision, self._revision), carrier.server_capabilities)
+        offers = {name: one for name, one in carrier.server_capabilities.items() if name != "extensions"}
+        agreed.declared["server"] = merge(_unstated(self._ours.revision, self._revision), offers)
         if carrier.server_info is not None:
             agreed.peer_info = implementation(self._ours.revision, jsonrpc.plain(carrier.server_info))
         self._crossing = crossing(self._ours.revision, carrier, tasks)
@@ -218,7 +219,7 @@ class ClientBridge:
         theirs = self._revision.methods.get(method.name)
         if theirs is not None and theirs.kind == method.kind:
             return theirs
-        if method.name not in self._ours.revision.methods:
+        if method.extension is None and method.name not in self._ours.revision.methods:
             return None
         reason = self._there.absent(method.name) or "there is no such method"
         raise NotConvertible(method.name, f"{reason} (the server speaks {self._revision.name})")

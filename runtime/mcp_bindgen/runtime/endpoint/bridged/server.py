@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -25,16 +25,13 @@ from ...core.negotiated import Negotiated
 from ...core.revision import Dispatcher, Revision
 from ...core.routing import Route
 from ...eras.lifecycle import ELICIT, INITIALIZE, LISTEN, SUBSCRIBE, UNSUBSCRIBE
-from ...eras.sides import bound
+from ...eras.sides import Handle, bound
 from ...eras.stateless import subscriptions
 from ...eras.stateless.input_required import asks_for_input
 from ...eras.stateless.request_meta import ROUND
 from .bridge import ServerBridge
 from .context import BridgedContext, implementation
 from .reading import BridgedRoute, params_kind
-
-Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
-"""Takes params and a context; returns the result."""
 
 URL_REQUIRED = "URL_ELICITATION_REQUIRED"
 
@@ -83,6 +80,10 @@ class BridgedServer:
         """The introduction of the server, in the types of this revision; `None` where it does not say."""
         own = getattr(self.server, "info", None)
         return own and implementation(self.bridge.wire, jsonrpc.plain(own))
+
+    def agree(self, wanted: Any, ctx: Any) -> Any:
+        """Return what a client that listens wants: this revision's filter is no matter of the server's."""
+        return wanted
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
         """Return what is asked for, and what that is in the server's era: who subscribes to a resource, listens."""
@@ -262,7 +263,8 @@ class BridgedDispatcher(Dispatcher):
 
     def _answered(self, work: Handle, method: Request[Any, Any, Any], route: Route) -> Handle:
         """Return a handler whose results and errors are those of the wire's revision."""
-        bridge, ours = self._bridge, self._ours.revision.request(method.name)
+        bridge, ours = self._bridge, self._ours.routes[method.name].method
+        assert isinstance(ours, Request)
         written = bridge.writer(method, ours)
         handler: Any = getattr(bridge.server.__class__, route.handler)
         in_rounds = _asks(method)

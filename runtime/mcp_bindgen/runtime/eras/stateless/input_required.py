@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from ...core import jsonrpc
 from ...core.errors import InvalidParams
-from ...core.methods import Request
+from ...core.methods import Request, result_type
 from ...core.validation import problems
 
 
@@ -67,8 +67,8 @@ class Questions:
 
 
 def asks_for_input(kind: Any) -> bool:
-    """Tell whether a class of results asks for input."""
-    return "input_requests" in getattr(kind, "model_fields", {})
+    """Tell whether a class of results asks for input: what it is, and not what else it has, says so."""
+    return result_type(kind) == "input_required"
 
 
 def other_than_required(error: BaseException) -> BaseException | None:

@@ -51,6 +51,8 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
         take = bound(dispatcher, route, server)
         told = Negotiated(dispatcher)
         told.logs_by_default = False
+        if method.extension is not None:  # notifications do not say what their sender declares
+            told.declared["client"], told.declared["server"] = {"extensions": {method.extension: {}}}, offers
         return lambda link, id_, params: take(params, context(link, id_, params, told))
     work = _work(server, dispatcher, route, supported, offers)
     asks = any(asks_for_input(kind) for kind in method.alternatives)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import anyio
+from pydantic import BaseModel
 
 from ...core import jsonrpc
-from ...core.errors import ConnectionClosed, ProtocolError, RequestTimeout
+from ...core.errors import CapabilityMissing, ConnectionClosed, ProtocolError, RequestTimeout
+from ...core.negotiated import Negotiated
 from ...core.options import Options
 from ...core.routing import Route
 from ...tasks import background_tasks
@@ -19,7 +21,7 @@ from ..lifecycle import ACKNOWLEDGED, LISTEN
 
 log = logging.getLogger("mcp_bindgen")
 
-Filter = TypeVar("Filter")
+Filter = TypeVar("Filter", bound=BaseModel)
 
 _SHORTEST, _LONGEST = 0.25, 30.0  # seconds before listening again
 
@@ -30,7 +32,7 @@ class Listening:
     Args:
         client: Whose it is.
         open_: The subscriptions of that client by the id of the request that listens.
-        wanted: What to hear of, a filter.
+        wanted: What to hear of, a filter in wire form.
         lost: Called when something may have been missed.
 
     Attributes:
@@ -39,7 +41,9 @@ class Listening:
         settled: Set when either is known.
     """
 
-    def __init__(self, client: Any, open_: dict[int, Listening], wanted: Any, lost: Callable[[], None]) -> None:
+    def __init__(
+        self, client: Any, open_: dict[int, Listening], wanted: dict[str, Any], lost: Callable[[], None]
+    ) -> None:
         self.agreed: Any = None
         self.error: Exception | None = None
         self.settled = anyio.Event()
@@ -66,7 +70,7 @@ class Listening:
         session = self._client.link
         method = session.peer.dispatcher.revision.request(LISTEN)
         while True:
-            wire = {"notifications": jsonrpc.plain(self._wanted), "_meta": dict(session.meta)}
+            wire = {"notifications": self._wanted, "_meta": dict(session.meta)}
             try:
                 await session.request(
                     method, jsonrpc.typed_params(method, wire), Options(timeout=None), opened=self._opened
@@ -99,13 +103,26 @@ class Listening:
         return pause * random.uniform(0.5, 1)  # noqa: S311
 
 
+def check_filter(agreed: Negotiated, *wanted: BaseModel) -> None:
+    """Raise `CapabilityMissing` when parts of a filter are of an extension that the server does not declare."""
+    method = agreed.dispatcher.revision.methods.get(LISTEN)
+    if method is None or not agreed.dispatcher.extensions:
+        return
+    kind: str = method.params.model_fields["notifications"].annotation.__name__
+    members = {name for one in wanted for name in jsonrpc.plain(one)}
+    for extension in agreed.dispatcher.extensions:
+        if not extension.is_in(agreed.declared["server"]) and members & {*extension.members(kind).values()}:
+            raise CapabilityMissing(LISTEN, ("server", "extensions", extension.id))
+
+
 @asynccontextmanager
 async def subscribed(
-    client: Any, open_: dict[int, Listening], wanted: Filter, lost: Callable[[], None]
+    client: Any, open_: dict[int, Listening], wanted: Filter, more: Sequence[Any], lost: Callable[[], None]
 ) -> AsyncGenerator[Filter]:
     """Subscribe to changes while the block lasts; see `Client.subscribed`."""
     client.link.peer.dispatcher.revision.request(LISTEN)  # stateful revisions have none
-    listening = Listening(client, open_, wanted, lost)
+    wire = {name: value for one in (wanted, *more) for name, value in jsonrpc.plain(one).items()}
+    listening = Listening(client, open_, wire, lost)
     async with background_tasks() as tasks:
         tasks.start_soon(listening.listen)
         with anyio.move_on_after(client.options.timeout):
@@ -114,7 +131,8 @@ async def subscribed(
             raise listening.error
         if listening.agreed is None:
             raise RequestTimeout(f"{LISTEN} was not acknowledged in time")
-        yield listening.agreed
+        agreed = listening.agreed
+        yield agreed if isinstance(agreed, type(wanted)) else type(wanted).model_validate(jsonrpc.plain(agreed))
 
 
 def reaches(open_: Mapping[int, Listening], session: Any, route: Route, params: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -14,13 +15,12 @@ from ...core.access import Identity
 from ...core.capabilities import is_offered
 from ...core.envelope import RequestId
 from ...core.errors import ConnectionClosed, MethodNotFound
-from ...core.json_types import is_array
 from ...core.link import Link
 from ...core.methods import Notification
 from ...core.negotiated import Negotiated
 from ...core.revision import Revision
 from ...tasks import scheduled
-from ..lifecycle import ACKNOWLEDGED
+from ..lifecycle import ACKNOWLEDGED, UPDATED
 
 _MOST_WAITING = 1000  # notifications for a client that reads slowly
 
@@ -113,8 +113,15 @@ async def _followed(subscription: Subscription, uris: list[str]) -> AsyncGenerat
     yield uris
 
 
+def _resources(revision: Revision, agreed: Any) -> str:
+    """Return the member of a filter that lists resources; empty where none does."""
+    updated = revision.methods.get(UPDATED)
+    member = updated.filter.member if isinstance(updated, Notification) and updated.filter is not None else ""
+    return member if getattr(agreed, member, None) else ""
+
+
 async def listen(
-    server: object,
+    server: Any,
     revision: Revision,
     offers: Mapping[str, Any],
     params: Any,
@@ -123,16 +130,21 @@ async def listen(
 ) -> Any:
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
+    dispatcher = context.negotiated.dispatcher
+    for extension in dispatcher.extensions:
+        if any(getattr(wanted, name) is not None for name in extension.members(type(wanted).__name__)):
+            context.require_extension(extension)
     agreed = {
         method.filter.member: getattr(wanted, method.filter.member)
-        for method in revision.methods.values()
+        for method in dispatcher.methods.values()
         if method.kind == "notification"
         and method.filter is not None
-        and getattr(wanted, method.filter.member)
+        and getattr(wanted, method.filter.member, None)
         and is_offered(method, offers)
     }
-    subscription = Subscription(context, type(wanted)(**agreed))
-    resources = next((name for name, value in agreed.items() if is_array(value)), "")
+    answer = server.agree(type(wanted)(**agreed), context)
+    subscription = Subscription(context, await answer if inspect.isawaitable(answer) else answer)
+    resources = _resources(revision, subscription.agreed)
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
     endless: set[Any] = getattr(context.link, "endless", set())
     endless.add(subscription.end)
@@ -141,9 +153,9 @@ async def listen(
     try:
         # What happens from now on comes behind the agreement. Who has a new token comes back with it.
         with attached(server, subscription), scheduled(lapses, subscription.end):
-            async with follow(subscription, agreed.get(resources, [])) as followed:
+            async with follow(subscription, getattr(subscription.agreed, resources, None) or []) as followed:
                 if resources:
-                    subscription.agreed = type(wanted)(**{**agreed, resources: followed})
+                    subscription.agreed = subscription.agreed.model_copy(update={resources: followed})
                 await subscription.serve(acknowledged)
     finally:
         endless.discard(subscription.end)

@@ -11,7 +11,7 @@ from ...core.envelope import RequestId, invalid, parse, read_envelopes, request_
 from ...core.errors import ProtocolError
 from ...core.json_types import is_array, is_object
 from ...eras.lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
-from ...eras.operations import operations
+from ...eras.operations import operations_named
 from ._call import EVENTS, JSON, Call, HttpError, refused
 
 
@@ -66,7 +66,7 @@ def read_posted(body: bytes) -> Posted:
     answered = [one.id for one in envelopes if one.is_answer]
     numbers = [id_ for id_ in [*answered, *tokens] if type(id_) is int]
     confirms = any(one.method == INITIALIZED for one in envelopes)
-    asked = [found for one in envelopes if not one.is_answer for found in operations(one.method, one.params)]
+    asked = [found for one in envelopes if not one.is_answer for found in operations_named(one.method, one.params)]
     taken_back = [id_ for id_ in cancelled if id_ is not None]
     return Posted(ids, taken_back, numbers, introduces, confirms, is_batch, asked)
 

@@ -13,6 +13,7 @@ import anyio
 from pydantic_core import from_json, to_json
 
 from ...core import jsonrpc
+from ...core.capabilities import missing
 from ...core.errors import ConnectionClosed
 from ...core.methods import Notification
 from ...endpoint.server import Server, Service
@@ -223,7 +224,7 @@ class SharedRegistry(SessionRegistry):
     async def _spread(self, news: News) -> None:
         """Tell the clients of this worker of a broadcast."""
         server = self._service.server_of(news.revision)
-        method = None if server is None else server.dispatcher.revision.methods.get(news.method)
+        method = None if server is None else self._service.dispatchers[news.revision].methods.get(news.method)
         if server is None or not isinstance(method, Notification):
             return
         params = jsonrpc.typed_params(method, from_json(news.data).get("params"))
@@ -259,7 +260,7 @@ class SharedRegistry(SessionRegistry):
         """Tell a session of broadcasts for which no worker that took part in it was there."""
         assert isinstance(session, SharedSession)
         for news in await self._shared.missed(told):
-            method = session.revision.methods.get(news.method)
+            method = self._service.dispatchers[session.revision.name].methods.get(news.method)
             if self._is_for(session, news) and isinstance(method, Notification):
                 params = jsonrpc.typed_params(method, from_json(news.data).get("params"))
                 await self._tell([session], news, told, method, params)
@@ -395,6 +396,8 @@ def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bo
     """Tell whether the client of a session wants to be told."""
     agreed = session.session.negotiated
     if not session.session.ready or not session.revision.era.is_followed(agreed.subscriptions, method, params):
+        return False
+    if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
         return False
     return method is not session.revision.log or agreed.wants(params.level)
 

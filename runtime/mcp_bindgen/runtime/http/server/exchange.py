@@ -247,7 +247,7 @@ async def while_connected(call: Call, exchange: Exchange, work: Any, keep_alive:
 
 def _operations(event: Requested | Notified) -> list[Operation]:
     params = event.params.params if isinstance(event.params, ParamsWithMeta) else event.params
-    return operations(event.route.method.name, params)
+    return operations(event.route.method, params)
 
 
 def _check(call: Call, revision: Revision, route: Route, params: Any) -> None:

@@ -22,7 +22,7 @@ from ...core.errors import ConnectionClosed, ProtocolError
 from ...core.transport import incoming
 from ...endpoint.server import Server, Service
 from ...endpoint.session import Session
-from ...eras.operations import operations
+from ...eras.operations import operations_named
 from ..event_stream import encode
 from ._asgi_app import AsgiApp, authenticated_user
 from ._budgets import Budget, Budgets
@@ -271,5 +271,5 @@ def _asked(body: bytes) -> list[Operation]:
         envelopes, _ = read_envelopes(body)
     except ProtocolError:
         envelopes = []
-    asked = [found for one in envelopes if not one.is_answer for found in operations(one.method, one.params)]
+    asked = [found for one in envelopes if not one.is_answer for found in operations_named(one.method, one.params)]
     return asked or [("an answer", None)]
