@@ -69,7 +69,7 @@ def _check_taken(
         take(f"the handler {route.handler!r}", owner)
     for addition in added:
         extension = addition.extension
-        if extension.revision is not base:
+        if not extension.extends_core(base):
             raise TypeError(f"{kind.__name__}: {extension} extends MCP {extension.revision.name}, not {owner}")
         for name in extension.methods:
             take(f"the method {name!r}", extension)
@@ -91,7 +91,7 @@ class _Members:
         own: dict[Any, list[Any]] = {}
         for one in extensions:
             for definition, name in one.extends.items():
-                own.setdefault(getattr(one.revision.types, definition), []).append(getattr(one.types, name))
+                own.setdefault(getattr(one.core_types, definition), []).append(getattr(one.types, name))
         for base, more in own.items():
             made: Any = create_model(base.__name__, __base__=(base, *more), __module__=base.__module__)
             self._kinds[base] = made

@@ -35,8 +35,8 @@ class CoreRevision(Protocol):
         ...
 
     @property
-    def types(self) -> Any:  # a `cached_property` of a module, which checkers do not take for a property
-        """The module of its types."""
+    def package(self) -> str:
+        """The import name of its bindings."""
         ...
 
 
@@ -72,10 +72,19 @@ class Extension:
         return import_module(f"{self.package}.types")
 
     @cached_property
+    def core_types(self) -> ModuleType:
+        """The module of the types of the core that it extends."""
+        return import_module(f"{self.revision.package}.types")
+
+    @cached_property
     def methods(self) -> Mapping[str, Method]:
         """Method name -> descriptor, of the methods that it adds."""
         found: Mapping[str, Method] = import_module(f"{self.package}.methods").METHODS
         return found
+
+    def extends_core(self, revision: CoreRevision) -> bool:
+        """Tell whether a revision is the one that it extends."""
+        return self.revision is revision
 
     def is_in(self, capabilities: Mapping[str, Any]) -> bool:
         """Tell whether a side declares it, by all that the side declares in wire form."""

@@ -299,13 +299,15 @@ class Dispatcher:
 
     def answerable(self, method: Request[Any, Any, Any], offers: Mapping[str, Any]) -> Request[Any, Any, Any]:
         """Return a request of ours with the answers of those extensions that the other side declares."""
-        wanted = [one for one in self.extensions if method.name in one.alternatives and one.is_in(offers)]
-        if not wanted or method is not self.revision.methods.get(method.name):
+        brought = [one for one in self.extensions if method.name in one.alternatives]
+        core = self.revision.methods.get(method.name) if brought else None
+        if not isinstance(core, Request) or method.result is not core.result:
             return method
+        wanted = [one for one in brought if one.is_in(offers)]
         key = method.name, tuple(one.id for one in wanted)
         found = self._answerable.get(key)
         if found is None:
-            found = self._answerable[key] = with_answers(method, wanted)
+            found = self._answerable[key] = with_answers(core, wanted)
         return found
 
     def is_handled(self, route: Route, target: object) -> bool:

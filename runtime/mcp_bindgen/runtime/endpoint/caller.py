@@ -58,7 +58,7 @@ class Caller:
             ProtocolError: They are not valid.
         """
         agreed = self.negotiated
-        if agreed is None or agreed.dispatcher.revision is not extension.revision:
+        if agreed is None or not extension.extends_core(agreed.dispatcher.revision):
             return None
         ours = agreed.dispatcher.role
         theirs: Role = "client" if ours == "server" else "server"

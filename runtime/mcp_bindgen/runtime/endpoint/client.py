@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import anyio
 from pydantic import BaseModel
@@ -241,8 +241,8 @@ class Client(Caller):
                 raise RequestTimeout(f"{method.name} was not answered in time")
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
-        result: Result = answer
-        return result
+        result: Any = answer
+        return cast(Result, result)
 
     async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
         """Return the usual result of a request that an extension has answered otherwise.
