@@ -94,10 +94,10 @@ def check_spelling(document: Any) -> None:
         BadInput: There is one, and the other one is missing.
     """
     for member, definition in ENTRIES.items():
-        known = Store().effective(Store().newest).definitions[definition]["properties"]
+        known = _properties(definition)
         entries: Any = document.get(member) if is_object(document) else ()
         for index, entry in enumerate(entries if is_array(entries) else ()):
-            for name in entry.keys() - known.keys() if is_object(entry) else ():
+            for name in entry.keys() - set(known) if is_object(entry) else ():
                 near = get_close_matches(name.replace("_", "").lower(), [one.lower() for one in known], 1, 0.9)
                 meant = [one for one in known if one.lower() in near and one not in entry]
                 if meant:
@@ -136,6 +136,13 @@ def check_compiles(schema: Any, pointer: str) -> None:
     except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise BadInput(f"no validator can be made of it: {reason}", pointer=pointer, fix="correct the schema") from None
+
+
+@cache
+def _properties(definition: str) -> tuple[str, ...]:
+    """Return the members of a definition of the newest revision."""
+    store = Store()
+    return tuple(store.effective(store.newest).definitions[definition]["properties"])
 
 
 @cache

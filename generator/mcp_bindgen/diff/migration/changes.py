@@ -184,6 +184,8 @@ class Changes:
         tolerates: Callable[[Type], bool] = _never,
         cause: Finding | None = None,
     ) -> None:
+        if new is not None and new.name == old.name and fits:
+            return  # most do not change, and looking for causes takes long
         wire, subject = (new or old).field.wire, f"{subject}.{old.field.wire}"
         cause = cause or self._causes.of_member(definition, wire, new.field.type if new is not None else None)
         if new is None:
@@ -193,7 +195,7 @@ class Changes:
             self._add(name, "gone", cause, (rule, subject), (old.name, ""), hint=hint)
         elif new.name != old.name:
             self._add(name, "renamed", cause, ("field-renamed", subject), (old.name, new.name))
-        elif not fits:
+        else:
             words = self._field_words(old.field, new.field)
             self._add(name, "changed", cause, ("type-changed", subject), words, tolerates)
 
