@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from functools import cache
 from typing import Any
 
 import pytest
@@ -831,9 +832,14 @@ NESTED = st.sampled_from(
 )
 
 
+@cache
+def instances(revision: str) -> Instances:
+    return Instances(oracle(revision).definitions)
+
+
+@cache
 def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
     """The messages that a side of a revision may send."""
-    instances = Instances(oracle(revision).definitions)
 
     def whole(message: dict[str, Any], id_: object, more: dict[str, Any]) -> dict[str, Any]:
         envelope = {"jsonrpc": "2.0", "method": message["method"]}
@@ -843,7 +849,7 @@ def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
             envelope["params"] = message["params"]
         return {**more, **envelope}
 
-    kinds = st.one_of(instances.of(f"{role}Request"), instances.of(f"{role}Notification"))
+    kinds = st.one_of(instances(revision).of(f"{role}Request"), instances(revision).of(f"{role}Notification"))
     return st.builds(whole, kinds, NUMERIC, NESTED)
 
 
@@ -870,8 +876,7 @@ def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st
 def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data: st.DataObject) -> None:
     known = [method for method in oracle(revision).methods.values() if method.kind == "request"]
     method = data.draw(st.sampled_from(known))
-    instances = Instances(oracle(revision).definitions)
-    kinds = [instances.of(kind.__name__) for kind in (method.result, *method.alternatives)]
+    kinds = [instances(revision).of(kind.__name__) for kind in (method.result, *method.alternatives)]
     result = data.draw(st.one_of(kinds))
     peer = client(revision)
     pending, _ = peer.request(method, None)
