@@ -65,8 +65,8 @@ LAYERS = {
 }
 """Folder of the runtime -> what it may import of it. `tasks` imports nothing, `abi` is for generated code."""
 
-NAMES_METHODS = ("eras", "contract")
-"""The folders of the runtime that may name methods: the lifecycle, and features that are about tools by nature."""
+NAMES_METHODS = ("eras", "contract", "extensions")
+"""The folders of the runtime that may name methods: the lifecycle, features that are about tools by nature, engines."""
 
 REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")
 PLACES = re.compile(r"(?<![\w./])/(?:work|root|tmp|Users|home/\w+|var/folders)/|\b[A-Z]:\\Users\b")

@@ -60,9 +60,11 @@ _SERVERS = frozenset(
         "agree",
         "announces",
         "around",
+        "authorize",
         "broadcast",
         "connections",
         "context",
+        "extension_lifespan",
         "has_sessions",
         "lifespan",
         "publish",
@@ -72,6 +74,7 @@ _SERVERS = frozenset(
 )
 _CONTEXTS = frozenset(
     {
+        "answered",
         "ask",
         "ask_by",
         "ask_params",

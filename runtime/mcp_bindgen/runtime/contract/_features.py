@@ -21,6 +21,7 @@ from ..core.methods import Request
 from ..core.mistakes import WrongResult, did_you_mean
 from ..core.revision import Revision
 from ..extensions.apps.metadata import contents_meta, shows_apps, tools_for, visibility
+from ..extensions.tasks.tools import ToolTask
 from ._types import adapter, structured_content
 from .call_arguments import ABSENT
 from .catalog import SCOPES, Entry, Kind
@@ -49,6 +50,7 @@ class Feature:
         revisions: The bindings of all revisions that the contract is served in.
         argument_errors: What becomes of a call whose arguments do not fit; `None` for what the revision prefers.
         hide_errors: Whether callers of a tool that fails are kept from reading why; `None` for those with tokens.
+        has_tasks: Whether tools can run as tasks.
         members: The lists of a contract that it answers from.
     """
 
@@ -57,6 +59,7 @@ class Feature:
     revisions: Sequence[ModuleType]
     argument_errors: ArgumentErrors | None
     hide_errors: bool | None
+    has_tasks: bool = False
     members: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -147,6 +150,11 @@ class Tools(Feature):
         """Tell whether the client may know of a tool: those for apps alone are for clients that show them."""
         return "model" in visibility(handler.entry) or shows_apps(ctx.peer_capabilities)
 
+    def tasks_of(self, name: str) -> ToolTask | None:
+        """Return how a tool runs as a task; `None` where it never does."""
+        handler = self.contract.handlers["tool"].get(name)
+        return None if handler is None else handler.task
+
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         """Call a tool; one that fails tells the model why, in one line.
 
@@ -155,6 +163,8 @@ class Tools(Feature):
             CapabilityMissing: The tool needs what the client did not declare.
         """
         handler = self.find("tool", params.name, ctx)
+        if handler.task is not None and handler.task.support == "required" and not self.has_tasks:
+            raise ProtocolError(INVALID_PARAMS, f"{params.name} runs as a task only, and MCP {ctx.revision} has none")
         try:
             arguments = self._arguments(handler, params.arguments or {})
             result = await self.answer("tools/call", handler, arguments, ctx, tool_result)

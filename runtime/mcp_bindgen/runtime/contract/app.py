@@ -33,6 +33,8 @@ from ..extensions.apps.metadata import (
     resource_uri,
     tool_meta,
 )
+from ..extensions.tasks.service import Tasks
+from ..extensions.tasks.tools import Word, tool_task
 from ._features import UPDATED, ArgumentErrors
 from ._news import News
 from .base import servers_of
@@ -70,6 +72,7 @@ class App:
             `contents` of resources, which clients then can subscribe to. Only that is declared to clients.
         lifespan: Starts and stops what the functions need: a context manager function without arguments.
         revisions: The bindings of the revisions to serve; by default all that are installed.
+        tasks: Where tools run as tasks: `Tasks(SqliteTaskStore("tasks.db"))`; by default in memory.
         argument_errors: What becomes of a call whose arguments do not fit: see `Contract`.
         hide_errors: Whether callers of a tool that fails are kept from reading why: see `Contract`.
         validation_steps: How many steps the validation of a value may take at most.
@@ -91,6 +94,7 @@ class App:
         dynamic: Collection[Dynamic] = (),
         lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
         revisions: Sequence[ModuleType] | None = None,
+        tasks: Tasks | None = None,
         argument_errors: ArgumentErrors | None = None,
         hide_errors: bool | None = None,
         validation_steps: int = MOST_STEPS,
@@ -102,7 +106,7 @@ class App:
         self._contract = BoundContract(Catalog.of({"serverInfo": info, **said, **empty}), validation_steps, announces)
         self.document = self._contract.catalog.document
         self.dynamic = frozenset(dynamic)
-        self.revisions = revisions
+        self.revisions, self.tasks = revisions, tasks
         self.argument_errors = argument_errors
         self.hide_errors = hide_errors
         self._lifespan = lifespan
@@ -144,6 +148,7 @@ class App:
         meta: Mapping[str, Any] | None = None,
         ui: str | None = None,
         visibility: Sequence[Visibility] = (),
+        task: Word | None = None,
     ) -> Callable[[F], F]: ...
 
     def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
@@ -246,6 +251,7 @@ class App:
         meta: Mapping[str, Any] | None = None,
         ui: str | None = None,
         visibility: Sequence[Visibility] = (),
+        task: Word | None = None,
     ) -> None:
         """Offer a function as a tool, at any time; clients are told.
 
@@ -260,6 +266,7 @@ class App:
             ui: The URI of the app that shows its results to people: see `ui`. Clients that show none get them as ever.
             visibility: Who may call it: the `model`, the `app` of this server, or both, which is what holds if it is
                 left out. Clients that show no apps do not see a tool that is for the app alone.
+            task: How it runs as a task, if it does: "optional", "required" or `ToolTask(...)`.
 
         Raises:
             BadFunction: Its signature cannot be put as a tool; the error names file, line and what to do.
@@ -268,8 +275,12 @@ class App:
         handler = FunctionHandler(function, name)
         if ui is not None or visibility:
             meta = {**(meta or {}), **tool_meta(ui, visibility)}
+        how = None if task is None else tool_task(task)
+        if how is not None and self._news.servers and not any(vars(one).get("has_tasks") for one in self._news.servers):
+            raise ValueError(f"{handler.name!r} is a task, and nothing was when the app was served first")
         more = _entry(title=title, description=description, annotations=annotations, scopes=scopes, meta=meta)
         self._add(handler, handler.tool(), more)
+        self._contract.handlers["tool"][handler.name].task = how
 
     def add_prompt(
         self,
@@ -384,6 +395,7 @@ class App:
             "hide_errors": self.hide_errors,
             "instructions": instructions,
             "lifespan": self._running,
+            "tasks": self.tasks,
         }
         about = instructions or f"Serve `{info['name']}`."
         servers = servers_of(self._contract, info["name"], about, revisions, info, options)

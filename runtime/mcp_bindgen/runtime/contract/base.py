@@ -10,6 +10,8 @@ from types import ModuleType
 from typing import Any, ClassVar, Self, TypeAlias
 
 from ..endpoint.server import Server
+from ..extensions.tasks.service import Tasks
+from ..extensions.tasks.tools import with_tasks
 from ._features import ArgumentErrors, Feature, Prompts, Resources, Subscriptions, Tools
 from ._scopes import Scoped
 from .catalog import Catalog
@@ -35,6 +37,7 @@ class Contract(ABC):
         argument_errors: What becomes of a call whose arguments do not fit: an error of the protocol (-32602), or a
             result with `isError`, which hosts show to the model; `None` for what each revision prefers, which is a
             result from 2025-11-25 on.
+        tasks: Where tools run as tasks, and what holds these; `None` for memory, in this process.
         hide_errors: Whether callers of a tool that fails read only that; else they read one line about the exception.
             `None` hides it from those who come with a token. `ToolError` is always shown.
         validation_steps: How many steps the validation of a value may take at most: a schema that can take more is
@@ -46,6 +49,7 @@ class Contract(ABC):
     info: Mapping[str, Any] | None = None
     instructions: str | None = None
     argument_errors: ArgumentErrors | None = None
+    tasks: Tasks | None = None
     hide_errors: bool | None = None
     validation_steps: int = MOST_STEPS
 
@@ -89,6 +93,7 @@ class Contract(ABC):
             "hide_errors": self.hide_errors,
             "instructions": instructions,
             "lifespan": self.lifespan,
+            "tasks": self.tasks,
         }
         return servers_of(contract, kind.__name__, kind.__doc__, self.revisions, info, options)
 
@@ -114,18 +119,24 @@ def servers_of(
     features = tuple(feature for feature in _FEATURES if feature.is_in(contract))
     shared = {"contract": contract, "revisions": revisions, "announces": contract.announces, **options}
     shared["lifespan"] = _shared(options["lifespan"])
+    tasks = options["tasks"]
+    if tasks is None and any(handler.task for handler in contract.handlers["tool"].values()):
+        tasks = Tasks()
+    shared["tasks"] = tasks
     servers: list[Server] = []
     for package in revisions:
-        server: Server = _server_class(name, doc, package, features)()
+        base = package.Server if tasks is None else with_tasks(package)
+        shared["has_tasks"] = base is not package.Server
+        server: Server = _server_class(name, doc, base, features)()
         vars(server).update(shared, package=package, info=package.types.Implementation.model_validate(info))
         servers.append(server)
     return servers
 
 
 @cache
-def _server_class(name: str, doc: str | None, package: ModuleType, features: tuple[type[Feature], ...]) -> type[Any]:
+def _server_class(name: str, doc: str | None, base: type[Server], features: tuple[type[Feature], ...]) -> type[Any]:
     """Return the class of a server: its capabilities follow from the features among its bases."""
-    return type(name, (*features, package.Server), {"__doc__": doc})
+    return type(name, (*features, base), {"__doc__": doc})
 
 
 def _shared(lifespan: Lifespan) -> Lifespan:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..extensions.tasks.tools import marked
 from ..tasks import in_thread
 from ._types import typed
 from ._validation import MOST, Validator
@@ -113,6 +114,7 @@ class BoundHandler:
         validation_steps: How many steps the validation of a value may take at most.
 
     Attributes:
+        task: How a tool runs as a task; `None` where it never does.
         input: Validates the arguments of a tool that has an input schema.
         output: Validates the structured content of a tool that has an output schema.
     """
@@ -122,6 +124,7 @@ class BoundHandler:
         self.entry = entry
         self._method = asynchronous(method)
         self._function = inspect.unwrap(method)
+        self.task = marked(method)
         schemas = entry if spec.kind == "tool" else {}
         self.input, self.output = (
             Validator(schemas[member], f"the {member} of {spec.name!r}", most_steps=validation_steps)

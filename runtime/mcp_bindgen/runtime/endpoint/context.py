@@ -61,6 +61,11 @@ class Context(Caller):
         self._asked: set[str] = set()
 
     @property
+    def answered(self) -> Mapping[str, Any]:
+        """Key -> answer in wire form, for the questions of this handler that were answered in rounds before it ran."""
+        return {} if self._questions is None else self._questions.used
+
+    @property
     def negotiated(self) -> Negotiated | None:
         """What the request may count on, if that is known."""
         return self._negotiated or getattr(self.link, "negotiated", None)

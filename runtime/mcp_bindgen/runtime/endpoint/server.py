@@ -56,6 +56,8 @@ class Server:
         publish: Tells the clients of all processes, where there are several; set by what serves them.
         extensions: The extensions among its bases; it declares them to every client of its revision.
         extension_settings: Id of an extension -> the settings that stand beside it, typed or in wire form.
+        authorize: Checks that an identity has the scopes that operations need, as `Service.authorize` does; set by what
+            serves them, where tokens are verified.
     """
 
     dispatcher: ClassVar[Dispatcher]
@@ -71,6 +73,7 @@ class Server:
     has_sessions: bool = True
     state_seal: StateSeal = StateSeal()
     publish: Publish | None = None
+    authorize: Callable[[Identity | None, str | None, Sequence[Operation]], None] | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -85,6 +88,14 @@ class Server:
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
         """Start and stop what the server owns: override it, and `yield` while it serves."""
+        yield
+
+    @asynccontextmanager
+    async def extension_lifespan(self) -> AsyncGenerator[None]:
+        """Run what an extension of the server does beside requests; entered after the lifespans of all servers.
+
+        An extension whose engine does something overrides this, and enters `super().extension_lifespan()` around it.
+        """
         yield
 
     def extra_capabilities(self) -> Mapping[str, Any]:
@@ -209,6 +220,9 @@ class Service:
         self._handlers: dict[Route, Handler] = {}
         self._threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
         self._gate = gate
+        if gate is not None:
+            for server in self.servers:
+                server.authorize = self.authorize
         self.find = self.handler if gate is None else self.guarded
         self._scoped = {
             name: server
@@ -336,8 +350,10 @@ async def serve(transport: Transport, *servers: Server, revisions: Sequence[str]
 
 @asynccontextmanager
 async def lifespans(servers: Sequence[Server]) -> AsyncGenerator[None]:
-    """Enter the lifespans of all servers, and leave them in reverse."""
+    """Enter the lifespans of all servers, then those of their extensions, and leave them in reverse."""
     async with AsyncExitStack() as stack:
         for server in servers:
             await stack.enter_async_context(server.lifespan())
+        for server in servers:
+            await stack.enter_async_context(server.extension_lifespan())
         yield

@@ -39,7 +39,7 @@ async def curious(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]
     found: dict[str, Any] = {}
 
     async def ask(key: str, question: Question) -> None:
-        found[key] = (await running.ask(key, question))[1]
+        found.update(await running.ask({key: question}))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask, "name", NAME)
@@ -115,8 +115,8 @@ async def test_questions_are_open_together_and_answered_one_by_one() -> None:
 
 async def test_a_key_never_stands_for_two_questions() -> None:
     async def twice(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        first = await running.ask("q", NAME)
-        return {"keys": [first[0], (await running.ask("q", AGE))[0]]}
+        first = await running.ask({"q": NAME})
+        return {"answers": [first["q"], (await running.ask({"q": AGE}))["q"]]}
 
     service = tasks(twice)
     async with service.serving():
@@ -126,7 +126,7 @@ async def test_a_key_never_stands_for_two_questions() -> None:
         assert (await asking(service, id, 1, after="q")).open == ("q#2",)
         await service.update(id, "", {"q": 2, "q#2": 3})
         record = await until(service, id, "completed")
-        assert record.result == {"keys": ["q", "q#2"]}
+        assert record.result == {"answers": [1, 3]}
         assert record.answers == {"q": 1, "q#2": 3}
 
 

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 from ...core.lazy import lazy_modules
 
 if TYPE_CHECKING:
+    from .client import ClientEngine as ClientEngine
+    from .client import Task as Task
+    from .client import TaskCancelled as TaskCancelled
+    from .engine import ServerEngine as ServerEngine
     from .limits import TaskLimits as TaskLimits
     from .record import TaskRecord as TaskRecord
     from .runner import LocalRunner as LocalRunner
@@ -21,8 +25,13 @@ if TYPE_CHECKING:
     from .store.memory import MemoryTaskStore as MemoryTaskStore
     from .store.redis import RedisTaskStore as RedisTaskStore
     from .store.sqlite import SqliteTaskStore as SqliteTaskStore
+    from .tools import ToolTask as ToolTask
+    from .tools import background as background
+    from .tools import task as task
 
 _MODULES = {
+    "client": ["ClientEngine", "Task", "TaskCancelled"],
+    "engine": ["ServerEngine"],
     "limits": ["TaskLimits"],
     "record": ["TaskRecord"],
     "runner": ["LocalRunner", "Run", "TaskRunner"],
@@ -33,6 +42,7 @@ _MODULES = {
     "store.memory": ["MemoryTaskStore"],
     "store.redis": ["RedisTaskStore"],
     "store.sqlite": ["SqliteTaskStore"],
+    "tools": ["ToolTask", "background", "task"],
 }
 
 __getattr__ = lazy_modules(__name__, _MODULES)

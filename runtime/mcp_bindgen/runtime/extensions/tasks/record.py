@@ -115,20 +115,30 @@ class TaskRecord:
             return self.failed(now, INTERNAL_ERROR, "the server was stopped, and the task may not run again")
         return self._next(now, runs=self.runs - 1)
 
-    def asking(self, now: int, key: str, question: Mapping[str, Any]) -> tuple[TaskRecord, str]:
-        """Put a question; return the key that it has, which never stands for another one.
+    def asking(self, now: int, questions: Mapping[str, Any]) -> tuple[TaskRecord, dict[str, str]]:
+        """Put questions, each under a key that never stands for another one.
 
         A question that was put before, when the task ran the last time, is the same one and may be answered already.
+
+        Args:
+            now: The time.
+            questions: Key -> question.
+
+        Returns:
+            What follows, and key -> the key that clients see.
         """
-        wire, count = key, 1
-        while self.asked.get(wire, question) != question:
-            count += 1
-            wire = f"{key}#{count}"
-        if wire in self.answers:
-            return self, wire
-        waits = (*(one for one in self.open if one != wire), wire)
-        asked = {**self.asked, wire: dict(question)}
-        return self._next(now, status="input_required", asked=asked, open=waits), wire
+        asked, keys = dict(self.asked), dict[str, str]()
+        for key, question in questions.items():
+            wire, count = key, 1
+            while asked.get(wire, question) != question:
+                count += 1
+                wire = f"{key}#{count}"
+            keys[key], asked[wire] = wire, question
+        new = [wire for wire in keys.values() if wire not in self.answers]
+        if not new:
+            return self, keys
+        waits = (*(one for one in self.open if one not in new), *new)
+        return self._next(now, status="input_required", asked=asked, open=waits), keys
 
     def answered(self, now: int, answers: Mapping[str, Any]) -> TaskRecord:
         """Take answers to questions that have none; all others are left aside."""

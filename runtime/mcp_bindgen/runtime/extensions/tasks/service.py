@@ -63,24 +63,24 @@ class RunningTask:
         self._service = service
         self._told = 0.0
 
-    async def ask(self, key: str, question: Mapping[str, Any]) -> tuple[str, Any]:
-        """Put a question, and wait for the answer.
+    async def ask(self, questions: Mapping[str, Any]) -> dict[str, Any]:
+        """Put questions at the same time, and wait for all answers.
 
         Args:
-            key: Names it among those of this task; the same question has the same key when the handler runs again.
-            question: The request, in wire form.
+            questions: Key -> request, in wire form. The key names it among those of this task; the same question has
+                the same key when the handler runs again.
 
         Returns:
-            The key that clients see, and the answer in wire form.
+            Key -> answer, in wire form.
 
         Raises:
-            InputRequired: The answer does not come soon, and the runner wants the handler to run again then.
+            InputRequired: They do not come soon, and the runner wants the handler to run again then.
         """
-        wire = key
+        wire: dict[str, str] = {}
 
         def asking(record: TaskRecord, now: int) -> TaskRecord:
             nonlocal wire
-            following, wire = record.asking(now, key, question)
+            following, wire = record.asking(now, questions)
             return following
 
         await anyio.lowlevel.checkpoint()  # what cancels the handler comes first
@@ -88,8 +88,8 @@ class RunningTask:
         patience = self._service.patience if record is not None and record.reruns else None
         with anyio.move_on_after(patience):
             async for record in self._service.versions(self.id):
-                if wire in record.answers and not record.is_over:
-                    return wire, record.answers[wire]
+                if not record.is_over and record.answers.keys() >= set(wire.values()):
+                    return {key: record.answers[name] for key, name in wire.items()}
         if patience is None:
             await anyio.sleep_forever()  # it is over: this handler is about to be cancelled
         raise InputRequired
