@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import COMMAND, execute, inside
+from tests.support.commands import COMMAND, ROOT, execute, inside
 from tests.support.effort import cases
 
 SERVER = """
@@ -77,7 +77,7 @@ def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str)
     assert "'action': 'decline'" in inside(*words, "--answer", "decline").stdout
     done = inside(*words)
     assert done.returncode == 1
-    assert "--answer NAME=VALUE answers" in done.stderr
+    assert "--answer VALUE answers" in done.stderr
     done = inside(*words, "--answer", "window=no")
     assert (done.returncode, done.stderr) == (
         1,
@@ -87,11 +87,23 @@ def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str)
     assert (done.returncode, done.stderr) == (1, "error: --answer seats: 'many' is not a whole number\n")
 
 
-@pytest.mark.parametrize("answer", ["x", "=1", "maybe"])
+def test_a_question_for_one_value_is_answered_by_the_value() -> None:
+    notes = f"{sys.executable} {ROOT / 'examples' / 'notes.py'}"
+    for answer, code, said in (
+        ("yes", 0, '"result": false'),
+        ("maybe", 1, "'maybe' is not yes or no"),
+        ("other=1", 1, "error: the server asks: Delete 1?; answer with --answer answer=boolean"),
+    ):
+        done = inside("call", notes, "tools/call", "delete", '{"id": "1"}', "--answer", answer)
+        assert (done.returncode, done.stdout.count("\n") > 0) == (code, code == 0)
+        assert said in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("answer", ["", "=1"])
 def test_an_answer_that_is_none_is_refused_in_one_line(answer: str) -> None:
     done = inside("call", "x", "--answer", answer)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "is not NAME=VALUE" in done.stderr
+    assert "needs VALUE or NAME=VALUE" in done.stderr
 
 
 def typed(command: list[str], *lines: tuple[str, str], **variables: str) -> tuple[str, int]:

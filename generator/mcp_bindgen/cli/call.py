@@ -79,8 +79,8 @@ def call(
         list[str] | None,
         typer.Option(
             "--answer",
-            metavar="NAME=VALUE",
-            help="What to answer where the server asks for NAME, or decline, or cancel; repeatable.",
+            metavar="[NAME=]VALUE",
+            help="What to answer where the server asks (for NAME), or decline, or cancel; repeatable.",
         ),
     ] = None,
     revision: Revision = None,
@@ -117,7 +117,7 @@ def call(
             answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or []), revision)
     except Failed as error:
         asks = "elicitation" in str(error) and not dialogue.answers
-        hint = "\nIt asks its user something: --answer NAME=VALUE answers, --answer cancel does not." if asks else ""
+        hint = "\nIt asks its user something: --answer VALUE answers, --answer cancel does not." if asks else ""
         show(f"error: {dialogue.unanswered or error}{hint}", stderr=True)
         raise typer.Exit(1) from None
     if dialogue.unanswered is not None:

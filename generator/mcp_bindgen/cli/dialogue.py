@@ -36,7 +36,8 @@ class Dialogue:
     """Carry what a server says and asks to a person, and the answers back.
 
     Args:
-        answers: What the command line answers: `NAME=VALUE` for the fields of questions, or `decline`, or `cancel`.
+        answers: What the command line answers: `NAME=VALUE` for the fields of questions, `VALUE` for questions with one
+            field, or `decline`, or `cancel`.
 
     Attributes:
         answers: Whether anybody answers what is asked.
@@ -49,13 +50,13 @@ class Dialogue:
     def __init__(self, answers: Sequence[str] = ()) -> None:
         self._refusal = next((answer for answer in answers if answer in _REFUSALS), None)
         pairs = [answer.partition("=") for answer in answers if answer not in _REFUSALS]
-        for name, equals, _ in pairs:
-            if not name or not equals:
-                raise BadInput(f"--answer {name}{equals} is not NAME=VALUE", fix="or say decline, or cancel")
-        self._answers = {name: value for name, _, value in pairs}
+        if any(not name for name, _, _ in pairs):
+            raise BadInput("--answer needs VALUE or NAME=VALUE", fix="or say decline, or cancel")
+        self._answers = {name: value for name, equals, value in pairs if equals}
+        self._alone = next((name for name, equals, _ in pairs if not equals), None)
         self._is_seen = sys.stderr.isatty()
         self._is_asked = sys.stdin.isatty() and self._is_seen
-        self.answers = bool(self._is_asked or self._answers or self._refusal)
+        self.answers = bool(self._is_asked or answers)
         self._status: Status | None = None
         self.unanswered: Unanswered | None = None
 
@@ -136,7 +137,10 @@ class Dialogue:
         schema = asked["requestedSchema"]
         required = schema.get("required", ())
         content: dict[str, Value] = {}
-        for name, field in schema["properties"].items():
+        fields: Mapping[str, Any] = schema["properties"]
+        if self._alone is not None and len(fields) == 1:
+            self._answers.setdefault(next(iter(fields)), self._alone)
+        for name, field in fields.items():
             value = self._field(name, field, name in required, asked["message"])
             if value is not None:
                 content[name] = value
