@@ -154,7 +154,7 @@ def test_a_silent_server_takes_no_longer_than_it_may() -> None:
     began = time.monotonic()
     done = inside("call", "sleep 600", "--timeout", "1")
     assert done.stderr == ("error: cannot connect to 'sleep 600': no answer within 1 s; --timeout gives it longer\n")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 4, "the timeout holds, and the process gets no time to finish what it never began"
 
 
 def test_a_crash_is_told_once(tmp_path: Path) -> None:

@@ -26,9 +26,13 @@ class Pipes:
         source: Where messages come from.
         sink: Where they go.
         limit: The largest message, in bytes.
+
+    Attributes:
+        has_heard: Whether the other side has said anything.
     """
 
     def __init__(self, source: int, sink: int, limit: int = MAX_MESSAGE) -> None:
+        self.has_heard = False
         self._lines = Lines(limit)
         self._source = source
         self._sink = sink
@@ -47,6 +51,7 @@ class Pipes:
                 return ()
             if not chunk:
                 return ()
+            self.has_heard = True
             messages = self._lines.feed(chunk)
             if messages:
                 return messages

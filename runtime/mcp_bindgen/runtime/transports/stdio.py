@@ -69,6 +69,9 @@ class StdioServerTransport(Pipes):
         await super().close()
 
 
+_SILENT = 0.2  # seconds that a server has to end which never said anything
+
+
 class StdioClientTransport(Pipes):
     """The client's end: a child process.
 
@@ -120,7 +123,8 @@ async def stdio(
         cwd: The folder to run it in.
         stderr: Where its error output goes; by default to ours.
         limit: The largest message, in bytes.
-        grace: Seconds to wait after closing its input, and again after asking it to terminate.
+        grace: Seconds to wait after closing its input, and again after asking it to terminate; less for one that never
+            said anything, which has nothing to finish.
 
     Raises:
         ConnectionClosed: The program cannot be started.
@@ -153,7 +157,7 @@ async def stdio(
             await transport.close()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(transport.drain)
-                await _stop(process, grace)
+                await _stop(process, grace if transport.has_heard else min(grace, _SILENT))
                 tasks.cancel_scope.cancel()
             os.close(source)
             await process.aclose()
