@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +34,17 @@ def test_every_step_is_told() -> None:
         "    PromptMessage.content.AudioContent, CallToolResult.content.AudioContent: MCP 2024-11-05 has no audio, "
         "so it goes as an embedded resource with its data and media type\n"
     ) in done.stdout
+
+
+def test_steps_and_what_peers_miss_are_told_as_json() -> None:
+    steps = {one["step"]: one["sections"] for one in json.loads(inside("bridges", "--json").stdout)}
+    first, *_ = steps["2025-03-26 -> 2024-11-05"]
+    assert first["title"] == "Arrives with less, or in other words"
+    assert "PromptMessage.content.AudioContent" in first["entries"][0]["places"]
+    assert first["entries"][0]["reason"].startswith("MCP 2024-11-05 has no audio")
+    told = json.loads(inside("bridges", "mcp_bindgen.v2025_11_25:Server", "--json").stdout)
+    assert list(told) == list(Store().pins)
+    assert inside("bridges", "--missing", "--json").returncode == 2
 
 
 def test_no_rule_is_missing() -> None:

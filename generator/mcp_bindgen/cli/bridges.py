@@ -10,11 +10,13 @@ import typer
 
 from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.steps import plans, rule_file
-from mcp_bindgen.bridge.words import missing_rules, step_words
+from mcp_bindgen.bridge.words import Section, missing_rules, sections, step_words
 from mcp_bindgen.runtime.bridges.chain import chain
 from mcp_bindgen.runtime.bridges.words import missed
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable
+
+from .output import print_json
 
 Subject = Annotated[
     str | None,
@@ -25,6 +27,7 @@ Subject = Annotated[
 def bridges(
     subject: Subject = None,
     missing: Annotated[bool, typer.Option("--missing", help="Show the rules that are missing, to be written.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what becomes of what one revision says in another one: converted, lost, refused.
 
@@ -36,15 +39,25 @@ def bridges(
 
     `mcp-bindgen bridges --missing` prints the rules that somebody has to write, as TOML.
     """
+    if missing and (as_json or subject is not None):
+        raise BadInput("--missing prints TOML, of all steps", fix="leave the rest out")
     if subject is not None:
-        _print_missed(subject)
+        _print_missed(subject, as_json=as_json)
         return
     store = Store()
     both = [(users, plan) for users in (False, True) for plan in plans(store, users=users)]
     if missing:
         _print_missing(store, both)
         return
+    if as_json:
+        print_json([{"step": plan.name, "sections": [_section(one) for one in sections(plan)]} for _, plan in both])
+        return
     print("\n\n".join("\n".join([plan.name, *(f"  {line}" for line in step_words(plan))]) for _, plan in both))
+
+
+def _section(section: Section) -> dict[str, Any]:
+    entries = [{"places": places, "reason": reason} for places, reason in section.entries]
+    return {"title": section.title, "entries": entries}
 
 
 def _print_missing(store: Store, both: list[tuple[bool, Plan]]) -> None:
@@ -56,15 +69,18 @@ def _print_missing(store: Store, both: list[tuple[bool, Plan]]) -> None:
         typer.echo("no rule is missing", err=True)
 
 
-def _print_missed(subject: str) -> None:
+def _print_missed(subject: str, *, as_json: bool) -> None:
     kind = _imported(subject)
     handled = kind.dispatcher.offered(object.__new__(kind))
     reached = [name for name in Store().pins if chain(kind.revision, name) is not None]
     if not {*reached} - {kind.revision}:
         fix = "import that revision: mcp-bindgen schema import"
         raise BadInput(f"no bridges lead from MCP {kind.revision}", fix=fix)
-    for name in reached:
-        lines = missed(kind.revision, name, handled)
+    told = {name: missed(kind.revision, name, handled) for name in reached}
+    if as_json:
+        print_json(told)
+        return
+    for name, lines in told.items():
         print(f"MCP {name}{'' if lines else ': nothing is missed'}")
         print("".join(f"  {line}\n" for line in lines), end="")
 
