@@ -1,0 +1,100 @@
+"""An extension that a vendor might write: its schema, its facts, and the bindings that are generated from them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import tempfile
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from mcp_bindgen.emit import targets, write
+
+PACKAGE = "acme_stock"
+ID: str = "com.example/stock"
+
+TEXT = {"type": "string"}
+
+
+def _message(kind: str, method: str, params: str) -> dict[str, Any]:
+    own = {"properties": {"method": {"const": method, **TEXT}, "params": {"$ref": f"#/$defs/{params}"}}}
+    return {"allOf": [{"$ref": f"#/$defs/JSONRPC{kind}"}, {"type": "object", "required": ["method", "params"], **own}]}
+
+
+def _object(*required: str, **members: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": members, "required": list(required)}
+
+
+def _result(name: str, *required: str, **members: Any) -> dict[str, Any]:
+    own = _object("resultType", *required, resultType={"const": name, **TEXT}, **members)
+    return {"allOf": [{"$ref": "#/$defs/Result"}, own]}
+
+
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "$defs": {
+        "GetStockRequest": _message("Request", "stock/get", "GetStockRequestParams"),
+        "GetStockRequestParams": _object("item", item=TEXT),
+        "GetStockResult": _result("complete", "count", "ttlMs", count={"type": "integer"}, ttlMs={"type": "integer"}),
+        "StockReadNotification": _message("Notification", "notifications/stock/read", "StockReadNotificationParams"),
+        "StockReadNotificationParams": _object("item", item=TEXT),
+        "StockChangedNotification": _message("Notification", "notifications/stock", "StockChangedNotificationParams"),
+        "StockChangedNotificationParams": _object("item", "count", item=TEXT, count={"type": "integer"}),
+        "ReservedResult": _result("reserved", inputRequests={"type": "object"}, ttlMs={"type": "integer"}, by=TEXT),
+        "StockSubscription": _object(stockItems={"type": "array", "items": TEXT}),
+        "StockSettings": _object(currency={"enum": ["EUR", "USD"], **TEXT}),
+    },
+}
+
+FACTS = """
+[extension]
+id = "com.example/stock"
+module = "stock"
+core = ["2026-07-28"]
+doc = "Tell what is in stock, and reserve it."
+settings = { client = "StockSettings" }
+
+[roles]
+GetStockRequest = "client"
+StockReadNotification = "client"
+StockChangedNotification = "server"
+
+[alternatives]
+"tools/call" = ["ReservedResult"]
+
+[extends]
+SubscriptionFilter = "StockSubscription"
+
+[filters]
+"notifications/stock" = { member = "SubscriptionFilter.stockItems", compares = "item" }
+
+[names]
+"stock/get" = "item"
+
+[meta."com.example/shelf"]
+Tool = "string"
+"""
+
+
+@cache
+def folder() -> Path:
+    """Return a folder in which the bindings were generated, as `mcp-bindgen generate --extension` does it."""
+    found = Path(tempfile.mkdtemp(prefix="stock"))
+    schema, facts = found / "stock.json", found / "stock.toml"
+    schema.write_text(json.dumps(SCHEMA), "utf-8")
+    facts.write_text(FACTS, "utf-8")
+    for target in targets(["2026-07-28"], extensions=[str(schema)], semantics=facts, out=found, package=PACKAGE):
+        write(target.folder, target.render())
+    sys.path.insert(0, str(found))
+    return found
+
+
+@cache
+def stock() -> Any:
+    """Return the bindings; a process that was told where they are makes none."""
+    if find_spec(PACKAGE) is None:
+        folder()
+    return importlib.import_module(PACKAGE)
