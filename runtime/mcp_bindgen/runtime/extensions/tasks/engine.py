@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -14,7 +14,7 @@ from ...core import jsonrpc
 from ...core.access import Identity
 from ...core.capabilities import declared
 from ...core.envelope import RequestId
-from ...core.errors import CapabilityMissing, ConnectionClosed, InvalidParams, ProtocolError
+from ...core.errors import INTERNAL_ERROR, CapabilityMissing, ConnectionClosed, InvalidParams, ProtocolError
 from ...core.extension import Extension
 from ...core.logs import log
 from ...core.methods import Method, Notification, Request
@@ -136,7 +136,8 @@ class ServerEngine(Server):
             reruns=tool.reruns,
             answers=dict(ctx.answered),
         )
-        return await self.all_tasks().create(record)
+        with _reachable():
+            return await self.all_tasks().create(record)
 
     async def _run(self, record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         """Run the handler of a task: see `Handle`."""
@@ -189,10 +190,8 @@ class ServerEngine(Server):
             InsufficientScope: Their token lacks what the request of the task needs.
             ProtocolError: The store is away.
         """
-        try:
+        with _reachable():
             record = await self.all_tasks().read(id, _principal(ctx))
-        except StoreUnavailable:
-            raise ProtocolError(-32603, "Tasks cannot be looked up at the moment") from None
         if self.authorize is not None:
             method = self.dispatcher.revision.request(record.method)
             self.authorize(ctx.identity, record.revision, operations(method, record.params))
@@ -220,7 +219,10 @@ class ServerEngine(Server):
         ids = getattr(agreed, self._member, None)
         if not ids:
             return agreed
-        return agreed.model_copy(update={self._member: [id for id in dict.fromkeys(ids) if await self._has(id, ctx)]})
+        mine = [id for id in dict.fromkeys(ids) if await self._has(id, ctx)]
+        for id in mine:
+            self.all_tasks().soon(self._tell, id)  # what it is now, behind the agreement
+        return agreed.model_copy(update={self._member: mine})
 
     async def _has(self, id: str, ctx: Context) -> bool:
         try:
@@ -248,7 +250,10 @@ class ServerEngine(Server):
         principal = "" if link.identity is None else link.identity.principal
         try:
             record = await self.all_tasks().read(id, principal)
-            await link.notify(notification, jsonrpc.typed_params(notification, wire.detailed(record)))
+            told: dict[str, int] = vars(link).setdefault("tasks_told", {})
+            if told.get(id) != record.version:
+                told[id] = record.version
+                await link.notify(notification, jsonrpc.typed_params(notification, wire.detailed(record)))
         except (UnknownTask, StoreUnavailable, ConnectionClosed):
             log.debug("a change of a task is not told")
         except Exception:
@@ -267,14 +272,16 @@ async def _update(self: ServerEngine, params: Any, ctx: Context) -> Any:
     """Take answers of the client to what a task has asked."""
     record = await self.find_task(params.task_id, ctx)
     answers = self.check_answers(record, jsonrpc.plain(params).get("inputResponses") or {})
-    await self.all_tasks().update(record.id, record.principal, answers)
+    with _reachable():
+        await self.all_tasks().update(record.id, record.principal, answers)
     return {}
 
 
 async def _cancel(self: ServerEngine, params: Any, ctx: Context) -> Any:
     """End a task, unless it is over."""
     record = await self.find_task(params.task_id, ctx)
-    await self.all_tasks().cancel(record.id, record.principal)
+    with _reachable():
+        await self.all_tasks().cancel(record.id, record.principal)
     return {}
 
 
@@ -341,6 +348,15 @@ class TaskQuestions(Questions):
             question["params"] = jsonrpc.plain(params)
         self.used |= await self._running.ask({key: question})
         return jsonrpc.typed_result(method, self.used[key])
+
+
+@contextmanager
+def _reachable() -> Generator[None]:
+    """Tell a client that the store of tasks is away."""
+    try:
+        yield
+    except StoreUnavailable:
+        raise ProtocolError(INTERNAL_ERROR, "Tasks cannot be reached at the moment; try again later") from None
 
 
 def _principal(ctx: Context) -> str:

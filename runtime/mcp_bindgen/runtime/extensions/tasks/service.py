@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import anyio
+from anyio.abc import TaskGroup
 
 from ...core.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolError
 from ...eras.stateless.input_required import InputRequired, other_than_required
@@ -143,6 +144,7 @@ class Tasks:
         self._running: dict[str, RunningTask] = {}
         self._news: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         self._serving = 0
+        self._group: TaskGroup | None = None
 
     @property
     def patience(self) -> float | None:
@@ -162,12 +164,18 @@ class Tasks:
                 yield
                 return
             async with background_tasks() as tasks:
+                self._group = tasks
                 tasks.start_soon(self._listen)
                 async with self.runner.serving(self.run):
                     tasks.start_soon(self._look_after)
                     yield
         finally:
             self._serving -= 1
+
+    def soon(self, tell: Callable[[str | None], Awaitable[None]], id: str) -> None:
+        """Tell somebody of a task once whoever asks for that is done; while nothing is served, nobody is told."""
+        if self._group is not None and self._serving:
+            self._group.start_soon(_awaited, tell, id)
 
     # --- what clients ask for ---------------------------------------------------------------------------------
 
@@ -401,6 +409,10 @@ class Tasks:
         with anyio.move_on_after(_LAST, shield=True), suppress(StoreUnavailable):
             await self.change(id, lambda record, now: record.given_back(now), runs)
             await self.store.release(id, self._worker)
+
+
+async def _awaited(tell: Callable[[str | None], Awaitable[None]], id: str) -> None:
+    await tell(id)
 
 
 def now() -> int:

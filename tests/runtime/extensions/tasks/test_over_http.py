@@ -1,0 +1,207 @@
+"""Tasks over HTTP: whose they are, what tokens allow, servers that restart, stores that are away."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.runtime import Context, Identity, ProtocolError, connect
+from mcp_bindgen.runtime.contract import App
+from mcp_bindgen.runtime.extensions.tasks import (
+    MemoryTaskStore,
+    RedisTaskStore,
+    SqliteTaskStore,
+    TaskLimits,
+    Tasks,
+    TaskStore,
+    ToolTask,
+)
+from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.v2026_07_28.extensions import tasks
+from tests.support.http_wires import listening
+from tests.support.meta_keys import CLIENT_CAPABILITIES
+from tests.support.protected import Protected, answer, running, stateless
+from tests.support.redis_server import redis_server
+
+pytestmark = pytest.mark.anyio
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+LIMITS = TaskLimits(poll=0.05)
+PEOPLE = {
+    "ada": Identity(issuer="https://i", subject="ada", scopes=frozenset({"mcp:write"}), claims={"team": "x"}),
+    "ada-reads": Identity(issuer="https://i", subject="ada", scopes=frozenset({"mcp:read"})),
+    "eve": Identity(issuer="https://i", subject="eve", scopes=frozenset({"mcp:write"})),
+}
+
+
+class Verifier:
+    issuers = ("https://i",)
+
+    async def verify(self, token: str, resource: str) -> Identity | None:
+        return PEOPLE.get(token)
+
+
+def app(store: TaskStore, *scopes: str) -> App:
+    made = App("jobs", tasks=Tasks(store, limits=LIMITS, lease=0.5))
+
+    @made.tool(task="required", scopes=scopes)
+    async def whoami(ctx: Context) -> str:
+        assert ctx.identity is not None
+        return f"{ctx.identity.subject} {sorted(ctx.identity.scopes)} {dict(ctx.identity.claims)}"
+
+    @made.tool(task="required", scopes=scopes)
+    async def wait() -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    @made.tool(task=ToolTask(reruns=1))
+    async def sleep(seconds: float) -> str:
+        await anyio.sleep(seconds)
+        return "rested"
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def store() -> MemoryTaskStore:
+    return MemoryTaskStore()
+
+
+@pytest.fixture(scope="module")
+def protected(store: MemoryTaskStore) -> Iterator[Protected]:
+    with running(Verifier(), servers=app(store, "mcp:write").servers()) as server:
+        yield server
+
+
+def ask(server: Protected, method: str, token: str, *, headers: Mapping[str, str] = {}, **params: Any) -> Any:
+    body = stateless(method, **params)
+    body["params"]["_meta"][CLIENT_CAPABILITIES]["extensions"] = {EXTENSION: {}}
+    name = {"mcp-name": params.get("taskId") or params["name"]} if {"taskId", "name"} & set(params) else {}
+    told = {"mcp-protocol-version": "2026-07-28", "mcp-method": method, **name, **headers}
+    return server.post(body, token=token, headers=told)
+
+
+def test_a_task_knows_who_created_it_and_keeps_no_token(protected: Protected, store: MemoryTaskStore) -> None:
+    id = answer(ask(protected, "tools/call", "ada", name="whoami"))["result"]["taskId"]
+    while (found := answer(ask(protected, "tasks/get", "ada", taskId=id))["result"])["status"] == "working":
+        pass
+    assert found["result"]["content"][0]["text"] == "ada ['mcp:read', 'mcp:write'] {'team': 'x'}"
+    assert found["resultType"] == "complete"
+    held = anyio.run(store.read, id)
+    assert held is not None
+    assert "Bearer" not in str(held)
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
+def test_a_task_of_somebody_else_is_unknown(protected: Protected, method: str) -> None:
+    id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
+    more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
+    theirs = answer(ask(protected, method, "eve", taskId=id, **more))
+    nobodys = answer(ask(protected, method, "eve", taskId="x" * 43, **more))
+    assert theirs["error"] == nobodys["error"]
+    assert theirs["error"]["code"] == -32602
+    assert answer(ask(protected, "tasks/get", "ada", taskId=id))["result"]["status"] == "working"
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
+def test_a_token_that_may_not_call_a_tool_learns_nothing_of_its_tasks(protected: Protected, method: str) -> None:
+    id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
+    more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
+    refused = ask(protected, method, "ada-reads", taskId=id, **more)
+    assert refused.status_code == 403, refused.text
+    assert "mcp:write" in refused.headers["www-authenticate"]
+
+
+def test_who_listens_hears_of_their_own_tasks_alone(protected: Protected) -> None:
+    id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
+
+    def listen(token: str) -> Any:
+        body = stateless("subscriptions/listen", notifications={"taskIds": [id]})
+        body["params"]["_meta"][CLIENT_CAPABILITIES]["extensions"] = {EXTENSION: {}}
+        headers = {
+            "mcp-protocol-version": "2026-07-28",
+            "mcp-method": "subscriptions/listen",
+            "authorization": f"Bearer {token}",
+            "accept": "text/event-stream, application/json",
+        }
+        return protected.client.stream("POST", protected.url, json=body, headers=headers)
+
+    with listen("ada") as mine, listen("eve") as theirs:
+        lines, others = mine.iter_lines(), theirs.iter_lines()
+        assert id in _data(lines)  # the agreement
+        assert '"working"' in _data(lines)
+        assert id not in _data(others)
+        ask(protected, "tasks/cancel", "ada", taskId=id)
+        while '"cancelled"' not in (line := _data(lines)):
+            assert '"working"' in line
+
+
+def _data(lines: Iterator[str]) -> str:
+    return next(line for line in lines if line.startswith("data: {"))
+
+
+def test_a_header_that_names_another_task_is_refused(protected: Protected) -> None:
+    id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
+    refused = ask(protected, "tasks/get", "ada", taskId=id, headers={"mcp-name": "another"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, -32020)
+
+
+def test_a_client_that_did_not_declare_tasks_learns_nothing(protected: Protected) -> None:
+    for method in ("tasks/get", "tasks/cancel"):
+        headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": "x"}
+        refused = answer(protected.post(stateless(method, taskId="x"), token="ada", headers=headers))
+        assert refused["error"]["code"] == -32021
+        assert refused["error"]["data"] == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+    call = answer(protected.call("wait", token="ada"))
+    assert call["error"]["code"] == -32021
+
+
+@asynccontextmanager
+async def serving(store: TaskStore) -> AsyncGenerator[Any]:
+    async with listening(HttpApp(*app(store).servers())) as port:
+        url = f"http://127.0.0.1:{port}/mcp"
+        async with connect(url, tasks.Client) as client:
+            yield client
+
+
+async def test_a_client_finds_its_task_after_server_and_client_were_restarted(tmp_path: Path) -> None:
+    first = SqliteTaskStore(tmp_path / "tasks.db")
+    async with serving(first) as client:
+        id = (await client.start_tool("sleep", {"seconds": 0.3})).id
+    await first.aclose()
+    again = SqliteTaskStore(tmp_path / "tasks.db")
+    async with serving(again) as client:
+        result = await client.task(id).result()
+    assert result.content[0].text == "rested"
+    await again.aclose()
+
+
+async def test_a_store_that_is_away_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "mcp_bindgen")
+    with redis_server(tmp_path) as redis:
+        store = RedisTaskStore(redis.url, timeout=0.3)
+        async with serving(store) as client:
+            handle = await client.start_tool("sleep", {"seconds": 0.3})
+            redis.stop()
+            with pytest.raises(ProtocolError, match="try again later") as away:
+                await handle.status()
+            assert away.value.code == -32603
+            with pytest.raises(ProtocolError, match="try again later"):
+                await client.start_tool("sleep", {"seconds": 0})
+            await anyio.sleep(0.4)
+            redis.start()
+            with anyio.fail_after(10):
+                while True:
+                    try:
+                        result = await handle.result()
+                        break
+                    except ProtocolError:
+                        await anyio.sleep(0.1)
+            assert result.content[0].text == "rested"
+        await store.aclose()
