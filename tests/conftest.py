@@ -1,4 +1,4 @@
-"""Settings for the whole suite: how much a run tries and at once, garbage, signals, and no revisions of a user.
+"""Settings for the whole suite: how much a run tries and at once, garbage, signals, schemas, and none of a user.
 
 `make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from mcp_bindgen.spec import EffectiveSchema, Store
 
 for name in ("quick", "full"):
     settings.register_profile(name, deadline=None)  # a busy machine is no failure
@@ -21,6 +24,24 @@ gc.set_threshold(20_000, 20, 20)
 """Collect garbage less often than by default, which looks through all that thousands of tests keep, and is a tenth of
 the whole run. What must be gone is collected by the tests that say so, and by pytest at the end.
 """
+
+
+SCHEMAS = Store().root
+read = Store.effective
+
+
+@cache
+def read_once(revision: str, strict: bool) -> EffectiveSchema:
+    return read(Store(SCHEMAS, strict=strict), revision)
+
+
+def effective(self: Store, revision: str) -> EffectiveSchema:
+    """Read the schemas of this checkout once: tests run hundreds of commands in one process, and each needs some."""
+    is_ours = self.root == SCHEMAS and self.folder_of(revision) == SCHEMAS
+    return read_once(revision, self.strict) if is_ours else read(self, revision)
+
+
+Store.effective = effective  # type: ignore[method-assign]
 
 
 def pytest_configure() -> None:
