@@ -14,15 +14,17 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
-from conformance_features import prompts, resources, tools
+from conformance_features import jobs, prompts, resources, tools
 from conformance_features.call import Call, Object
 from pydantic import TypeAdapter
 
 from mcp_bindgen.runtime import Notification, Request
+from mcp_bindgen.runtime.extensions.tasks import RedisTaskStore, Tasks, task
 from mcp_bindgen.runtime.http.server.serve import serve_http
 from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
-from mcp_bindgen.v2026_07_28 import Context, Server, methods
+from mcp_bindgen.v2026_07_28 import Context, methods
 from mcp_bindgen.v2026_07_28 import types as mcp
+from mcp_bindgen.v2026_07_28.extensions import tasks
 
 DONE = {"resultType": "complete"}
 FRESH = DONE | {"ttlMs": 0, "cacheScope": "private"}  # may change at any time
@@ -30,7 +32,7 @@ FRESH = DONE | {"ttlMs": 0, "cacheScope": "private"}  # may change at any time
 Rounds: TypeAlias = Callable[[mcp.CallToolRequestParams], Awaitable[mcp.CallToolResult | mcp.InputRequiredResult]]
 
 
-class Everything(Server):
+class Everything(tasks.Server):
     """Everything, and tools that say in their results what they want to know."""
 
     info = mcp.Implementation(name="mcp-bindgen-conformance", version="1.0.0")
@@ -61,6 +63,7 @@ class Everything(Server):
         ]
         return mcp.ListToolsResult.model_validate(FRESH | {"tools": tools.list_tools() + more})
 
+    @task(tools=jobs.TASKS)
     async def call_tool(
         self, params: mcp.CallToolRequestParams, ctx: Context
     ) -> mcp.CallToolResult | mcp.InputRequiredResult:
@@ -153,8 +156,11 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--redis", metavar="URL", help="be one of several workers that share this Redis")
     given = parser.parse_args()
-    store = None if given.redis is None else RedisStore(given.redis)
-    anyio.run(partial(serve_http, Everything(), address=f"127.0.0.1:{given.port}", store=store))
+    server, store = Everything(), None
+    if given.redis is not None:
+        store = RedisStore(given.redis)
+        server.tasks = Tasks(RedisTaskStore(given.redis))
+    anyio.run(partial(serve_http, server, address=f"127.0.0.1:{given.port}", store=store))
 
 
 if __name__ == "__main__":

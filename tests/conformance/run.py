@@ -31,6 +31,7 @@ SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))
 CLIENT = (sys.executable, str(ROOT / "examples" / "conformance_client.py"))
 EXTENSIONS: Mapping[tuple[Side, str], tuple[str, ...]] = {
     ("client", "auth/"): ("2025-11-25", "2026-07-28"),
+    ("server", "tasks-"): ("2026-07-28",),
 }
 """Side and first letters of the scenarios of extensions that are offered -> the revisions to play them in: the suite
 names none."""
@@ -40,6 +41,8 @@ CHECK_NOTHING = frozenset({"tasks-status-notifications"})
 
 TOGETHER = 2
 """How many scenarios are played at a time: as many as the smallest machine has processors."""
+
+UNWRITTEN = "it is listed and not written yet, so nothing is checked"
 
 Results: TypeAlias = Mapping[tuple[Scenario, str], Outcome]
 
@@ -155,7 +158,7 @@ def page(results: Results, extensions: Iterable[Scenario], version: str) -> str:
         notes = {
             f"- `{scenario.name}`, {revision}: {reason}"
             for (scenario, revision), outcome in mine.items()
-            for reason in outcome.skipped
+            for reason in (outcome.skipped if outcome.written else [UNWRITTEN])
         }
         if notes:
             lines += ["The suite left out:", "", *sorted(notes), ""]

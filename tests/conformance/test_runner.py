@@ -92,7 +92,8 @@ def test_scenarios_are_read_with_their_revisions() -> None:
     played = wanted(found)
     assert [each.name for each in played] == ["ping", "caching", "auth/iss-supported", "auth/dpop"]
     assert played[-1].revisions == ("2025-11-25", "2026-07-28")
-    assert [each.name for each in wanted(listed("server", LISTING))] == ["ping", "caching", "auth/iss-supported"]
+    served = [each.name for each in wanted(listed("server", LISTING))]
+    assert served == ["ping", "caching", "tasks-lifecycle", "auth/iss-supported"]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,9 @@ def test_a_scenario_that_is_not_written_yet_is_good_until_it_is(
     outcome = stand_in.run(scenario, "2026-07-28", "url")
     assert outcome.problems == problems
     assert outcome.good == (not problems)
-    assert f"| `{name}` | {'FAILED' if problems else '0'} |" in page({(scenario, "2026-07-28"): outcome}, [], "1")
+    text = page({(scenario, "2026-07-28"): outcome}, [], "1")
+    assert f"| `{name}` | {'FAILED' if problems else '0'} |" in text
+    assert f"- `{name}`, 2026-07-28: it is listed and not written yet" in text
 
 
 @pytest.mark.parametrize(
