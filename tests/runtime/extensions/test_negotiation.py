@@ -429,3 +429,30 @@ async def test_news_of_an_extension_before_a_connection_is_ready_is_no_error(cap
         await client.call_tool("sell")
         await until(lambda: True)
     assert not caplog.records
+
+
+# --- what handlers return -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (types.ReservedResult(by="nobody"), "returned a result of an unknown type: 'reserved'"),
+        ({"resultType": "reserved"}, "returned a result of an unknown type: 'reserved'"),
+        (mcp.CallToolResult(content=[], result_type="later"), "returned a result of an unknown type: 'later'"),
+    ],
+)
+@bounded()
+async def test_a_server_without_an_extension_gives_no_result_of_it(
+    result: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Plain(v2026_07_28.Server):
+        info = mcp.Implementation(name="plain", version="1")
+
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            return result
+
+    async with played(Plain()) as raw:
+        error = (await raw.ask(lone(1, "tools/call", DECLARED, name="x")))["error"]
+    assert error["code"] == -32603
+    assert said in caplog.text

@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined, core_schema, from_json, to_json
 
 from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
+from .extension import ExtensionResult
 from .json_types import is_object
 from .methods import Method, Request, result_type
 from .mistakes import WrongResult
@@ -160,7 +161,7 @@ def write_result(result: Any) -> bytes:
 def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None:
     """Check that what a handler returned is a result of the method, typed or in wire form.
 
-    A model of another revision counts as its wire form.
+    A model of another revision counts as its wire form; what an extension brings is for classes that have it.
 
     Args:
         method: The method.
@@ -170,10 +171,18 @@ def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None
     Raises:
         WrongResult: It is not; the error has file and line of the handler.
     """
-    classes: tuple[type[Any], ...] = getattr(method, "answers", ())
+    if not isinstance(method, Request):
+        return
+    classes = method.answers
+    named = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
+    if named is not None and named not in method.result_types and None not in method.result_types:
+        raise WrongResult(f"the handler of {method.name} returned a result of an unknown type: {named!r}", handler)
+    if type(result) in classes:
+        return
     modules = {kind.__module__ for kind in classes}
     is_model = isinstance(result, BaseModel) and type(result).__module__ not in modules
-    if classes and not is_model and not isinstance(result, (*classes, Written, dict)):
+    is_foreign = is_model and not isinstance(result, ExtensionResult)
+    if classes and not is_foreign and not isinstance(result, (*classes, Written, dict)):
         returned = "nothing" if result is None else type(result).__name__
         said = f"returned {returned}, expected {' or '.join(kind.__name__ for kind in classes)}"
         raise WrongResult(f"the handler of {method.name} {said}", handler)

@@ -170,6 +170,11 @@ class Request(Generic[Params, Result, Answer]):
         return tuple(classes(self.result, *self.alternatives))
 
     @cached_property
+    def result_types(self) -> frozenset[str | None]:
+        """What is `resultType` in what may answer it; `None` among them where something has none."""
+        return frozenset(map(result_type, self.answers))
+
+    @cached_property
     def is_cacheable(self) -> bool:
         """Whether its result says for how long it is fresh, and for whom (MCP 2026-07-28, "Caching")."""
         return any({"ttl_ms", "cache_scope"} <= getattr(one, "model_fields", {}).keys() for one in classes(self.result))

@@ -133,7 +133,7 @@ class Context(Caller):
         found = self.peer_settings(extension)
         if found is None:
             theirs = "client" if self._agreed.dispatcher.role == "server" else "server"
-            raise CapabilityMissing("the request", (theirs, "extensions", extension.id))
+            raise self._agreed.lacking("the request", (theirs, "extensions", extension.id))
         return found
 
     @property
