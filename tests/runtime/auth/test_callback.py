@@ -59,6 +59,7 @@ def come_back(url: str) -> str:
 def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing() -> None:
     async def body() -> None:
         seen: dict[str, Any] = {}
+        left = threading.Event()
 
         def visit(url: str) -> None:
             address = come_back(url)
@@ -80,11 +81,13 @@ def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing() -> 
                 seen["again"] = get(address)[0]
             except OSError:
                 seen["again"] = "closed"
+            left.set()
 
         async with world() as given:
             auth = oauth(login=Browser(open=in_background(visit)))
             (token,) = await call(given.url, auth)
             assert str(token).startswith("at-")
+            assert await to_thread.run_sync(left.wait, 10)  # the token may be here before the browser has read its page
             status, page, headers = seen.pop("right")
             assert status == 200
             assert "code" not in page

@@ -60,10 +60,10 @@ def test_nothing_that_is_written_breaks_the_reader(value: str) -> None:
 
 
 def test_a_long_value_is_read_in_linear_time() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     for text in ('a="' + "\\" * 100_000, "a " * 50_000, "a=" * 50_000, "," * 100_000, "Bearer " + "a=1, " * 20_000):
         parse([text])
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("parameters", [{"a b": "x"}, {"a": "x\r\nSet-Cookie: y"}, {"": "x"}, {"a": "é"}])

@@ -27,14 +27,18 @@ class Racing(Server):
 
     info = INFO
     until = 0.0
+    turn = 0.0
+    """The seconds between the last two looks at the clock."""
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
         if params.name == "huge":
             return mcp.CallToolResult(content=[mcp.TextContent(text="x" * 1_500_000)])
-        while params.name == "endless" or time.monotonic() < self.until:
+        now = time.monotonic()
+        while params.name == "endless" or now < self.until:
             if params.name == "endless":
-                await ctx.progress(time.monotonic())
+                await ctx.progress(now)
             await asyncio.sleep(0)
+            self.turn, now = time.monotonic() - now, time.monotonic()
         return mcp.CallToolResult(content=[])
 
 
@@ -43,13 +47,16 @@ async def test_an_answer_that_comes_as_the_time_is_up_counts() -> None:
     left, right = pair()
     server = Racing()
     async with running(serve(right, server)), connect(left, Client) as client:
-        answered = 0
-        for _ in range(30):
-            server.until = time.monotonic() + 0.01
+        outcomes: list[bool] = []
+        while len(outcomes) < 30:
+            server.until, server.turn = time.monotonic() + 0.01, 1.0
+            answered = False
             with suppress(RequestTimeout):
                 await client.with_options(timeout=0.01).call_tool("timed")
-                answered += 1
-        assert answered > 15  # both happen in one turn of the loop, so nearly all of them
+                answered = True
+            if server.turn < 0.001:  # else the machine did something else at that moment
+                outcomes.append(answered)
+        assert sum(outcomes) > 15  # both happen in one turn of the loop, so nearly all of them
 
 
 @bounded(PATIENCE)

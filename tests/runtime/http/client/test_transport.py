@@ -142,7 +142,7 @@ def test_answers_take_their_time() -> None:
             assert await ask(there, request(1)) == answer(1)
             assert await ask(there, request(2)) == answer(2)
             await there.send([notification(CANCELLED)])
-            assert 0.15 < time.monotonic() - script.heard[-1].at < 0.6
+            assert 0.15 < time.monotonic() - script.heard[-1].at < 2
 
     go(body)
 
@@ -846,9 +846,9 @@ def test_the_stream_is_opened_again_where_it_ended() -> None:
         gets = script.called("GET")
         assert [heard.headers.get("last-event-id") for heard in gets] == [None, "a", "a", "a"]
         waited = [later.at - earlier.at for earlier, later in pairwise(gets)]
-        assert 0.09 < waited[0] < 0.3
-        assert 0.09 < waited[1] < 0.3
-        assert 0.19 < waited[2] < 0.4, "longer after a failure"
+        assert 0.09 < waited[0] < 0.9
+        assert 0.09 < waited[1] < 0.9
+        assert 0.19 < waited[2] < 0.95, "longer after a failure"
 
     go(body)
 
@@ -939,7 +939,7 @@ def test_an_answer_comes_after_the_stream_has_ended(how: str) -> None:
             assert get.headers["last-event-id"] == "e-2"
             assert get.headers["mcp-session-id"] == "s-1"
             assert get.headers["mcp-protocol-version"] == "2025-11-25"
-            assert 0.45 < get.at - ended[0] < 0.7
+            assert 0.45 < get.at - ended[0] < 0.95
             await eventually(lambda: get.gone_at)
 
     go(body)

@@ -287,9 +287,9 @@ async def test_a_message_of_many_values_is_refused() -> None:
     async def watch() -> None:
         nonlocal longest
         while True:
-            begun = time.monotonic()
+            begun = time.process_time()  # what other programs take of the processor does not count
             await anyio.sleep(0.001)
-            longest = max(longest, time.monotonic() - begun)
+            longest = max(longest, time.process_time() - begun)
 
     async with wires(app) as http, anyio.create_task_group() as tasks:
         session = await http.begin()
