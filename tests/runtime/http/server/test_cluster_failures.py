@@ -464,6 +464,7 @@ async def test_redis_is_full(two: Cluster) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.flaky(reruns=1)  # on a busy machine a worker may be late by a lease, and is taken for dead then
 @bounded(60)
 async def test_redis_is_restarted_in_the_middle_of_everything(two: Cluster) -> None:
     check = Checker()
