@@ -1505,6 +1505,29 @@ def test_extensions_leave_core_as_it_is_and_have_facts_of_their_own() -> None:
     assert built.definitions["JobResult"].doc == ""
 
 
+def test_methods_of_an_extension_say_who_declares_it_and_which_setting_they_need() -> None:
+    own = {
+        "DoRequest": message("own/do"),
+        "DoResult": record(),
+        "MoreRequest": message("own/more"),
+        "MoreResult": record(),
+        "Settings": record(more={"type": "boolean"}, name=STRING),
+    }
+    facts: dict[str, Any] = {
+        "roles": {"DoRequest": "client", "MoreRequest": "client"},
+        "head": {"settings": {"server": "Settings"}, "declared_by": "server"},
+    }
+    built = whole(own, capabilities={"own/more": "more"}, **facts)
+    assert {name: (one.declared_by, one.setting) for name, one in built.methods.items() if one.origin} == {
+        "own/do": ("server", ""),
+        "own/more": ("server", "more"),
+    }
+    for other in ("name", "nothing"):
+        with pytest.raises(BadInput) as caught:
+            whole(own, capabilities={"own/more": other}, **facts)
+        assert caught.value.pointer == "/capabilities/own~1more"
+
+
 @every_revision
 def test_a_slice_of_everything_is_everything(revision: str) -> None:
     whole = protocol(revision)

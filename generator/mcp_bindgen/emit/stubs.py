@@ -152,9 +152,17 @@ def _handler_doc(method: Method, receiver: Sender) -> str:
     if capability.startswith(f"{receiver}.") and method.kind == "request":
         facts.append(f"overriding it declares the capability `{capability.removeprefix(f'{receiver}.')}`")
     if method.origin:
-        facts.append(f"both sides must have declared the extension `{method.origin}`")
+        facts.append(_declared(method))
+        if method.setting:
+            facts.append(f"overriding it declares the setting `{method.setting}`")
     about = "; ".join(facts)
     return "\n\n".join([handler_summary(method), f"{about[0].upper()}{about[1:]}.", *_deprecation(method)])
+
+
+def _declared(method: Method) -> str:
+    """Say who must have declared the extension of a method."""
+    who = "both sides" if method.declared_by == "both" else f"the {method.declared_by}"
+    return f"{who} must have declared the extension `{method.origin}`"
 
 
 def _continued(sentence: str) -> str:
@@ -191,7 +199,8 @@ def _call_doc(part: Part, method: Method, sender: Sender, arguments: tuple[Argum
         owner, _, path = capability.partition(".")
         lines.append(f"Needs the capability `{path}` of the {owner}.")
     if method.origin:
-        lines.append(f"Both sides must have declared the extension `{method.origin}`.")
+        said = _declared(method) + (f", with `{method.setting}`" if method.setting else "")
+        lines.append(f"{said[0].upper()}{said[1:]}.")
     type = part.protocol.resolve(method.params) if method.params is not None else None
     if isinstance(type, Object):
         docs = {field.name: field.doc for field in type.fields}

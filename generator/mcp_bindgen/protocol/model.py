@@ -141,6 +141,8 @@ class Method:
         handling: What is left to whoever handles it; empty where nothing is said.
         deprecated: Why it should no longer be used, if so.
         origin: The id of the extension that brings it; empty for what is core's.
+        declared_by: Who must have declared that extension.
+        setting: The member of its receiver's settings there that must be true, by its wire name; empty if none must.
     """
 
     name: str
@@ -168,6 +170,8 @@ class Method:
     handling: str = ""
     deprecated: str = ""
     origin: str = ""
+    declared_by: Literal["client", "server", "both"] = "both"
+    setting: str = ""
 
     @property
     def sender(self) -> str:

@@ -53,7 +53,15 @@ _OWN_VALUES = {"roles": one_of("client", "server", "both", "none"), "extends": T
 
 _HEAD: tuple[_Keys, _Keys] = (
     {"id": TEXT, "core": TEXTS},
-    {"module": TEXT, "version": TEXT, "doc": TEXT, "settings": SETTINGS, "engine": TEXT, "only": TEXTS},
+    {
+        "module": TEXT,
+        "version": TEXT,
+        "doc": TEXT,
+        "settings": SETTINGS,
+        "engine": TEXT,
+        "only": TEXTS,
+        "declared_by": one_of("both", "client", "server"),
+    },
 )
 """The keys of `[extension]`."""
 

@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.runtime import App, ProtocolError
-from mcp_bindgen.runtime.extensions.skills import BadSkill
+from mcp_bindgen import v2026_07_28
+from mcp_bindgen.runtime import App, CapabilityMissing, ProtocolError
+from mcp_bindgen.runtime.endpoint.server import lifespans
+from mcp_bindgen.runtime.extensions.skills import BadSkill, load_skill
+from mcp_bindgen.v2026_07_28 import types as mcp
+from mcp_bindgen.v2026_07_28.extensions import apps, skills
 from tests.runtime.contract.test_apps import every, served
-from tests.support.checked_connections import bounded
+from tests.support.checked_connections import bounded, connected
 
 HTML = "<!doctype html><title>Board</title>"
 UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
@@ -119,3 +123,70 @@ def test_two_folders_cannot_have_the_same_skill(folder: Path) -> None:
     app.add_skills(folder)
     with pytest.raises(BadSkill, match="another folder has too"):
         app.add_skills(folder)
+
+
+class Agent(skills.Client):
+    """A client that knows skills."""
+
+    info = mcp.Implementation(name="agent", version="1")
+
+
+@bounded()
+async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folder: Path) -> None:
+    app = App("kettle")
+    app.add_skills(folder)
+    servers = app.servers()
+    async with lifespans(servers), connected(Agent(), *servers) as connection:
+        client = connection.client
+        settings = client.server_extension(skills.EXTENSION)
+        assert settings == skills.types.SkillsExtensionCapability(directory_read=True)
+        (skill,) = [one async for one in client.iter_skills()]
+        assert (await client.get_skill(skill.uri)).skill == skill
+        loaded = await load_skill(client, skill)
+        assert await loaded.read("references/times.csv") == b"green,2\n"
+        assert await loaded.read("scale.bin") == b"\xff\x00"
+        top = await client.read_resource_directory("skill://tea")
+        assert [(one.name, one.mime_type) for one in top.resources] == [("brewing", "inode/directory")]
+        inside = await client.read_resource_directory("skill://tea/brewing")
+        assert {one.name for one in inside.resources} == {"SKILL.md", "references", "scale.bin"}
+        for ask in (
+            client.get_skill("skill://tea"),
+            client.read_resource_directory(skill.uri),
+            client.read_resource_directory("skill://tea/brewing/"),
+            client.read_resource_directory("skill://tea/brewing/../.."),
+            client.list_skills("elsewhere"),
+        ):
+            with pytest.raises(ProtocolError) as refused:
+                await ask
+            assert refused.value.code == -32602
+
+
+class ByHand(skills.Server):
+    """A server of skills that are generated, without directories."""
+
+    info = mcp.Implementation(name="by-hand", version="1")
+
+    def list_skills(self, params: mcp.PaginatedRequestParams, ctx: skills.Context) -> skills.types.ListSkillsResult:
+        return skills.types.ListSkillsResult(skills=[])
+
+
+@bounded()
+async def test_nobody_reads_directories_of_a_server_that_does_not_declare_to_have_them() -> None:
+    async with connected(Agent(), ByHand()) as connection:
+        assert connection.client.server_extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability()
+        with pytest.raises(CapabilityMissing, match="directoryRead"):
+            await connection.client.read_resource_directory("skill://tea")
+
+
+@bounded()
+async def test_skills_are_listed_for_clients_that_declare_nothing() -> None:
+    async with connected(v2026_07_28.Client(), ByHand()) as connection:
+        request = skills.methods.LIST_SKILLS
+        params = mcp.PaginatedRequestParams(meta=connection.client.metadata(mcp.RequestMetaObject, None))
+        assert (await connection.client.request(request, params)).skills == []
+
+
+@bounded()
+async def test_the_server_of_an_app_that_has_apps_declares_them() -> None:
+    async with served(dice(), "2026-07-28") as connection:
+        assert connection.client.server_capabilities["extensions"] == {apps.EXTENSION.id: {}}

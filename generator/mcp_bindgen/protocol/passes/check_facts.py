@@ -19,7 +19,7 @@ _USES: Mapping[str, Callable[[Method, Any], object]] = {
     "header_params": lambda method, _: method.header_params,
     "filters": lambda method, entry: method.filter and (method.compares or "compares" not in entry),
     "lifecycle": lambda method, _: method.lifecycle,
-    "capabilities": lambda method, entry: entry in dict(method.capabilities).values(),
+    "capabilities": lambda method, entry: entry in {*dict(method.capabilities).values(), method.setting},
     "arguments": lambda method, entry: list(method.arguments) == entry,
 }
 """Table of facts about methods -> whether a method has what an entry says."""

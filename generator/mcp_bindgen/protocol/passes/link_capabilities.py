@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from .. import naming
-from ..model import Const, Field, Method, Need, Object, Ref, Sender, Type, Union
+from ..model import Const, Field, Method, Need, Object, Ref, Scalar, Sender, Type, Union
 from .draft import Draft
 
 _OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
@@ -20,7 +21,7 @@ def link_capabilities(draft: Draft) -> Draft:
     `server.tools`, `notifications/tools/list_changed` -> `server.tools.listChanged`). A member of a request's params,
     or a constant in it, needs the capability of its name below that of the request (`sampling/createMessage` with
     `tools` -> `client.sampling.tools`). `semantics.toml` has the rest. What a method of an extension needs beside the
-    extension is only what that states.
+    extension is only what that states: a capability of core, or a setting of its own that is true.
     """
     declared = {capability.name for capability in draft.capabilities}
     methods = {name: _linked(method, draft, declared) for name, method in draft.methods.items()}
@@ -35,7 +36,18 @@ def _linked(method: Method, draft: Draft, declared: set[str]) -> Method:
         capability = stated if stated in declared else namesake
         if capability is not None:
             links.append((sender, capability))
-    return replace(method, capabilities=tuple(links), needs=tuple(_needs(method, links, draft, declared)))
+    found = replace(method, capabilities=tuple(links), needs=tuple(_needs(method, links, draft, declared)))
+    if not method.origin:
+        return found
+    head: Mapping[str, Any] = draft.facts_about(method)["extension"]
+    settings: Mapping[str, str] = head.get("settings", {})
+    receivers = {settings.get(_OTHER[sender], "") for sender in method.senders} & draft.definitions.keys()
+    flags = {one.wire for name in receivers for one in _fields(Ref(name), draft) if one.type == Scalar("boolean")}
+    return replace(
+        found,
+        declared_by=head.get("declared_by", "both"),
+        setting=stated if stated is not None and stated in flags else "",
+    )
 
 
 def _namesake(method: Method, sender: Sender, declared: set[str]) -> str | None:

@@ -52,6 +52,7 @@ class Feature:
         hide_errors: Whether callers of a tool that fails are kept from reading why; `None` for those with tokens.
         has_tasks: Whether tools can run as tasks.
         members: The lists of a contract that it answers from.
+        extension: The module of the extension that it is about; it is in revisions only that have it.
     """
 
     contract: BoundContract
@@ -61,6 +62,7 @@ class Feature:
     hide_errors: bool | None
     has_tasks: bool = False
     members: ClassVar[tuple[str, ...]] = ()
+    extension: ClassVar[str] = ""
 
     @classmethod
     def is_in(cls, contract: BoundContract) -> bool:

@@ -9,9 +9,11 @@ from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar, Self, TypeAlias
 
+from ..core.packages import extension_of
 from ..endpoint.server import Server
 from ..extensions.tasks.service import Tasks
 from ..extensions.tasks.tools import with_tasks
+from ._extensions import AppsFeature, SkillsFeature
 from ._features import ArgumentErrors, Feature, Prompts, Resources, Subscriptions, Tools
 from ._scopes import Scoped
 from .catalog import Catalog
@@ -21,7 +23,16 @@ from .handlers import BoundContract, asynchronous, missing_method
 
 Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
-_FEATURES: tuple[type[Feature], ...] = (Tools, Prompts, Resources, Subscriptions, Completions, Scoped)
+_FEATURES: tuple[type[Feature], ...] = (
+    Tools,
+    Prompts,
+    Resources,
+    Subscriptions,
+    Completions,
+    Scoped,
+    AppsFeature,
+    SkillsFeature,
+)
 
 
 class Contract(ABC):
@@ -127,16 +138,21 @@ def servers_of(
     for package in revisions:
         base = package.Server if tasks is None else with_tasks(package)
         shared["has_tasks"] = base is not package.Server
-        server: Server = _server_class(name, doc, base, features)()
+        server: Server = _server_class(name, doc, package, base, features)()
         vars(server).update(shared, package=package, info=package.types.Implementation.model_validate(info))
         servers.append(server)
     return servers
 
 
 @cache
-def _server_class(name: str, doc: str | None, base: type[Server], features: tuple[type[Feature], ...]) -> type[Any]:
+def _server_class(
+    name: str, doc: str | None, package: ModuleType, base: type[Server], features: tuple[type[Feature], ...]
+) -> type[Any]:
     """Return the class of a server: its capabilities follow from the features among its bases."""
-    return type(name, (*features, base), {"__doc__": doc})
+    found = {feature: extension_of(package, feature.extension) for feature in features if feature.extension}
+    own = [feature for feature in features if found.get(feature, package) is not None]
+    extended = [extension.Server for extension in found.values() if extension is not None]
+    return type(name, (*own, *extended, base), {"__doc__": doc})
 
 
 def _shared(lifespan: Lifespan) -> Lifespan:

@@ -27,8 +27,9 @@ def declared(target: Any, dispatcher: Dispatcher, extensions: Mapping[str, Any] 
     more: Mapping[str, Any] = target.extra_capabilities()
     announced: Collection[str] | None = getattr(target, "announces", None)
     found = merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target), announced), more)
+    handled = set(dispatcher.offered(target)) if dispatcher.extensions else set[str]()
     own = {
-        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}))
+        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}), handled)
         for one in dispatcher.extensions
     }
     if extensions and "extensions" in dispatcher.revision.types.ClientCapabilities.model_fields:
@@ -113,8 +114,8 @@ def is_declared(tree: Mapping[str, Any], *path: str) -> bool:
 
 def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
     """Tell whether a server declares what a notification of its needs, if it needs anything."""
-    if method.extension is not None and not is_declared(offers, "extensions", method.extension):
-        return False
+    if method.extension is not None and method.declared_by != "client":
+        return is_declared(offers, "extensions", method.extension)
     needed = method.capabilities.get("server")
     return needed is None or is_declared(offers, *needed[1:])
 
@@ -125,8 +126,12 @@ def missing(
     """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
     if method.extension is not None:
         sides: tuple[Role, ...] = (_OTHER[role], role)
-        lacking = (side for side in sides if not is_declared(declared[side], "extensions", method.extension))
-        return next(((side, "extensions", method.extension) for side in lacking), None)
+        needed: list[Path] = [
+            (side, "extensions", method.extension) for side in sides if method.declared_by in (side, "both")
+        ]
+        if method.setting is not None:
+            needed.append((_OTHER[role], "extensions", method.extension, method.setting))
+        return next((path for path in needed if not _is_declared(declared, path)), None)
     path = method.capabilities.get(role)
     if path is not None and method is not revision.log and not _is_declared(declared, path):
         return path  # a server that has nothing to log to drops the message

@@ -5,7 +5,7 @@ MCP 2026-07-28, "Extensions Overview": identifiers, negotiation and settings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -114,9 +114,20 @@ class Extension:
         """
         return self._typed(role, capabilities["extensions"][self.id]) if self.is_in(capabilities) else None
 
-    def declared(self, role: Role, settings: Any) -> Any:
-        """Return the settings of one of our sides in wire form; raise `ProtocolError` if they are not valid."""
-        typed = self._typed(role, settings.model_dump() if isinstance(settings, BaseModel) else settings)
+    def declared(self, role: Role, settings: Any, handled: Collection[str] = ()) -> Any:
+        """Return the settings of one of our sides in wire form.
+
+        Args:
+            role: The side.
+            settings: What it states, typed or in wire form.
+            handled: The methods that it handles: those that need a setting of it set that to true.
+
+        Raises:
+            ProtocolError: They are not valid.
+        """
+        implied = {one.setting: True for name in handled if (one := self.methods.get(name)) and one.setting}
+        wire = settings.model_dump() if isinstance(settings, BaseModel) else settings
+        typed = self._typed(role, {**implied, **wire} if is_object(wire) else wire)
         return typed.model_dump() if isinstance(typed, BaseModel) else typed
 
     def _typed(self, role: Role, settings: Any) -> Any:

@@ -144,7 +144,9 @@ class Request(Generic[Params, Result, Answer]):
         items: The field of its result with the entries, if it lists something page by page.
         named_by: The field of its params that names what it is about, where HTTP headers repeat it.
         header_params: Where HTTP headers may repeat its arguments, if they may.
-        extension: The id of the extension that brings it, which both sides must have declared; `None` for core's.
+        extension: The id of the extension that brings it; `None` for core's.
+        declared_by: Who must have declared that extension.
+        setting: The setting that the receiver must have declared as true with it, if there is one.
     """
 
     name: str
@@ -162,6 +164,8 @@ class Request(Generic[Params, Result, Answer]):
     named_by: str | None = None
     header_params: HeaderParams | None = None
     extension: str | None = None
+    declared_by: Sender = "both"
+    setting: str | None = None
     kind: Literal["request"] = field(default="request", init=False)
 
     @cached_property
@@ -206,7 +210,9 @@ class Notification(Generic[Params]):
     capabilities: Mapping[str, Path] = field(default_factory=dict[str, Path])
     filter: Filter | None = None
     extension: str | None = None
+    declared_by: Sender = "both"
     needs: tuple[Need, ...] = field(default=(), init=False)
+    setting: str | None = field(default=None, init=False)
     kind: Literal["notification"] = field(default="notification", init=False)
 
 

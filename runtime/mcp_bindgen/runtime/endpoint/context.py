@@ -357,5 +357,5 @@ class Context(Caller):
 
 
 def _is_known(method: Notification[Any], agreed: Negotiated) -> bool:
-    """Tell whether a client has declared the extension that a notification belongs to."""
-    return is_declared(agreed.declared["client"], "extensions", str(method.extension))
+    """Tell whether a client has declared the extension that a notification belongs to, if it has to."""
+    return method.declared_by == "server" or is_declared(agreed.declared["client"], "extensions", str(method.extension))

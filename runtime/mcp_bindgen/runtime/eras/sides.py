@@ -121,7 +121,8 @@ def _negotiated(dispatcher: Dispatcher, route: Route, target: Any, handler: Call
         work = target.around(method, work)
     by_id = {one.id: one for one in dispatcher.extensions}
     brought = {result_type(kind): one for one in dispatcher.extensions for kind in one.answering(method.name)}
-    owner = by_id.get(method.extension or "")
+    theirs = "client" if dispatcher.role == "server" else "server"
+    owner = by_id.get(method.extension or "") if method.declared_by in (theirs, "both") else None
     if owner is None and not brought:
         return work
 

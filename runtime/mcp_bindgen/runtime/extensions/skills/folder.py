@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from mimetypes import MimeTypes
 from pathlib import Path
@@ -24,8 +25,6 @@ MOST_FILES = 512
 MOST_BYTES = 16 * 1024 * 1024
 
 _PAGE = 100  # entries of a list
-_TYPES = MimeTypes()
-_TYPES.add_type("text/markdown", ".md")  # Python knows it from 3.13 on
 
 
 class BadSkill(ValueError):
@@ -57,7 +56,7 @@ class SkillFile:
     @property
     def mime_type(self) -> str:
         """Its MIME type, by its name, else by whether it is a text."""
-        known = _TYPES.guess_type(self.name)[0]
+        known = _types().guess_type(self.name)[0]
         return known or ("text/plain" if isinstance(self.contents, str) else "application/octet-stream")
 
     @property
@@ -138,6 +137,14 @@ class Skills:
     def resources(self) -> list[dict[str, Any]]:
         """The entries for `resources/list` in wire form: each `SKILL.md`."""
         return [self.resource(self.files[uri]) for uri in self.entries]
+
+
+@cache
+def _types() -> MimeTypes:
+    """Return the MIME types that Python knows, and that of Markdown, which it does from 3.13 on."""
+    types = MimeTypes()
+    types.add_type("text/markdown", ".md")
+    return types
 
 
 def page(entries: Iterable[dict[str, Any]], cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:

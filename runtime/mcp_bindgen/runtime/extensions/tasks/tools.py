@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+from ...core.packages import extension_of
 from ...eras.stateless.input_required import InputRequired
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,10 +83,7 @@ def marked(handler: object, name: str = "") -> ToolTask | None:
 
 def with_tasks(package: ModuleType) -> Any:
     """Return the generated class of servers of a revision that offers tasks; where there is none, the usual one."""
-    name = f"{package.__name__}.extensions"
-    if find_spec(name) is None or find_spec(f"{name}.tasks") is None:
-        return package.Server
-    return import_module(f"{name}.tasks").Server
+    return (extension_of(package, "tasks") or package).Server
 
 
 class Deferred(InputRequired):
