@@ -159,7 +159,7 @@ def main() -> None:
     server, store = Everything(), None
     if given.redis is not None:
         store = RedisStore(given.redis)
-        server.tasks = Tasks(RedisTaskStore(given.redis))
+        server.own_tasks = Tasks(RedisTaskStore(given.redis))
     anyio.run(partial(serve_http, server, address=f"127.0.0.1:{given.port}", store=store))
 
 

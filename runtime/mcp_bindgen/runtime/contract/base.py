@@ -130,10 +130,10 @@ def servers_of(
     features = tuple(feature for feature in _FEATURES if feature.is_in(contract))
     shared = {"contract": contract, "revisions": revisions, "announces": contract.announces, **options}
     shared["lifespan"] = _shared(options["lifespan"])
-    tasks = options["tasks"]
+    tasks = shared.pop("tasks")
     if tasks is None and any(handler.task for handler in contract.handlers["tool"].values()):
         tasks = Tasks()
-    shared["tasks"] = tasks
+    shared["own_tasks"] = tasks
     servers: list[Server] = []
     for package in revisions:
         base = package.Server if tasks is None else with_tasks(package)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,6 +20,7 @@ from mcp_bindgen.v2026_07_28 import Client as Plain
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.support.checked_connections import connected
+from tests.support.commands import ROOT
 
 pytestmark = pytest.mark.anyio
 
@@ -182,7 +186,7 @@ async def test_who_stops_waiting_cancels_the_task(servers: list[Server]) -> None
         with anyio.move_on_after(0.1):
             await client.call_tool("slow", {"seconds": 60})
         held: Any = servers[-1]
-        statuses = [record.status for record in await held.tasks.page("")]
+        statuses = [record.status for record in await held.own_tasks.page("")]
         assert statuses == ["cancelled", "cancelled"]
 
 
@@ -219,7 +223,7 @@ async def test_those_who_listen_are_told_of_their_tasks(servers: list[Server]) -
 async def test_a_bare_server_says_which_of_its_tools_are_tasks() -> None:
     class Bare(tasks.Server):
         info = mcp.Implementation(name="bare", version="1")
-        tasks = Tasks(limits=QUICK)
+        own_tasks = Tasks(limits=QUICK)
 
         def list_tools(self, params: Any, ctx: Any) -> mcp.ListToolsResult:
             return mcp.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
@@ -263,3 +267,25 @@ async def test_one_word_is_checked() -> None:
     app = App("wrong")
     with pytest.raises(ValueError, match="'optional', 'required'"):
         app.tool(task="sometimes")(lambda: None)  # type: ignore[call-overload]
+
+
+async def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mcp_bindgen.runtime.run", lambda *served: None)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tasks.md").read_text("utf-8"), re.DOTALL)
+    page: dict[str, Any] = {"CACHE": {"cup": "there"}}
+    *served, client = blocks
+    for block in served:
+        exec(block, page)
+    compile(client, "tasks.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    assert len(blocks) == 4
+    async with served_by(page["app"]) as connection:
+        assert text(await connection.call_tool("report", {"year": 2025})) == "done"
+        assert text(await connection.call_tool("order", {"item": "cup"})) == "there"
+    await page["app"].tasks.store.aclose()
+    await page["Reports"].own_tasks.store.aclose()
+
+
+def served_by(app: App) -> Any:
+    """A client of an app that says yes."""
+    return served(Asked(), *app.servers())

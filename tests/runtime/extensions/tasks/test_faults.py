@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -15,8 +16,11 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.runtime import ProtocolError, connect
 from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord, new_id
 from mcp_bindgen.runtime.extensions.tasks.service import RunningTask, Tasks
+from mcp_bindgen.v2026_07_28 import types as mcp
+from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.support.redis_server import redis_server
 from tests.support.task_worker import LEASE, QUESTION, handle, opened
 
@@ -35,7 +39,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[str]:
             yield f"@{server.url}"
 
 
-@pytest.mark.parametrize("reruns", [0, 2])
+@pytest.mark.parametrize("reruns", [0, pytest.param(2, marks=pytest.mark.full)])
 def test_a_worker_may_be_killed_at_every_step(place: str, reruns: int, tmp_path: Path) -> None:
     cases: list[dict[str, Any]] = []
     for at, when in [*STEPS, (0, "inside")]:
@@ -58,28 +62,88 @@ def test_a_worker_may_be_killed_at_every_step(place: str, reruns: int, tmp_path:
     anyio.run(recover_all)
 
 
+class Yes(tasks.Client):
+    def on_elicit(self, params: Any, ctx: Any) -> Any:
+        return mcp.ElicitResult(action="accept", content={"answer": True})
+
+
+class Killed:
+    """A server that is killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            self.port = listener.getsockname()[1]
+        self._command = [sys.executable, "-m", "tests.support.task_server", str(self.port), str(folder)]
+
+    async def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
+        with anyio.fail_after(20):
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", self.port), 1).close()
+                    return
+                except OSError:
+                    await anyio.sleep(0.05)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.mark.full
+@pytest.mark.anyio
+async def test_a_client_that_waits_gets_an_end_whatever_becomes_of_the_server(tmp_path: Path) -> None:
+    server = Killed(tmp_path)
+    await server.start()
+    ends: dict[str, Any] = {}
+    try:
+        async with connect(f"http://127.0.0.1:{server.port}/mcp", Yes) as client:
+
+            async def wait(name: str) -> None:
+                try:
+                    result: Any = await client.call_tool(name)
+                    ends[name] = result.content[0].text
+                except ProtocolError as error:
+                    ends[name] = error.code
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait, "careful")
+                group.start_soon(wait, "once")
+                for pause in (0.4, 0.1):
+                    await anyio.sleep(pause)
+                    server.kill()
+                    await anyio.sleep(0.1)
+                    await server.start()
+    finally:
+        server.kill()
+    assert ends == {"careful": "done: True", "once": -32603}
+    assert (tmp_path / "once").read_text() == "ran\n"
+    assert 1 <= len((tmp_path / "careful").read_text().split()) <= 3
+
+
 async def recover(case: dict[str, Any]) -> None:
     """Serve what a killed worker left, and be the client that comes back."""
     store = opened(case["store"])
-    tasks = Tasks(store, lease=LEASE)
+    service = Tasks(store, lease=LEASE)
 
     async def run(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         await handle(record, Path(case["ran"]))
         return {"answer": await running.ask(QUESTION)}
 
-    tasks.handlers["x"] = run
+    service.handlers["x"] = run
     told = Path(case["told"])
-    async with tasks.serving():
-        ids = [record.id for record in await tasks.page("")]
+    async with service.serving():
+        ids = [record.id for record in await service.page("")]
         assert len(ids) == (0 if (case["at"], case["when"]) == (1, "before") else 1)
         if told.exists():
             assert ids == [told.read_text()]
         for id in ids:
             with anyio.fail_after(20):
-                async for record in tasks.versions(id):
+                async for record in service.versions(id):
                     if record.open:
-                        await tasks.update(id, "", {"q": "yes"})
-            record = await tasks.read(id, "")
+                        await service.update(id, "", {"q": "yes"})
+            record = await service.read(id, "")
             ran = Counter(Path(case["ran"]).read_text().split()) if Path(case["ran"]).exists() else Counter[str]()
             assert ran[id] <= 1 + case["reruns"]
             assert record.runs <= 1 + case["reruns"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 import anyio
@@ -24,7 +25,7 @@ Result = TypeVar("Result")
 _SHORTEST, _LONGEST = 0.02, 60.0  # seconds between two looks, whatever the server suggests
 _POLL = 1.0  # seconds, where it suggests nothing
 _LAST = 5.0  # seconds for the word that a task is not needed any more
-_PATIENCE = 60.0  # seconds for which a server that was there may be away
+_PATIENCE, _PAUSE = 60.0, 0.5  # seconds for which a server that was there may be away, and between two tries
 
 
 class TaskCancelled(Exception):
@@ -91,17 +92,9 @@ class Task(Generic[Result]):
 
         The server is asked as often as it suggests. While it is away for a moment, it is asked again.
         """
-        known, lost = None, 0.0
+        known = None
         while self._result is None:
-            try:
-                found = await self.status()
-            except ConnectionClosed:
-                lost = lost or anyio.current_time()
-                if self._client.link.closed.is_set() or anyio.current_time() - lost > _PATIENCE:
-                    raise
-                await anyio.sleep(_POLL)
-                continue
-            lost = 0.0
+            found = await self._insist(self.status)
             if found != known:
                 known = found
                 yield found
@@ -109,6 +102,17 @@ class Task(Generic[Result]):
                 return
             suggested = _POLL if found.poll_interval_ms is None else found.poll_interval_ms / 1000
             await anyio.sleep(min(max(suggested, _SHORTEST), _LONGEST))
+
+    async def _insist(self, ask: Callable[[], Awaitable[Any]]) -> Any:
+        """Ask the server something that it may be asked twice; wait for a while where it is away."""
+        end = anyio.current_time() + _PATIENCE
+        while True:
+            try:
+                return await ask()
+            except ConnectionClosed:
+                if self._client.link.closed.is_set() or anyio.current_time() > end:
+                    raise
+            await anyio.sleep(_PAUSE)
 
     async def result(self) -> Result:
         """Wait until the task is over; what it asks meanwhile, the handlers of the client answer.
@@ -138,7 +142,7 @@ class Task(Generic[Result]):
             if key not in self._answered:
                 answers[key] = await self._client.answer(question.method, question.params)
         if answers:
-            await self.answer(answers)
+            await self._insist(partial(self.answer, answers))
             self._answered.update(answers)
 
 

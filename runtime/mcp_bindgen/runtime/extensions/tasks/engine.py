@@ -41,11 +41,11 @@ class ServerEngine(Server):
     """The base of generated servers that offer tasks.
 
     Attributes:
-        tasks: Where tasks are held and run; by default in memory, in this process.
+        own_tasks: Where tasks are held and run; by default in memory, in this process.
         tasks_extension: The generated facts of the extension.
     """
 
-    tasks: Tasks | None = None
+    own_tasks: Tasks | None = None
     tasks_extension: ClassVar[Extension]
     context: ClassVar[Any]  # generated classes have narrower ones
 
@@ -82,9 +82,9 @@ class ServerEngine(Server):
 
     def all_tasks(self) -> Tasks:
         """Return where tasks are held and run."""
-        if self.tasks is None:
-            self.tasks = Tasks()
-        return self.tasks
+        if self.own_tasks is None:
+            self.own_tasks = Tasks()
+        return self.own_tasks
 
     # --- a call becomes a task --------------------------------------------------------------------------------
 

@@ -1,0 +1,42 @@
+"""A server with tasks in an SQLite file, over HTTP, to be killed: `python -m tests.support.task_server PORT FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import anyio
+
+from mcp_bindgen.runtime import Context
+from mcp_bindgen.runtime.contract import App
+from mcp_bindgen.runtime.extensions.tasks import SqliteTaskStore, TaskLimits, Tasks, ToolTask
+from mcp_bindgen.runtime.http.server.serve import serve_http
+
+
+def app(folder: Path) -> App:
+    """A tool that asks and takes its time, and one that may not run twice."""
+    made = App("jobs", tasks=Tasks(SqliteTaskStore(folder / "tasks.db"), limits=TaskLimits(poll=0.05), lease=0.6))
+
+    def ran(name: str) -> None:
+        with (folder / name).open("a") as file:
+            file.write("ran\n")
+
+    @made.tool(task=ToolTask(reruns=5))
+    async def careful(ctx: Context) -> str:
+        ran("careful")
+        allowed = await ctx.ask("Go on?", bool)
+        await anyio.sleep(0.5)
+        return f"done: {allowed}"
+
+    @made.tool(task="optional")
+    async def once() -> str:
+        ran("once")
+        await anyio.sleep_forever()
+        return "never"
+
+    return made
+
+
+if __name__ == "__main__":
+    port, folder = sys.argv[1:]
+    anyio.run(lambda: serve_http(*app(Path(folder)).servers(), address=f"127.0.0.1:{port}"))
