@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import uvicorn
@@ -43,7 +43,7 @@ class Host(apps.Client):
     """A client that shows apps, so servers tell it of them."""
 
     info = mcp.Implementation(name="mcp-bindgen-example-host", version="1.0.0")
-    extension_settings = {apps.EXTENSION.id: {"mimeTypes": [MIME_TYPE]}}
+    extension_settings: ClassVar[Mapping[str, object]] = {apps.EXTENSION.id: {"mimeTypes": [MIME_TYPE]}}
 
 
 class Endpoint:
