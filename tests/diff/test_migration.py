@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
@@ -59,42 +60,43 @@ OLD, NEW = "2025-06-18", "2025-11-25"
 
 def uses(code: str, tmp_path: Path, old: str = OLD, new: str = NEW, *options: str) -> list[str]:
     """Line, column and name of what is found in a file, those that are not certain with a question mark."""
-    file = tmp_path / "code.py"
-    file.write_text(code, "utf-8")
-    return [
-        f"{use['line']}:{use['column']} {use['name']}{'' if use['certain'] else '?'}"
-        for use in found(old, new, file, *options)
-    ]
+    return uses_in_each([code], tmp_path, old, new, *options)[code]
 
 
-@pytest.mark.parametrize(
-    ("code", "where"),
-    [
-        ("from mcp_bindgen.v2025_06_18 import types\nx = types.JSONRPCError()\n", "2:11"),
-        ("from mcp_bindgen.v2025_06_18 import types as mcp\nx = mcp.JSONRPCError()\n", "2:9"),
-        ("import mcp_bindgen.v2025_06_18 as b\nx = b.types.JSONRPCError()\n", "2:13"),
-        ("import mcp_bindgen.v2025_06_18.types\nx = mcp_bindgen.v2025_06_18.types.JSONRPCError()\n", "2:35"),
-        ("import mcp_bindgen.v2025_06_18.types as t\nx = t.JSONRPCError()\n", "2:7"),
-        ("from mcp_bindgen import v2025_06_18 as b\nx = b.types.JSONRPCError()\n", "2:13"),
-        ("from mcp_bindgen.v2025_06_18.types import JSONRPCError as E\nx = E()\n", "1:43"),
-        ("from mcp_bindgen.v2025_06_18.types import *\nx = JSONRPCError()\n", "2:5"),
-        (
-            "from importlib import import_module\nm = import_module('mcp_bindgen.v2025_06_18')\nm.types.JSONRPCError\n",
-            "3:9",
-        ),
-        ("from mcp_bindgen.v2025_06_18 import types as mcp\ndef f(x: 'mcp.JSONRPCError'): ...\n", "2:15"),
-        ("from mcp_bindgen.v2025_06_18 import types as mcp\nx = getattr(mcp, 'JSONRPCError')\n", "2:18"),
-        ("from mcp_bindgen.v2025_06_18 import types as mcp\nx = ä = mcp.JSONRPCError\n", "2:13"),
-        ("def f():\n    from mcp_bindgen.v2025_06_18 import types\n    return [types.JSONRPCError]\n", "3:19"),
-        (
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mcp_bindgen.v2025_06_18 import types\n"
-            "def f(x: 'list[types.JSONRPCError]'): ...\n",
-            "4:22",
-        ),
-    ],
-)
-def test_all_forms_of_imports(code: str, where: str, tmp_path: Path) -> None:
-    assert uses(code, tmp_path) == [f"{where} types.JSONRPCError"]
+def uses_in_each(
+    codes: Sequence[str], tmp_path: Path, old: str = OLD, new: str = NEW, *options: str
+) -> dict[str, list[str]]:
+    """The same for several files, in one run."""
+    files = {tmp_path / f"code{number}.py": code for number, code in enumerate(codes)}
+    for file, code in files.items():
+        file.write_text(code, "utf-8")
+    uses: dict[str, list[str]] = {code: [] for code in codes}
+    for use in found(old, new, tmp_path if len(files) > 1 else next(iter(files)), *options):
+        place = f"{use['line']}:{use['column']} {use['name']}{'' if use['certain'] else '?'}"
+        uses[files[tmp_path / use["file"]]].append(place)
+    return uses
+
+
+def test_all_forms_of_imports(tmp_path: Path) -> None:
+    expected = {
+        "from mcp_bindgen.v2025_06_18 import types\nx = types.JSONRPCError()\n": "2:11",
+        "from mcp_bindgen.v2025_06_18 import types as mcp\nx = mcp.JSONRPCError()\n": "2:9",
+        "import mcp_bindgen.v2025_06_18 as b\nx = b.types.JSONRPCError()\n": "2:13",
+        "import mcp_bindgen.v2025_06_18.types\nx = mcp_bindgen.v2025_06_18.types.JSONRPCError()\n": "2:35",
+        "import mcp_bindgen.v2025_06_18.types as t\nx = t.JSONRPCError()\n": "2:7",
+        "from mcp_bindgen import v2025_06_18 as b\nx = b.types.JSONRPCError()\n": "2:13",
+        "from mcp_bindgen.v2025_06_18.types import JSONRPCError as E\nx = E()\n": "1:43",
+        "from mcp_bindgen.v2025_06_18.types import *\nx = JSONRPCError()\n": "2:5",
+        "from importlib import import_module as get\nm = get('mcp_bindgen.v2025_06_18')\nm.types.JSONRPCError\n": "3:9",
+        "from mcp_bindgen.v2025_06_18 import types as mcp\ndef f(x: 'mcp.JSONRPCError'): ...\n": "2:15",
+        "from mcp_bindgen.v2025_06_18 import types as mcp\nx = getattr(mcp, 'JSONRPCError')\n": "2:18",
+        "from mcp_bindgen.v2025_06_18 import types as mcp\nx = ä = mcp.JSONRPCError\n": "2:13",
+        "def f():\n    from mcp_bindgen.v2025_06_18 import types\n    return [types.JSONRPCError]\n": "3:19",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mcp_bindgen.v2025_06_18 import types\n"
+        "def f(x: 'list[types.JSONRPCError]'): ...\n": "4:22",
+    }
+    found = uses_in_each(list(expected), tmp_path)
+    assert found == {code: [f"{where} types.JSONRPCError"] for code, where in expected.items()}
 
 
 def test_a_name_that_is_imported_is_listed_where_it_is_used(tmp_path: Path) -> None:
@@ -111,9 +113,8 @@ def test_bindings_of_ones_own(tmp_path: Path) -> None:
 HEAD = "from mcp_bindgen.v2025_11_25 import Client, Context, Server, types as mcp\n"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_the_type_of_a_value_is_followed_where_it_is_clear(tmp_path: Path) -> None:
+    codes = [
         "def f(tool: mcp.Tool): return tool.execution",
         "def f(tools: list[mcp.Tool]):\n    for tool in tools:\n        tool.execution",
         "def f(tools: dict[str, mcp.Tool]):\n    return [tool.execution for name, tool in tools.items()]",
@@ -135,16 +136,15 @@ HEAD = "from mcp_bindgen.v2025_11_25 import Client, Context, Server, types as mc
         "x = mcp.Tool(name='x', input_schema={}).model_copy()\nx.execution",
         "class Own(mcp.Tool): ...\nOwn().execution",
         "f = lambda: mcp.Tool.model_validate_json('').execution",
-    ],
-)
-def test_the_type_of_a_value_is_followed_where_it_is_clear(code: str, tmp_path: Path) -> None:
-    (name,) = {use.split(" ")[1] for use in uses(HEAD + code + "\n", tmp_path, "2025-11-25", "2026-07-28")}
-    assert name == "types.Tool.execution"
+    ]
+    found = uses_in_each([f"{HEAD}{code}\n" for code in codes], tmp_path, "2025-11-25", "2026-07-28")
+    assert {code: {use.split(" ")[1] for use in uses} for code, uses in found.items()} == {
+        code: {"types.Tool.execution"} for code in found
+    }
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_what_is_not_clear_is_not_reported(tmp_path: Path) -> None:
+    codes = [
         "def f(tool): return tool.execution",
         "def f(tool: object): return tool.execution",
         "x = mcp.Tool.model_validate({})\nx = object()\nx.execution",
@@ -155,10 +155,9 @@ def test_the_type_of_a_value_is_followed_where_it_is_clear(code: str, tmp_path: 
         "def initialize(self, params, ctx): ...",
         "class Other:\n    def initialize(self, params, ctx): ...",
         "class Own(Client):\n    def initialize_(self): ...",
-    ],
-)
-def test_what_is_not_clear_is_not_reported(code: str, tmp_path: Path) -> None:
-    assert uses(HEAD + code + "\n", tmp_path, "2025-11-25", "2026-07-28") == []
+    ]
+    found = uses_in_each([f"{HEAD}{code}\n" for code in codes], tmp_path, "2025-11-25", "2026-07-28")
+    assert found == {code: [] for code in found}
 
 
 def test_what_may_be_something_else_is_marked(tmp_path: Path) -> None:
