@@ -218,6 +218,28 @@ async def test_an_engine_has_a_part_in_what_others_handle() -> None:
     assert seen == ["x"]
 
 
+@pytest.mark.parametrize("is_declared", [True, False])
+@bounded()
+async def test_a_handler_tells_only_who_declares_it(is_declared: bool) -> None:
+    server, _ = price()
+
+    class Tells(server):  # type: ignore[misc, valid-type]
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            await ctx.notify_price("fig")
+            return v2026_07_28.types.CallToolResult(content=[])
+
+    left, right = pair()
+    raw = Raw(left)
+    async with running(serve(right, Tells())):
+        found = await raw.ask(lone(1, "tools/call", {"extensions": {PRICE: {}}} if is_declared else {}, name="x"))
+        if is_declared:
+            assert found == notification("notifications/price/get", {"item": "fig"})
+            assert "result" in await raw.receive()
+        else:
+            assert found["error"]["code"] == -32021
+        await raw.close()
+
+
 # --- the stateful era: once for a connection ------------------------------------------------------------------
 
 

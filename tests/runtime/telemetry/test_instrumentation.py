@@ -19,12 +19,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import Limits, Options, ProtocolError, RequestTimeout, connect
+from mcp_bindgen.runtime import Limits, Options, ProtocolError, RequestTimeout, connect, serve
 from mcp_bindgen.runtime.core import observation
 from mcp_bindgen.runtime.http import HttpApp, HttpLimits
 from mcp_bindgen.runtime.telemetry import instrument, instrumentation, uninstrument
-from tests.support.checked_connections import STATELESS, bounded, connected, lone, played, request, until
+from mcp_bindgen.runtime.transports.memory import pair
+from tests.support.checked_connections import STATELESS, Raw, bounded, connected, lone, played, request, running, until
 from tests.support.http_wires import listening, stateless, wires
+from tests.support.shop import Customer, Shop
 
 LATEST = "2025-11-25"
 SECRET = "hunter2"
@@ -163,6 +165,24 @@ async def test_both_sides_of_a_call_are_one_trace(client: Any, server: Any, seen
     assert tools.found[0][0] == handled.context, "what a handler does belongs to its request"
     (params,) = connection.ours.params("tools/call")
     assert params["_meta"]["traceparent"].split("-")[2] == f"{asked.context.span_id:016x}"
+
+
+@bounded()
+async def test_methods_of_extensions_are_traced_as_those_of_core(seen: Seen) -> None:
+    left, right = pair()
+    customer: Any = Customer()
+    async with running(serve(right, Shop())), connect(left, customer) as client:
+        await client.get_stock("pear")
+    asked, handled = (seen.span(kind, "stock/get") for kind in (SpanKind.CLIENT, SpanKind.SERVER))
+    assert asked.context is not None
+    assert handled.parent is not None
+    assert handled.parent.span_id == asked.context.span_id
+    left, right = pair()
+    async with running(serve(right, Shop())):
+        await Raw(left).ask(lone(1, "stock/get", item="pear"))
+        await left.close()
+    refused = attributes(seen.span(SpanKind.SERVER, "stock/get"))
+    assert refused["rpc.response.status_code"] == "-32021"
 
 
 @bounded()
