@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import anyio
 import uvicorn
@@ -43,7 +43,7 @@ class Host(apps.Client):
     """A client that shows apps, so servers tell it of them."""
 
     info = mcp.Implementation(name="mcp-bindgen-example-host", version="1.0.0")
-    extension_settings: ClassVar[Mapping[str, object]] = {apps.EXTENSION.id: {"mimeTypes": [MIME_TYPE]}}
+    extension_settings: Mapping[str, Any] = {apps.EXTENSION.id: {"mimeTypes": [MIME_TYPE]}}
 
 
 class Endpoint:
