@@ -74,7 +74,7 @@ def generate(
         start = time.perf_counter()
         with progress.status(f"generating {target.name}"):
             say_decisions(target.protocol)
-            made = update(target, force=force, trial=not target.is_tested)
+            made = update(target, force=force, trial=target.can_be_tried)
         print(_line(target, made, time.perf_counter() - start), flush=True)
     if out is None:
         for steps in bridges_of(wanted):

@@ -61,6 +61,11 @@ class Target:
         return repr(self.protocol), self.package, self.command
 
     @property
+    def can_be_tried(self) -> bool:
+        """Whether its modules are imported before they are put in place: unless tests did so, or code of others runs."""
+        return not self.is_tested and not (self.extension and self.extension.semantics["extension"].get("engine"))
+
+    @property
     def counts(self) -> tuple[int, int]:
         """How many definitions and methods it has."""
         origin = self.extension.id if self.extension else ""

@@ -57,4 +57,5 @@ def _build(module: ModuleType) -> None:
         TypeAdapter(members[name]).rebuild(raise_errors=True)
     if module.__name__ == f"{_PACKAGE}.dispatcher":
         for side in ("SERVER", "CLIENT"):
-            assert all(route.read_message for route in members[side].routes.values())
+            routes = members[side].routes
+            assert all(route.read_message for route in (routes.values() if isinstance(routes, Mapping) else routes))
