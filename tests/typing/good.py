@@ -14,6 +14,7 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import Client as StatelessClient
 from mcp_bindgen.v2026_07_28 import methods as stateless_methods
 from mcp_bindgen.v2026_07_28 import types as stateless
+from mcp_bindgen.v2026_07_28.extensions import apps, tasks
 
 
 class Weather(Server):
@@ -67,6 +68,51 @@ class Later(Server):
         now = "2025-11-25T00:00:00Z"
         task = mcp.Task(created_at=now, last_updated_at=now, status="working", task_id="1", ttl=None)
         return mcp.CreateTaskResult(task=task)
+
+
+class Extended(tasks.Server, apps.Server):
+    """A server with two extensions, whose handlers may answer what they add."""
+
+    info = stateless.Implementation(name="extended", version="1")
+
+    def list_tools(self, params: stateless.PaginatedRequestParams, ctx: runtime.Context) -> stateless.ListToolsResult:
+        tool = stateless.Tool(name="board", input_schema=stateless.ToolInputSchema())
+        shown = apps.meta.TOOL_UI.put(tool, apps.types.McpUiToolMeta(resource_uri="ui://board", visibility=["model"]))
+        assert_type(shown, stateless.Tool)
+        assert_type(apps.meta.TOOL_UI.read(shown), apps.types.McpUiToolMeta | None)
+        return stateless.ListToolsResult(tools=[shown])
+
+    async def call_tool(
+        self, params: stateless.CallToolRequestParams, ctx: runtime.Context
+    ) -> stateless.CallToolResult | stateless.InputRequiredResult | tasks.types.CreateTaskResult:
+        if ctx.extension(tasks.EXTENSION) is None:
+            return stateless.CallToolResult(content=[])
+        now = "2026-07-28T00:00:00Z"
+        return tasks.types.CreateTaskResult(
+            created_at=now, last_updated_at=now, status="working", task_id=params.name, ttl_ms=None
+        )
+
+    async def cancel_task(
+        self, params: tasks.types.CancelTaskRequestParams, ctx: tasks.Context
+    ) -> tasks.types.CancelTaskResult:
+        assert_type(params.task_id, str)
+        return tasks.types.CancelTaskResult()
+
+
+class Patient(apps.Client, tasks.Client):
+    """A client of two extensions."""
+
+    info = stateless.Implementation(name="patient", version="1")
+
+    def on_task_status(self, params: tasks.types.TaskStatusNotificationParams, ctx: runtime.Context) -> None:
+        assert_type(params.task_id, str)
+
+
+async def extended(client: Patient, params: stateless.CallToolRequestParams) -> None:
+    answer = await client.request(tasks.methods.CALL_TOOL, params)
+    assert_type(answer, stateless.CallToolResult | stateless.InputRequiredResult | tasks.types.CreateTaskResult)
+    assert_type(await client.cancel_task("1"), tasks.types.CancelTaskResult)
+    assert_type(await client.get_task("1"), tasks.types.GetTaskResult)
 
 
 class Assistant(Client):

@@ -23,6 +23,7 @@ from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_object
 
 from .dialogue import Dialogue
+from .extensions import Packages, routes
 from .live import Document, Env, Failed, Live, Revision, Timeout, Verbose, Work, bindings, lists, revisions_of
 from .output import print_json
 from .results import KINDS, print_offers, readable, show
@@ -83,6 +84,7 @@ def call(
             help="What to answer where the server asks (for NAME), or decline, or cancel; repeatable.",
         ),
     ] = None,
+    extension: Packages = None,
     revision: Revision = None,
     timeout: Timeout = 30,
     env: Env = None,
@@ -106,15 +108,19 @@ def call(
 
     `mcp-bindgen call 'python server.py' tools/call book --answer seats=2 --answer window=yes`
 
+    `mcp-bindgen call --extension acme_jobs 'python server.py' jobs/get job-1` speaks an extension of your own.
+
     `mcp-bindgen call 'python server.py' completion/complete '{"ref": ..., "argument": ...}'` takes all params as JSON.
     """
     if list_ and method is not None:
         raise BadInput(f"--list and {method} are two things", fix="leave one of them out")
     dialogue = Dialogue(answer_ or [])
-    live = replace(Live.named(server, env or [], timeout=timeout, verbose=verbose), dialogue=dialogue)
+    own = tuple(extension or ())
+    live = Live.named(server, env or [], timeout=timeout, verbose=verbose)
+    live = replace(live, dialogue=dialogue, extensions=own)
     try:
         with dialogue.waiting(f"Asking {server} ..."):
-            answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or []), revision)
+            answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or [], own), revision)
     except Failed as error:
         asks = "elicitation" in str(error) and not dialogue.answers
         hint = "\nIt asks its user something: --answer VALUE answers, --answer cancel does not." if asks else ""
@@ -138,13 +144,16 @@ def call(
         raise typer.Exit(1)
 
 
-def _works(revisions: Sequence[str], name: str | None, arguments: list[str]) -> dict[str, Work[_Answer]]:
+def _works(
+    revisions: Sequence[str], name: str | None, arguments: list[str], extensions: Sequence[str]
+) -> dict[str, Work[_Answer]]:
     """Return the work to do in each revision that can do it.
 
     Args:
         revisions: The revisions, the best first.
         name: The request, or `None` to list what there is.
         arguments: What it takes.
+        extensions: The bindings of extensions beside those that are installed.
 
     Raises:
         BadInput: It is no request of any of them, or its params do not fit.
@@ -153,9 +162,9 @@ def _works(revisions: Sequence[str], name: str | None, arguments: list[str]) -> 
         return dict.fromkeys(revisions, _reporting(lists))
     found: dict[str, Work[_Answer]] = {}
     problems: list[BadInput] = []
-    for revision in [one for one in revisions if name in requests_of(one)] or revisions[:1]:
+    for revision in [one for one in revisions if name in requests_of(one, extensions)] or revisions[:1]:
         try:
-            found[revision] = _reporting(request_work(revision, name, arguments))
+            found[revision] = _reporting(request_work(revision, name, arguments, extensions))
         except BadInput as problem:
             problems.append(problem)
     if not found:
@@ -172,13 +181,13 @@ def _reporting(work: Work[Document]) -> Work[_Answer]:
     return report
 
 
-def request_work(revision: str, name: str, arguments: list[str]) -> Work[Document]:
-    """Return what sends a request once a client is connected.
+def request_work(revision: str, name: str, arguments: list[str], extensions: Sequence[str] = ()) -> Work[Document]:
+    """Return what sends a request once a client is connected; `extensions` as for `client_class`.
 
     Raises:
         BadInput: It is no request of the revision, or its params do not fit.
     """
-    route = _route(revision, name)
+    route = _route(revision, name, extensions)
     params = _params(route, arguments)
 
     def read(meta: Mapping[str, Any]) -> Any:
@@ -217,14 +226,14 @@ def _no_client(revision: str) -> dict[str, Any]:
     return {facts.meta_keys[name]: value for name, value in said.items()}
 
 
-def requests_of(revision: str) -> dict[str, Route]:
-    """Return the requests that a client can make."""
-    routes: Mapping[str, Route] = bindings(revision, "dispatcher").SERVER.routes
-    return {name: route for name, route in routes.items() if route.method.kind == "request" and name != INITIALIZE}
+def requests_of(revision: str, extensions: Sequence[str] = ()) -> dict[str, Route]:
+    """Return the requests that a client can make; `extensions` as for `client_class`."""
+    found: dict[str, Route] = bindings(revision, "dispatcher").SERVER.routes | routes(revision, extensions)
+    return {name: route for name, route in found.items() if route.method.kind == "request" and name != INITIALIZE}
 
 
-def _route(revision: str, name: str) -> Route:
-    known = requests_of(revision)
+def _route(revision: str, name: str, extensions: Sequence[str]) -> Route:
+    known = requests_of(revision, extensions)
     if name not in known:
         raise BadInput(
             f"{name!r} is no request that a client of MCP {revision} can make",

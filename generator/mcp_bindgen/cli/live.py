@@ -47,6 +47,7 @@ from mcp_bindgen.spec.revisions import order
 from . import complete
 from .declared import capability_names, declaring
 from .dialogue import Dialogue
+from .extensions import client_class
 from .output import INTERRUPTED, console
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Live:
         verbose: Whether its stderr is shown.
         dialogue: Tells somebody what the server says meanwhile, and answers what it asks.
         declares: The capabilities that the client declares beside those that it has; what they promise is refused.
+        extensions: The bindings of extensions that it speaks beside those that are installed.
     """
 
     server: str
@@ -102,6 +104,7 @@ class Live:
     verbose: bool = False
     dialogue: Dialogue | None = None
     declares: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
 
     @classmethod
     def named(cls, server: str, env: Sequence[str] = (), *, timeout: float = 30, verbose: bool = False) -> Live:
@@ -181,7 +184,7 @@ class _Conversation:
 
     async def _connected(self, works: Mapping[str, Work[T]]) -> T:
         dialogue = self.live.dialogue
-        kinds = [declaring(bindings(revision, "client").Client, self.live.declares) for revision in works]
+        kinds = [declaring(client_class(revision, self.live.extensions), self.live.declares) for revision in works]
         clients: list[Any] = [kind() if dialogue is None else dialogue.client(kind) for kind in kinds]
         for client in clients:
             progress = None if dialogue is None else dialogue.on_progress

@@ -62,7 +62,7 @@ class Target:
 
     @property
     def can_be_tried(self) -> bool:
-        """Whether its modules are imported before they are put in place: unless tests did so, or code of others runs."""
+        """Whether its modules are imported first: not if tests did so, or if somebody's engine would run."""
         return not self.is_tested and not (self.extension and self.extension.semantics["extension"].get("engine"))
 
     @property

@@ -8,6 +8,7 @@ from importlib import import_module, invalidate_caches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
+from typing import Any
 
 from mcp_bindgen.spec import BadInput
 
@@ -57,5 +58,5 @@ def _build(module: ModuleType) -> None:
         TypeAdapter(members[name]).rebuild(raise_errors=True)
     if module.__name__ == f"{_PACKAGE}.dispatcher":
         for side in ("SERVER", "CLIENT"):
-            routes = members[side].routes
-            assert all(route.read_message for route in (routes.values() if isinstance(routes, Mapping) else routes))
+            routes: Any = members[side].routes  # of an extension a tuple, of a revision by name
+            assert all(route.read_message for route in getattr(routes, "values", lambda: routes)())

@@ -1,0 +1,76 @@
+"""Find the extensions that a client of a command speaks: those that are installed, and packages of somebody's own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+
+from mcp_bindgen.protocol import naming
+from mcp_bindgen.runtime.core.extension import ExtensionRoutes
+from mcp_bindgen.runtime.core.routing import Route
+from mcp_bindgen.spec import BadInput
+
+Packages = Annotated[
+    list[str] | None,
+    typer.Option("--extension", metavar="PACKAGE", help="Speak an extension, by its bindings: acme_jobs; repeatable."),
+]
+
+
+def client_class(revision: str, packages: Sequence[str] = ()) -> type[Any]:
+    """Return the class of clients of a revision that also speak its extensions.
+
+    Args:
+        revision: The revision.
+        packages: The import names of bindings beside those that are installed.
+
+    Raises:
+        BadInput: A package cannot be imported, or is none of an extension.
+    """
+    core: type[Any] = import_module(f"mcp_bindgen.{naming.package(revision)}.client").Client
+    found = [package.Client for package in _packages(revision, packages)]
+    return type(core.__name__, (*found, core), {}) if found else core
+
+
+def routes(revision: str, packages: Sequence[str] = ()) -> dict[str, Route]:
+    """Return the messages that servers take by extensions: method name -> route. Raises as `client_class`."""
+    tables: list[ExtensionRoutes] = [package.dispatcher.SERVER for package in _packages(revision, packages)]
+    return {route.method.name: route for table in tables for route in table.routes}
+
+
+def _packages(revision: str, own: Sequence[str]) -> list[ModuleType]:
+    """Return the bindings of extensions of a revision: those with something to call, and a user's own."""
+    return [*_installed(revision), *(one for one in map(_imported, own) if one.EXTENSION.revision.name == revision)]
+
+
+@cache
+def _installed(revision: str) -> tuple[ModuleType, ...]:
+    parent = f"mcp_bindgen.{naming.package(revision)}.extensions"
+    try:
+        folder = import_module(parent).__path__
+    except ModuleNotFoundError:
+        return ()
+    found = [import_module(f"{parent}.{module.name}") for module in iter_modules(folder)]
+    return tuple(one for one in found if one.dispatcher.SERVER.routes)
+
+
+@cache
+def _imported(name: str) -> ModuleType:
+    """Return a package of the user's, from the current folder too, as for Python itself."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = import_module(name)
+        for part in ("EXTENSION", "Client", "dispatcher"):
+            getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise BadInput(
+            f"--extension {name}: {' '.join(str(error).split())}", fix="generate its bindings, and run this beside them"
+        ) from None
+    return found
