@@ -19,7 +19,7 @@ import typer.main
 
 from mcp_bindgen.cli.app import app
 from mcp_bindgen.emit import MARK
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import Extensions, Store
 from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside, python, save, snapshot
 from tests.support.effort import cases
 from tests.support.small_schemas import draft, record, ref, small
@@ -154,7 +154,10 @@ def test_options_that_do_not_fit_together(
 
 def test_this_checkout_is_in_sync(tmp_path: Path) -> None:
     done = bindgen("check", cwd=tmp_path)
-    assert done.stdout.splitlines() == [f"{name}  in sync" for name in (*REVISIONS, "bridges")]
+    store = Store()
+    cores = [store.effective(revision) for revision in REVISIONS]
+    extensions = [f"{core.revision} {one.label}" for core in cores for one in Extensions(store).of(core)]
+    assert done.stdout.splitlines() == [f"{name}  in sync" for name in (*REVISIONS, *extensions, "bridges")]
     assert (done.returncode, done.stderr) == (0, "")
 
 

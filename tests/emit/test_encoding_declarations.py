@@ -63,14 +63,54 @@ def documented(text: str) -> dict[str, Any]:
     return schema
 
 
+def extending(text: str) -> dict[str, Any]:
+    """The schema of an extension with a method, a notification and another answer to a method of the core."""
+    says = {"description": text, "title": text}
+    told: dict[str, Any] = {**says, "type": "object", "properties": {text: {**says, "type": "string"}}}
+    answer = {**told, "properties": {"resultType": {"const": text}}, "required": ["resultType"]}
+    members = {"method": {"const": f"says/{text}"}, "params": told}
+    ask = {**told, "properties": members, "required": ["method", "params"]}
+    tell = {**ask, "properties": {**members, "method": {"const": f"notifications/{text}"}}}
+    named = {"AskRequest": ask, "AskResult": told, "TellNotification": tell, "OtherResult": answer, "More": told}
+    return {"$defs": named}
+
+
+def stated(text: str) -> str:
+    """The facts of it."""
+    word = json.dumps(text)
+    return f"""
+[extension]
+id = "com.example/says"
+version = "1"
+core = ["{NEWEST}"]
+doc = {word}
+settings = {{ client = "More", server = "More" }}
+
+[roles]
+AskRequest = "client"
+TellNotification = "server"
+
+[alternatives]
+"tools/call" = ["OtherResult"]
+
+[meta.{word}]
+Tool = "More"
+"""
+
+
 def write_everything(folder: Path, text: str) -> None:
     """Runs each command that writes Python, on files that say `text` and whose names say it where they may."""
     name = text.replace("/", "-")
     offer = save(folder / f"{name}.json", offered(text))
     schema = save(folder / f"{name} schema.json", documented(text))
+    extension = save(folder / f"{name} extension.json", extending(text))
+    facts = folder / f"{name} facts.toml"
+    facts.write_text(stated(text), "utf-8")
+    own = ["--extension", extension, "--semantics", facts, "--out", folder / "bindings", "--package", "own"]
     both = ["--transport", "stdio,http", "--revision", NEWEST]
     for command in (
         ["generate", "--schema", schema, "--revision", "draft", "--out", folder / "bindings", "--package", "draft"],
+        ["generate", NEWEST, *own],
         ["client", "--from", offer, "--out", folder / "typed.py"],
         ["scaffold", "server", "kept", "--contract", offer, "--out", folder, *both],
         ["scaffold", "client", "typing-client", "--contract", offer, "--out", folder, "--revision", NEWEST],
@@ -120,6 +160,8 @@ def test_every_kind_of_file_is_written_here(written: dict[str, dict[str, bytes]]
     assert kinds - rendered == set()
     for files in written.values():
         assert {f"bindings/draft/{path.stem}" for path in emitted.TEMPLATES.glob("*.py.jinja")} <= files.keys()
+        own = [path.name.removesuffix(".jinja") for path in (emitted.TEMPLATES / "extension").glob("*.py.jinja")]
+        assert {f"bindings/own/{name}" for name in own} <= files.keys()
         assert {f"kept/src/kept/contract/{name}.py" for name in ("__init__", "base", "models")} <= files.keys()
 
 

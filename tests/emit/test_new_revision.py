@@ -556,8 +556,8 @@ def test_params_that_name_no_member_are_an_open_object(tmp_path: Path, params: A
 def test_bindings_that_cannot_be_imported_replace_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert generate(tmp_path, small()).returncode == 0
     before = snapshot(tmp_path / "out")
-    monkeypatch.setattr("mcp_bindgen.emit.methods._generic", lambda method: "Lost[0]")
-    monkeypatch.setattr("mcp_bindgen.emit.methods.params_annotation", lambda method: "Lost")
+    monkeypatch.setattr("mcp_bindgen.emit.methods._generic", lambda part, method: "Lost[0]")
+    monkeypatch.setattr("mcp_bindgen.emit.methods.params_annotation", lambda part, method: "Lost")
     done = generate(tmp_path, small(More=record(a=TEXT)))
     check_refused(done, str(tmp_path / "draft.json"), "NameError: name 'Lost' is not defined", "nothing was written")
     assert snapshot(tmp_path / "out") == before

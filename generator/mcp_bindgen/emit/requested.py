@@ -23,7 +23,7 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
 
-from .target import Target, extension_of, is_checkout, target_of
+from .target import Target, all_revisions, extension_of, target_of
 
 _OWN_PLACE = "give --out DIR and --package NAME"
 
@@ -107,7 +107,7 @@ def targets(
 def _installed(store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
     """Return packages of this checkout, or of the user's revisions."""
     if not extensions:
-        found = [target_of(store, revision) for revision in revisions or _all(store)]
+        found = [target_of(store, revision) for revision in revisions or all_revisions(store)]
         cores = [target.source for target in found if target.is_tested and not revisions]
         return [*found, *(extension_of(core, extension) for core in cores for extension in _ours(store, core))]
     if not revisions:
@@ -158,14 +158,6 @@ def _own_extension(
 def _is_file(name: str) -> bool:
     """Return whether the name of an extension is that of a schema file."""
     return Path(name).is_file() or name.endswith(".json") or sources.is_source(name, ())
-
-
-def _all(store: Store) -> list[str]:
-    """Return the revisions of this checkout, or else those that the user keeps."""
-    users = [revision for revision in store.pins if store.is_users(revision)]
-    if users and not is_checkout():
-        return users
-    return [revision for revision in store.pins if revision not in users]
 
 
 def _argument(given: str, file: sources.Source) -> str:

@@ -165,6 +165,14 @@ def checkout() -> Path:
     return _ROOT / "generated"
 
 
+def all_revisions(store: Store) -> list[str]:
+    """Return the revisions of this checkout, or else those that the user keeps."""
+    users = [revision for revision in store.pins if store.is_users(revision)]
+    if users and not is_checkout():
+        return users
+    return [revision for revision in store.pins if revision not in users]
+
+
 def target_of(store: Store, revision: str) -> Target:
     """Return the package of a revision that is imported: in the user's folder, or in this checkout.
 

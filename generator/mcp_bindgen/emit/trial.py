@@ -58,5 +58,5 @@ def _build(module: ModuleType) -> None:
         TypeAdapter(members[name]).rebuild(raise_errors=True)
     if module.__name__ == f"{_PACKAGE}.dispatcher":
         for side in ("SERVER", "CLIENT"):
-            routes: Any = members[side].routes  # of an extension a tuple, of a revision by name
-            assert all(route.read_message for route in getattr(routes, "values", lambda: routes)())
+            routes: Any = members[side].routes  # by name; of an extension a tuple
+            assert all(route.read_message for route in (routes if isinstance(routes, tuple) else routes.values()))
