@@ -87,7 +87,8 @@ def test_all_forms_of_imports(tmp_path: Path) -> None:
         "from mcp_bindgen import v2025_06_18 as b\nx = b.types.JSONRPCError()\n": "2:13",
         "from mcp_bindgen.v2025_06_18.types import JSONRPCError as E\nx = E()\n": "1:43",
         "from mcp_bindgen.v2025_06_18.types import *\nx = JSONRPCError()\n": "2:5",
-        "from importlib import import_module as get\nm = get('mcp_bindgen.v2025_06_18')\nm.types.JSONRPCError\n": "3:9",
+        "from importlib import import_module\nm = import_module('mcp_bindgen.v2025_06_18')\n"
+        "m.types.JSONRPCError\n": "3:9",
         "from mcp_bindgen.v2025_06_18 import types as mcp\ndef f(x: 'mcp.JSONRPCError'): ...\n": "2:15",
         "from mcp_bindgen.v2025_06_18 import types as mcp\nx = getattr(mcp, 'JSONRPCError')\n": "2:18",
         "from mcp_bindgen.v2025_06_18 import types as mcp\nx = ä = mcp.JSONRPCError\n": "2:13",
