@@ -248,6 +248,43 @@ async def test_a_bare_server_says_which_of_its_tools_are_tasks() -> None:
         assert client.asked == ["?"]
 
 
+async def test_a_word_for_all_tools_of_a_bare_server() -> None:
+    class Bare(tasks.Server):
+        info = mcp.Implementation(name="bare", version="1")
+
+        def list_tools(self, params: Any, ctx: Any) -> mcp.ListToolsResult:
+            return mcp.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
+
+        @task("optional")
+        def call_tool(self, params: Any, ctx: Any) -> mcp.CallToolResult:
+            return mcp.CallToolResult(content=[mcp.TextContent(text="in a thread")])
+
+    async with served(Asked(), Bare()) as connection:
+        handle = await connection.start_tool("any")
+        assert handle.id
+        assert text(await handle.result()) == "in a thread"
+
+
+async def test_a_client_that_cannot_answer_cancels_the_task(servers: list[Server]) -> None:
+    class Fails(tasks.Client):
+        def on_elicit(self, params: Any, ctx: Any) -> Any:
+            raise KeyError("nobody is here")
+
+    async with served(Fails(), *servers) as client:
+        with pytest.raises(KeyError):
+            await client.call_tool("delete", {"name": "a"})
+        held: Any = servers[-1]
+        assert [record.status for record in await held.own_tasks.page("")] == ["cancelled"]
+
+
+async def test_a_subscription_follows_so_many_tasks_only(servers: list[Server]) -> None:
+    async with served(Asked(), *servers) as client:
+        wanted = tasks.types.TaskSubscriptionNotifications(task_ids=[str(number) for number in range(1001)])
+        with pytest.raises(ProtocolError, match="at most 1000"):
+            async with client.subscribed(wanted):
+                pass
+
+
 async def test_too_many_tasks_are_refused() -> None:
     app = App("few", tasks=Tasks(limits=TaskLimits(open_each=1)))
 

@@ -18,7 +18,8 @@ from psycopg import AsyncConnection
 
 from mcp_bindgen.runtime.extensions.tasks import DocketRunner, ProcrastinateRunner, TaskRecord, TaskRunner, Tasks
 from mcp_bindgen.runtime.extensions.tasks.record import new_id
-from mcp_bindgen.runtime.extensions.tasks.service import RunningTask, now
+from mcp_bindgen.runtime.extensions.tasks.running import RunningTask
+from mcp_bindgen.runtime.extensions.tasks.service import now
 from tests.support.checked_connections import bounded
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_server import RedisServer, redis_server

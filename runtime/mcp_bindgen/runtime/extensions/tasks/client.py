@@ -191,7 +191,11 @@ class ClientEngine(Client):
         try:
             result: Result = await task.result()
             return result
-        except (anyio.get_cancelled_exc_class(), MethodNotFound):
+        except (ConnectionClosed, TaskCancelled):
+            raise
+        except BaseException as error:
+            if isinstance(error, ProtocolError) and not isinstance(error, MethodNotFound):
+                raise  # the end of the task
             with anyio.move_on_after(_LAST, shield=True):
                 await task.cancel()
             raise

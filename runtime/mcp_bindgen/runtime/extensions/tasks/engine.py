@@ -21,6 +21,7 @@ from ...core.methods import Method, Notification, Request
 from ...core.negotiated import Negotiated
 from ...endpoint.context import Context
 from ...endpoint.server import Server
+from ...eras.lifecycle import LISTEN
 from ...eras.operations import operations
 from ...eras.sides import Handle, bound
 from ...eras.stateless.input_required import Questions, asks_for_input
@@ -29,7 +30,8 @@ from ...eras.stateless.subscriptions import Subscription, audience
 from ...storage.errors import StoreUnavailable
 from . import wire
 from .record import TaskRecord, new_id
-from .service import RunningTask, Tasks, UnknownTask, now
+from .running import RunningTask
+from .service import Tasks, UnknownTask, now
 from .tools import ToolTask, deferred, marked
 
 CALL, GET, UPDATE, CANCEL, CHANGED = "tools/call", "tasks/get", "tasks/update", "tasks/cancel", "notifications/tasks"
@@ -62,7 +64,8 @@ class ServerEngine(Server):
 
     def tasks_of(self, name: str) -> ToolTask | None:
         """Return how a tool runs as a task; `None` where it never does."""
-        return marked(getattr(self, "call_tool"), name)  # noqa: B009 - a generated stub
+        call = getattr(self, "call_tool")  # noqa: B009 - a generated stub
+        return marked(call, name) or marked(call)
 
     def wants_tasks(self, params: Any, ctx: Context) -> bool:
         """Tell whether the client of a call has said that it understands tasks."""
@@ -219,6 +222,13 @@ class ServerEngine(Server):
         ids = getattr(agreed, self._member, None)
         if not ids:
             return agreed
+        most = self.all_tasks().limits.followed
+        if len(ids) > most:
+            problem = {
+                "path": "params.notifications.taskIds",
+                "problem": f"at most {most} tasks can be followed at once",
+            }
+            raise InvalidParams(LISTEN, [problem])
         mine = [id for id in dict.fromkeys(ids) if await self._has(id, ctx)]
         for id in mine:
             self.all_tasks().soon(self._tell, id)  # what it is now, behind the agreement

@@ -19,6 +19,7 @@ class TaskLimits:
         bytes: The bytes that a new task may find held, in all.
         bytes_each: Those of one principal.
         size: The bytes of one task: its params, questions, answers and result.
+        followed: Tasks that one subscription follows.
         ttl: Seconds that a task is kept from its creation, where its tool does not say.
         longest: The most seconds that a task may be kept; `None` for no limit, so that a task may be kept for ever.
         poll: Seconds between two looks of a client at a task, where its tool does not say.
@@ -31,6 +32,7 @@ class TaskLimits:
     bytes: int = 256 * 1024 * 1024
     bytes_each: int = 64 * 1024 * 1024
     size: int = 1024 * 1024
+    followed: int = 1000
     ttl: float = 3600.0
     longest: float | None = 24 * 3600.0
     poll: float = 1.0

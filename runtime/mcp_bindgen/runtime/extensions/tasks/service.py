@@ -8,33 +8,30 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any, TypeAlias
+from typing import Any
 from weakref import WeakValueDictionary
 
 import anyio
 from anyio.abc import TaskGroup
 
 from ...core.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolError
-from ...eras.stateless.input_required import InputRequired, other_than_required
+from ...eras.stateless.input_required import other_than_required
 from ...storage.errors import StoreUnavailable
 from ...tasks import background_tasks
 from .limits import TaskLimits
 from .record import TaskRecord
 from .runner import LocalRunner, TaskRunner
+from .running import Handle, Rule, RunningTask
 from .store.base import TaskStore
 from .store.memory import MemoryTaskStore
 
 log = logging.getLogger("mcp_bindgen")
-
-Rule: TypeAlias = Callable[[TaskRecord, int], TaskRecord]
-"""Returns the record that follows, given the time; the same one where nothing changes."""
 
 _PULSES = 4  # how often a lease is renewed before it would run out
 _SWEEP = 30.0  # seconds between two looks for tasks whose time is over
 _LOOK = 5.0  # seconds after which a record is read again although nobody has told of a change
 _PAUSE = 0.5  # seconds before a store that is away is asked again
 _LAST = 5.0  # seconds in which a server that stops gives its tasks back
-_TELLS = 1.0  # seconds between two changes of what a task says of its progress
 
 
 class UnknownTask(ProtocolError):
@@ -42,69 +39,6 @@ class UnknownTask(ProtocolError):
 
     def __init__(self) -> None:
         super().__init__(INVALID_PARAMS, "Unknown task: there is none of this id, or it has expired")
-
-
-class RunningTask:
-    """A task while its handler runs.
-
-    Args:
-        service: What serves it.
-        id: Its id.
-
-    Attributes:
-        id: The same.
-        scope: Cancels the handler.
-    """
-
-    def __init__(self, service: Tasks, id: str) -> None:
-        self.id = id
-        self.scope = anyio.CancelScope()
-        self.runs = 0
-        self.expires: int | None = None
-        self._service = service
-        self._told = 0.0
-
-    async def ask(self, questions: Mapping[str, Any]) -> dict[str, Any]:
-        """Put questions at the same time, and wait for all answers.
-
-        Args:
-            questions: Key -> request, in wire form. The key names it among those of this task; the same question has
-                the same key when the handler runs again.
-
-        Returns:
-            Key -> answer, in wire form.
-
-        Raises:
-            InputRequired: They do not come soon, and the runner wants the handler to run again then.
-        """
-        wire: dict[str, str] = {}
-
-        def asking(record: TaskRecord, now: int) -> TaskRecord:
-            nonlocal wire
-            following, wire = record.asking(now, questions)
-            return following
-
-        await anyio.lowlevel.checkpoint()  # what cancels the handler comes first
-        record = await self._service.insist(self.id, asking, self.runs)
-        patience = self._service.patience if record is not None and record.reruns else None
-        with anyio.move_on_after(patience):
-            async for record in self._service.versions(self.id):
-                if not record.is_over and record.answers.keys() >= set(wire.values()):
-                    return {key: record.answers[name] for key, name in wire.items()}
-        if patience is None:
-            await anyio.sleep_forever()  # it is over: this handler is about to be cancelled
-        raise InputRequired
-
-    async def tell(self, message: str) -> None:
-        """Say what is going on; what follows too soon upon another word is left out."""
-        if time.monotonic() >= self._told:
-            self._told = time.monotonic() + _TELLS
-            with suppress(StoreUnavailable):
-                await self._service.change(self.id, lambda record, now: record.told(now, message), self.runs)
-
-
-Handle: TypeAlias = Callable[[TaskRecord, RunningTask], Awaitable[Mapping[str, Any]]]
-"""Runs the handler of a task; returns the result in wire form, or raises `ProtocolError`."""
 
 
 class Tasks:
@@ -340,11 +274,9 @@ class Tasks:
         swept = 0.0
         while True:
             with suppress(StoreUnavailable):
-                for id, running in list(self._running.items()):
-                    if not await self.store.lease(id, self._worker, self._lease):
-                        await self._check(id)
-                    if running.expires is not None and running.expires <= now():
-                        await self.change(id, _expired)
+                async with anyio.create_task_group() as group:  # at the same time: a store may do them together
+                    for running in list(self._running.values()):
+                        group.start_soon(self._keep, running)
                 for id in await self.store.due():
                     if id not in self._running:
                         await self._submit(id)
@@ -353,6 +285,14 @@ class Tasks:
                         pass
                     swept = time.monotonic() + _SWEEP
             await anyio.sleep(self._lease / _PULSES)
+
+    async def _keep(self, running: RunningTask) -> None:
+        """Renew the lease of a task that runs here; end what runs for one that is lost or has expired."""
+        with suppress(StoreUnavailable):
+            if not await self.store.lease(running.id, self._worker, self._lease):
+                await self._check(running.id)
+            if running.expires is not None and running.expires <= now():
+                await self.change(running.id, _expired)
 
     async def run(self, id: str) -> None:
         """Run a task, if nobody else does: see `Run`."""

@@ -58,7 +58,7 @@ def task(word: Word = "optional", /, *, tools: Mapping[str, Word] | None = None)
     """Mark a handler as a task: the method of a tool in a contract, or with `tools` the `call_tool` of a server.
 
     Args:
-        word: How the tool is a task.
+        word: How the tool is a task; on the `call_tool` of a server, how all tools are.
         tools: For the handler of all tools of a server: those that are tasks, by name.
     """
     marks = {"": tool_task(word)} if tools is None else {name: tool_task(one) for name, one in tools.items()}

@@ -22,21 +22,33 @@ class MemoryTaskStore:
     def __init__(self) -> None:
         self._records: dict[str, TaskRecord] = {}
         self._of: dict[str, dict[str, int]] = {}
+        self._counts: dict[str, Sequence[int]] = {}
         self._open: dict[str, tuple[str, float]] = {}
         self._watchers: list[_News] = []
 
     async def create(self, record: TaskRecord, limits: TaskLimits) -> None:
         """Add a task."""
-        own = self._of.get(record.principal, {})
-        all_ = [size for sizes in self._of.values() for size in sizes.values()]
-        held = Held(sum(id in self._open for id in own), len(own), sum(own.values()))
-        limits.check(Held(len(self._open), len(all_), sum(all_)), held)
+        limits.check(self._held(""), self._held(f"of {record.principal}"))
         self._open[record.id] = ("", 0.0)
+        self._count(record, 1, 1, 0)
+        self._of.setdefault(record.principal, {})[record.id] = 0
         self._put(record)
 
+    def _held(self, whose: str) -> Held:
+        return Held(*self._counts.get(whose, (0, 0, 0)))
+
+    def _count(self, record: TaskRecord, *more: int) -> None:
+        """Count tasks that are open, kept, and their bytes: all, and those of a principal."""
+        for whose in ("", f"of {record.principal}"):
+            found = [a + b for a, b in zip(self._counts.get(whose, (0, 0, 0)), more, strict=True)]
+            self._counts[whose] = found
+            if not found[1]:
+                del self._counts[whose]
+
     def _put(self, record: TaskRecord) -> None:
-        self._records[record.id] = record
-        self._of.setdefault(record.principal, {})[record.id] = len(record.dump())
+        sizes, size = self._of[record.principal], len(record.dump())
+        self._count(record, 0, 0, size - sizes[record.id])
+        self._records[record.id], sizes[record.id] = record, size
         for news in self._watchers:
             news.ids[record.id if len(news.ids) < _MOST_NEWS else None] = None
             news.arrived.set()
@@ -50,8 +62,8 @@ class MemoryTaskStore:
         held = self._records.get(record.id)
         if held is None or held.version != record.version - 1:
             return False
-        if record.is_over:
-            self._open.pop(record.id, None)
+        if record.is_over and self._open.pop(record.id, None) is not None:
+            self._count(record, -1, 0, 0)
         self._put(record)
         return True
 
@@ -87,7 +99,8 @@ class MemoryTaskStore:
         now = time.time() * 1000
         gone = list(islice((one for one in self._records.values() if kept_until(one) <= now), MOST))
         for record in gone:
-            del self._records[record.id], self._of[record.principal][record.id]
+            del self._records[record.id]
+            self._count(record, 0, -1, -self._of[record.principal].pop(record.id))
             if not self._of[record.principal]:
                 del self._of[record.principal]
         return len(gone)

@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 _VERSION = 1
 _POLL = 0.2  # seconds until a change in another process is noticed
+_BLINK = 0.01  # seconds that the event loop waits for another process at most
 _SCHEMA = """
 create table tasks (
     place integer primary key autoincrement, id text not null unique, principal text not null,
@@ -69,10 +71,10 @@ class SqliteTaskStore:
     """
 
     def __init__(self, path: str | Path, wait: float = 5.0) -> None:
-        self._path, self._wait = path, wait
+        self._path = path
         self._changed = anyio.Event()
         Path(path).touch(0o600)
-        db = self._connect()
+        db = self._connect(wait)
         try:
             self._prepare(db)
         except BaseException:
@@ -80,8 +82,8 @@ class SqliteTaskStore:
             raise
         self._thread = SqliteThread(db, "mcp-task-store")
 
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._path, timeout=self._wait, isolation_level=None, check_same_thread=False)
+    def _connect(self, wait: float) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=wait, isolation_level=None, check_same_thread=False)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         try:
@@ -194,20 +196,19 @@ class SqliteTaskStore:
 
     async def watch(self) -> AsyncGenerator[str | None]:
         """Yield the ids of tasks that change, in whichever process."""
-        db = self._connect()  # one that only reads, for moments
+        db = self._connect(_BLINK)  # one that only reads, in the event loop
+        news = "select id, change from tasks where change > ? order by change"
         try:
-            (last,) = db.execute("select number from changes").fetchone()
+            last = await self._do(lambda db: int(db.execute("select number from changes").fetchone()[0]))
             seen = None
             while True:
-                changed = self._changed
-                version = db.execute("pragma data_version").fetchone()
-                if version != seen:
+                changed, rows = self._changed, list[tuple[str, int]]()
+                with suppress(sqlite3.OperationalError):  # another process has it for itself: look again
+                    version = db.execute("pragma data_version").fetchone()
+                    rows = db.execute(news, (last,)).fetchall() if version != seen else []
                     seen = version
-                    rows = db.execute(
-                        "select id, change from tasks where change > ? order by change", (last,)
-                    ).fetchall()
-                    for id, last in rows:  # noqa: B007
-                        yield id
+                for id, last in rows:  # noqa: B007
+                    yield id
                 with anyio.move_on_after(_POLL):
                     await changed.wait()
         finally:
