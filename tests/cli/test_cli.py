@@ -355,7 +355,9 @@ def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
 def test_the_committed_schema_folder_is_sound() -> None:
     done = inside("schema", "status")
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[:3] for line in done.stdout.splitlines()[1:]] == [[name, "as", "pinned"] for name in REVISIONS]
+    revisions, extensions = done.stdout.split("\n\n")
+    assert [line.split()[:3] for line in revisions.splitlines()[1:]] == [[name, "as", "pinned"] for name in REVISIONS]
+    assert all(line.split()[1:3] == ["as", "pinned"] for line in extensions.splitlines()[1:])
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,11 @@ def check_life(user: User | Installation, folder: Path) -> None:
         str(user.home / "generated/mcp_bindgen/vdraft"),
     ]
 
-    listed = user.bindgen("schema", "list").stdout.splitlines()
-    assert [line.split()[0] for line in listed[1:-1]] == [*REVISIONS, "draft"]
-    assert listed[-2].split()[2:] == ["draft", listed[-2].split()[3], "abc", "your", "folder"]
-    assert listed[-1] == f"Your folder: {user.home}"
+    shown, extensions = user.bindgen("schema", "list").stdout.split("\n\n")
+    listed = shown.splitlines()
+    assert [line.split()[0] for line in listed[1:]] == [*REVISIONS, "draft"]
+    assert listed[-1].split()[2:] == ["draft", listed[-1].split()[3], "abc", "your", "folder"]
+    assert extensions.splitlines()[-1] == f"Your folder: {user.home}"
 
     used = user.run("-W", "error", "-c", USE)
     assert used.returncode == 0, used.stderr

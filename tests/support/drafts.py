@@ -234,6 +234,14 @@ DRAFTS = [
         3,
     ),
     about_x(
+        "all-of-unions",
+        "product",
+        {"allOf": [{"anyOf": [record(**{f"{side}{n}": TEXT}) for n in range(17)]} for side in "ab"]},
+        "more than 256 members",
+        "not checked",
+        {},
+    ),
+    about_x(
         "all-of-closed",
         "members",
         {"allOf": [{**record(a=TEXT), **CLOSED}, record(b=TEXT)]},

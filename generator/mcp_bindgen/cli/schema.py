@@ -13,8 +13,11 @@ import typer
 
 from mcp_bindgen.diff.reports.text import text
 from mcp_bindgen.diff.upstream import against
+from mcp_bindgen.protocol.extension_status import ExtensionReport, extension_reports, extension_tasks
 from mcp_bindgen.protocol.status import Report, entries, reports_of, tasks
-from mcp_bindgen.spec import BadInput, Reading, Store, sources
+from mcp_bindgen.spec import BadInput, Extensions, Reading, Store, sources
+from mcp_bindgen.spec.extension import is_id
+from mcp_bindgen.spec.store import user_folder
 
 from .options import SOURCES, Folder, Strict
 from .output import MARKUP, console, page, print_json, print_table, say_corrections, say_decisions, say_missing
@@ -25,7 +28,7 @@ schema = typer.Typer(
     rich_markup_mode=MARKUP,
 )
 
-Revision = Annotated[str, typer.Argument(help="A revision such as 2025-11-25.")]
+Revision = Annotated[str, typer.Argument(help="A revision such as 2025-11-25, or an extension: tasks@2026-07-28.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 File = Annotated[str, typer.Argument(metavar="SOURCE", help=f"The schema.json that upstream publishes: {SOURCES}.")]
 
@@ -39,7 +42,7 @@ class Status(StrEnum):
 
 @schema.command("list")
 def list_(folder: Folder = None, as_json: Json = False) -> None:
-    """List the revisions, and where each comes from: from this installation, or from your own folder.
+    """List revisions and extensions, and where each comes from: from this installation, or from your own folder.
 
     Examples:
 
@@ -50,21 +53,48 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
     store = Store(folder)
     rows = [(pin, "your folder" if store.is_users(pin.name) else "mcp-bindgen") for pin in store.pins.values()]
     rows += [(pin, "your folder, hidden by ours") for pin in store.hidden]
+    extensions = Extensions(store)
+    others = [(pin, "your folder" if extensions.is_users(pin) else "mcp-bindgen") for pin in extensions.pins]
     if as_json:
         names = ("name", "era", "status", "date", "commit")
-        print_json([{**{name: getattr(pin, name) or None for name in names}, "from": origin} for pin, origin in rows])
+        records = [{**{name: getattr(pin, name) or None for name in names}, "from": origin} for pin, origin in rows]
+        known = ("id", "version", "status", "date", "source")
+        records += [
+            {
+                "name": f"{extensions.module(pin)}@{pin.version}",
+                **{name: getattr(pin, name) or None for name in known},
+                "extends": extensions.cores(pin),
+                "from": origin,
+            }
+            for pin, origin in others
+        ]
+        print_json(records)
         return
     print_table(
         ["REVISION", "ERA", "STATUS", "CHANGED", "UPSTREAM", "FROM"],
         [[pin.name, pin.era, pin.status, pin.date, pin.commit or "-", origin] for pin, origin in rows],
     )
+    if others:
+        print()
+        print_table(
+            ["EXTENSION", "ID", "STATUS", "CHANGED", "UPSTREAM", "EXTENDS", "FROM"],
+            [
+                [
+                    f"{extensions.module(pin)}@{pin.version}",
+                    *(pin.id, pin.status, pin.date, pin.source or "-", ", ".join(extensions.cores(pin)) or "-", origin),
+                ]
+                for pin, origin in others
+            ],
+        )
     if store.users is not None:
         print(f"Your folder: {store.users.parent}")
 
 
 @schema.command("import")
 def import_(
-    revision: Annotated[str, typer.Argument(help="What to call it: its date, or any name for a draft.")],
+    revision: Annotated[
+        str, typer.Argument(help="What to call it: its date, any name for a draft, or ID@VERSION of an extension.")
+    ],
     file: File,
     commit: Annotated[str, typer.Option(help="The upstream commit of the file; one from git: knows its own.")] = "",
     status: Annotated[
@@ -85,11 +115,16 @@ def import_(
     and its bindings are generated there, or nothing is written: nothing that is installed changes. `schema list` shows
     that folder; the environment variable MCP_BINDGEN_HOME names another one.
 
+    Of an extension, what it has beside core is kept: copies of core definitions are left out, and those that differ are
+    reported. Its facts, --semantics, say who sends its messages and what they extend.
+
     Examples:
 
     `mcp-bindgen schema import draft git:../specification@main:schema/draft/schema.json`
 
     `mcp-bindgen schema import 2025-11-25 schema.json --commit c4c367f9`
+
+    `mcp-bindgen schema import com.example/jobs@draft jobs.json --semantics jobs.toml`
     """
     from mcp_bindgen.emit.target import bridges_of, is_checkout
     from mcp_bindgen.emit.user_revisions import import_revision  # what it is made with takes time to load
@@ -103,6 +138,17 @@ def import_(
         "changed": changed.date() if changed is not None else None,
         "semantics": semantics,
     }
+    if is_id(revision.partition("@")[0]):
+        given["source"] = given.pop("commit")
+        home = None if folder is not None or is_checkout() else user_folder()
+        imported, copies = Extensions(Store(folder)).add(
+            revision, source, root=home / "schema" if home is not None else None, **given
+        )
+        print(f"{imported.id}@{imported.version}  structure {imported.structure[:16]}")
+        for copy in copies:
+            typer.echo(f"differs from core: {source.label}: {copy}", err=True)
+        say_decisions(reading)
+        return
     if folder is not None or is_checkout():
         pin = Store(folder).add(revision, source, **given)
         print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
@@ -122,10 +168,20 @@ def import_(
 def remove(revision: Revision, folder: Folder = None) -> None:
     """Remove a revision from your own folder, with its bindings; or its structure from --folder.
 
+    Of an extension, the named version is removed.
+
     Example: `mcp-bindgen schema remove draft`
     """
     from mcp_bindgen.emit.user_revisions import remove_revision
 
+    store = Store(folder)
+    extensions = Extensions(store)
+    if revision not in store.pins and extensions.is_extension(revision):
+        if folder is None and not extensions.is_users(extensions.pin(revision)):
+            raise BadInput(f"{revision} is of this installation", fix="name one of your own folder, or give --folder")
+        gone = extensions.remove(revision)
+        print(f"{gone.id}@{gone.version}  removed")
+        return
     if folder is not None:
         Store(folder).remove(revision)
     else:
@@ -139,7 +195,12 @@ def verify(revision: Revision, file: File, folder: Folder = None) -> None:
 
     Example: `mcp-bindgen schema verify 2025-11-25 schema.json`
     """
-    same_bytes, differences = Store(folder).verify(revision, file)
+    store = Store(folder)
+    extensions = Extensions(store)
+    known = revision not in store.pins and extensions.is_extension(revision)
+    if not known:
+        store.pin(revision)  # says which revisions there are
+    same_bytes, differences = (extensions if known else store).verify(revision, file)
     for line in differences:
         print(line)
     if differences:
@@ -191,15 +252,37 @@ def status(
             raise BadInput("--stubs and --against are two things", fix="leave one of them out")
         _against(store, file, revision)
         return
-    reports = reports_of(store, revision)
+    extensions = Extensions(store)
+    named = revision is not None and revision not in store.pins and extensions.is_extension(revision)
+    reports = [] if named else reports_of(store, revision)
+    others = extension_reports(extensions, revision) if named or revision is None else []
+    both: list[Report | ExtensionReport] = [*reports, *others]
+    sound = all(report.sound for report in both)
     if stubs:
         sys.stdout.write(entries(reports, store.docs))
         return
     if as_json:
-        print_json([{**asdict(report), "sound": report.sound} for report in reports])
-        if not all(report.sound for report in reports):
+        print_json([{**asdict(report), "sound": report.sound} for report in both])
+        if not sound:
             raise typer.Exit(1)
         return
+    if reports:
+        _print_revisions(reports)
+    for report in reports:
+        if revision is not None or report.is_open:
+            print("\n".join(tasks(report)))
+        for pointer in report.unlisted:
+            typer.echo(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
+    if others:
+        _print_extensions(others, first=not reports)
+    for other in others:
+        if revision is not None or not other.sound:
+            print("\n".join(extension_tasks(other)))
+    if not sound:
+        raise typer.Exit(1)
+
+
+def _print_revisions(reports: list[Report]) -> None:
     print_table(
         ["REVISION", "STRUCTURE", "PATCHES", "DEFINITIONS", "DOCUMENTED", "FIELDS DOCUMENTED"],
         [
@@ -213,13 +296,24 @@ def status(
             for report in reports
         ],
     )
-    for report in reports:
-        if revision is not None or report.is_open:
-            print("\n".join(tasks(report)))
-        for pointer in report.unlisted:
-            typer.echo(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
-    if not all(report.sound for report in reports):
-        raise typer.Exit(1)
+
+
+def _print_extensions(reports: list[ExtensionReport], *, first: bool) -> None:
+    if not first:
+        print()
+    print_table(
+        ["EXTENSION", "STRUCTURE", "EXTENDS", "DEFINITIONS", "WITHOUT WORDS"],
+        [
+            [
+                f"{report.id}@{report.version}",
+                "as pinned" if report.pinned else "differs from its pin",
+                ", ".join(report.cores) or "-",
+                str(report.definitions),
+                str(len(report.undocumented)),
+            ]
+            for report in reports
+        ],
+    )
 
 
 def _documented(report: Report) -> tuple[str, str]:

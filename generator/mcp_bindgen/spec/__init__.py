@@ -3,12 +3,12 @@
 from .effective import EffectiveSchema, ExtensionSchema, Origin
 from .errors import BadInput
 from .extension import extend, read_extension
-from .extension_store import ExtensionPin, Extensions
+from .extension_store import ExtensionPin, Extensions, named
 from .keywords import Schema
 from .patches import Correction
 from .reading import Decision, Reading
 from .revisions import Pin
-from .store import Store, external, named
+from .store import Store, external
 
 __all__ = [
     "BadInput",

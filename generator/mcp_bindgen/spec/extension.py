@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,9 +28,14 @@ _ID = re.compile(rf"(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/(?P<name>[A-Za-z0-9](?:[
 _MODULE = re.compile("[a-z][a-z0-9_]*")
 
 
+def is_id(name: str) -> bool:
+    """Return whether `name` has the form of an extension's identifier."""
+    return _ID.fullmatch(name) is not None and ".." not in name
+
+
 def check_id(name: str) -> str:
     """Return the identifier of an extension, a vendor's prefix and a name (MCP, `_meta` keys), or raise `BadInput`."""
-    if not _ID.fullmatch(name) or ".." in name:
+    if not is_id(name):
         raise BadInput(
             f"{name!r} is not the id of an extension", fix="write a domain that is yours and a name: com.example/jobs"
         )
@@ -41,7 +47,7 @@ def module_of(facts: Mapping[str, Any]) -> str:
     head: Mapping[str, str] = facts["extension"]
     stem = re.sub(r"\W+", "_", head["id"].rpartition("/")[2]).lower()
     module = head.get("module", stem if stem[:1].isalpha() else f"extension_{stem}")
-    if not _MODULE.fullmatch(module):
+    if not _MODULE.fullmatch(module) or keyword.iskeyword(module):
         raise BadInput(
             f"{module!r} cannot be a module", pointer="/extension/module", fix="use small letters, digits and _"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from . import canonical, document, patches, revisions, sources
 from .effective import EffectiveSchema, ExtensionSchema
 from .errors import BadInput, locating, suggestion
-from .extension import check_id, module_of, own_structure, read_extension
+from .extension import check_id, extend, module_of, own_structure, read_extension
 from .json import is_object
 from .keywords import DIALECT, Schema
 from .reading import Reading
 from .semantics import read_extension_facts
-from .sources import Readable
-from .store import Store
+from .sources import Readable, Source
+from .store import Store, external
 from .toml import read_toml
 from .transaction import Change, put, read
 
@@ -90,6 +90,18 @@ class Extensions:
         known = self.store.pins
         return [name for name in self._facts(pin)["extension"]["core"] if name in known]
 
+    def core(self, pin: ExtensionPin) -> str:
+        """Return the newest core revision that an extension extends; raise `BadInput` where none is known."""
+        known = [name for name in self.store.pins if name in self.cores(pin)]
+        if not known:
+            raise BadInput(
+                f"{pin.id}@{pin.version} names no core revision that is known",
+                file=self._folder(pin) / _FACTS,
+                pointer="/extension/core",
+                fix="import it first",
+            )
+        return known[-1]
+
     def pin(self, name: str) -> ExtensionPin:
         """Return the pin of an extension: its id, that without the prefix, or its module, alone or with `@VERSION`.
 
@@ -127,7 +139,7 @@ class Extensions:
             version=pin.version,
             ledger=self.store.ledger,
             corrections=patches.load(folder / _PATCHES),
-            docs=None if self._is_users(pin) else read_toml(docs) if docs.exists() else {},
+            docs=None if self.is_users(pin) else read_toml(docs) if docs.exists() else {},
             draft=pin.status == "draft",
             strict=self.store.strict or pin.status == "released",
         )
@@ -156,7 +168,7 @@ class Extensions:
         status: str | None = None,
         changed: date | None = None,
         semantics: Path | None = None,
-        prose: bool = False,
+        root: Path | None = None,
         reading: Reading | None = None,
     ) -> tuple[ExtensionPin, tuple[str, ...]]:
         """Import an upstream file: writes the structure of its own definitions and pins it.
@@ -168,7 +180,7 @@ class Extensions:
             status: `released` or `draft`; by default, what has a date or a number for a version is released.
             changed: When upstream last changed it; by default the date that the version is, else today.
             semantics: Its facts; without them, those that were there stay.
-            prose: Keep the words of the file, where there are none of ours.
+            root: The folder of the user to write to, which keeps the words of the file; by default ours, without them.
             reading: Decides about what breaks a rule in a draft; by default, and in a release, it is refused.
 
         Returns:
@@ -182,10 +194,11 @@ class Extensions:
         known = status or ("draft" if version in ("", "draft") else "released")
         revisions.check_name(version, draft=True)
         upstream = sources.read(file)
+        folder = f"{_FOLDER}/{label}/{version}"
+        prose, root = root is not None, root or self.store.root
         if known == "released" and not source and not prose:
             raise BadInput("it is not known where the file is from", file=upstream.label, fix="give --commit")
-        folder = f"{_FOLDER}/{label}/{version}"
-        stated = semantics or self.store.root / folder / _FACTS
+        stated = semantics or root / folder / _FACTS
         facts = read_extension_facts(stated)
         if facts["extension"]["id"] != label:
             raise BadInput(f"is about {facts['extension']['id']!r}", file=stated, fix=f"write id = {label!r}")
@@ -195,18 +208,18 @@ class Extensions:
         pin = ExtensionPin(label, version, known, day.isoformat(), source, sha, canonical.digest(written))
         texts = {
             f"{folder}/{_SCHEMA}": canonical.dumps({"$schema": DIALECT, "$defs": own} if prose else written),
-            _PINS: _revised(self.store.root / _PINS, pin),
+            _PINS: _revised(root / _PINS, pin),
         }
         if semantics is not None:
             texts[f"{folder}/{_FACTS}"] = semantics.read_text("utf-8")
-        root = self.store.root
         put(root, {path: Change(read(root / path), text.encode()) for path, text in texts.items()})
         return pin, copies
 
     def remove(self, name: str) -> ExtensionPin:
-        """Remove a version of an extension from `root`, its patches and facts included; raise `BadInput` as `pin`."""
-        pin, root = self.pin(name), self.store.root
-        folder = root / pin.path
+        """Remove a version of an extension from its folder, with its patches and facts; raise `BadInput` as `pin`."""
+        pin = self.pin(name)
+        folder = self._folder(pin)
+        root = folder.parents[3]
         files = sorted(path for path in folder.glob("*") if path.is_symlink() or path.is_file())
         gone = {f"{pin.path}/{path.name}": Change(read(path), None) for path in files}
         table = _parsed(root / _PINS)
@@ -216,8 +229,8 @@ class Extensions:
             del table[pin.id]
         put(root, {**gone, _PINS: Change(read(root / _PINS), (table.as_string().strip("\n") + "\n").encode())})
         with suppress(OSError):  # it was gone, or somebody keeps more in it
-            folder.rmdir()
-            folder.parent.rmdir()
+            for empty in (folder, *folder.parents[:3]):
+                empty.rmdir()
         return pin
 
     def verify(self, name: str, file: Readable) -> tuple[bool, list[str]]:
@@ -233,25 +246,26 @@ class Extensions:
         return sha == pin.sha256, canonical.differences(ours, canonical.canonical({"$schema": DIALECT, "$defs": own}))
 
     def _own(
-        self, facts: Mapping[str, Any], stated: Path, source: sources.Source, reading: Reading | None = None
+        self, facts: Mapping[str, Any], stated: Path, source: Source, reading: Reading | None = None
     ) -> tuple[dict[str, Schema], tuple[str, ...], str]:
         """Return the own definitions of an upstream file, the copies that differ, and the sha256 of its bytes."""
-        known = [name for name in facts["extension"]["core"] if name in self.store.pins]
+        known = [name for name in self.store.pins if name in facts["extension"]["core"]]
         if not known:
             raise BadInput(
                 "names no core revision that is known", file=stated, pointer="/extension/core", fix="import it first"
             )
         raw, sha = document.load(source)
         with locating(source.label):
-            own, copies = own_structure(raw, self.store.effective(known[0]), reading or Reading(), self.store.ledger)
+            own, copies = own_structure(raw, self.store.effective(known[-1]), reading or Reading(), self.store.ledger)
         return own, tuple(map(str, copies)), sha
 
     def _names(self, pin: ExtensionPin) -> tuple[str, ...]:
         """Return what an extension may be called: its id, that without the prefix, its module."""
         return pin.id, pin.id.rpartition("/")[2], self.module(pin)
 
-    def _is_users(self, pin: ExtensionPin) -> bool:
-        return self._folder(pin).is_relative_to(self.store.root) is False
+    def is_users(self, pin: ExtensionPin) -> bool:
+        """Return whether an extension is one that only the user keeps."""
+        return not self._folder(pin).is_relative_to(self.store.root)
 
     def _folder(self, pin: ExtensionPin) -> Path:
         ours = self.store.root / pin.path
@@ -259,6 +273,35 @@ class Extensions:
 
     def _facts(self, pin: ExtensionPin) -> dict[str, Any]:
         return read_extension_facts(self._folder(pin) / _FACTS)
+
+
+def named(
+    name: str | Source,
+    store: Store,
+    semantics: Mapping[str, Any] | None = None,
+    extensions: Sequence[str] = (),
+) -> EffectiveSchema:
+    """Return the effective schema of what a command line names: a revision, an extension, or a schema file.
+
+    Args:
+        name: The name of a revision, of an extension on the newest core that it extends, or of a source.
+        store: The `schema/` folder.
+        semantics: The facts about schema files; by default those of the folder.
+        extensions: Names of extensions to lay over it.
+
+    Raises:
+        BadInput: It is neither a revision, an extension, nor a source that can be read, or an extension is none of it.
+    """
+    known = Extensions(store)
+    if isinstance(name, str) and name not in store.pins and known.is_extension(name):
+        core = store.effective(known.core(known.pin(name)))
+        extensions = (name, *extensions)
+    elif isinstance(name, Source) or sources.is_source(name, store.pins):
+        facts = store.semantics if semantics is None else semantics
+        core = external(name, None, facts, store.ledger, strict=store.strict)
+    else:
+        core = store.effective(name)  # says which revisions there are
+    return extend(core, *(known.effective(one, core) for one in extensions)) if extensions else core
 
 
 def _load(path: Path) -> list[ExtensionPin]:

@@ -21,6 +21,7 @@ def plain(schema: Schema) -> Schema:
     - `propertyNames` that takes every string says nothing; one with a list of names is `properties` of these alone.
     - `{"not": {}}` is `false`: for other members that there are none, for a member of a closed object that it is not
       one.
+    - A union of single strings is an `enum`.
     - The bounds of JavaScript's safe integers stand at every integer that zod writes, and say that it is one.
     """
     result = {keyword: value for keyword, value in schema.items() if (keyword, value) != ("$schema", DIALECT)}
@@ -31,6 +32,10 @@ def plain(schema: Schema) -> Schema:
         result = _named(result)
     if is_object(result.get("properties")):
         result["properties"] = dict(_members(result, result["properties"]))
+    names = _strings(result) if "anyOf" in result else None
+    if names and len({*names}) == len(names):
+        result = {keyword: value for keyword, value in result.items() if keyword != "anyOf"}
+        result |= {"type": "string", "enum": names}
     if result.get("type") == "integer" and (result.get("minimum"), result.get("maximum")) == (-_SAFE, _SAFE):
         del result["minimum"], result["maximum"]
     return result

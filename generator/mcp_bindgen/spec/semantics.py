@@ -107,11 +107,6 @@ def read_extension_facts(path: Path) -> dict[str, Any]:
     }
 
 
-def no_facts() -> dict[str, Any]:
-    """Return facts that say nothing."""
-    return _filled({})
-
-
 def _filled(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: facts.get(name, [] if name in _LISTS else {}) for name in _TABLES}
 

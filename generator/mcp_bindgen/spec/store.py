@@ -17,7 +17,7 @@ from .patches import Patch
 from .reading import Reading
 from .revisions import Pin
 from .semantics import merge_semantics, read_semantics
-from .sources import Readable, Source
+from .sources import Readable
 from .toml import read_toml
 from .transaction import Change, put, read
 
@@ -273,23 +273,6 @@ def external(
         draft=not revisions.is_date(name),
         reading=reading,
     )
-
-
-def named(name: str | Source, store: Store, semantics: Mapping[str, Any] | None = None) -> EffectiveSchema:
-    """Return the effective schema of what a command line names: a revision of ours, or a schema file from anywhere.
-
-    Args:
-        name: The name of a revision, or of a source.
-        store: The `schema/` folder.
-        semantics: The facts about schema files; by default those of the folder.
-
-    Raises:
-        BadInput: It is neither a revision nor a source that can be read.
-    """
-    if isinstance(name, Source) or sources.is_source(name, store.pins):
-        facts = store.semantics if semantics is None else semantics
-        return external(name, None, facts, store.ledger, strict=store.strict)
-    return store.effective(name)  # says which revisions there are
 
 
 def _with_own(semantics: dict[str, Any], folder: Path) -> dict[str, Any]:

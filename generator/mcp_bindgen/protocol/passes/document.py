@@ -11,14 +11,19 @@ from mcp_bindgen.spec.revisions import has_reached
 from ..model import Definition, Object
 from .draft import Draft
 
+_BASES = ("RequestParams", "NotificationParams", "Result", "CacheableResult", "PaginatedResult")
+"""The definitions of core whose members those of extensions have too."""
+
 
 def document(draft: Draft) -> Draft:
     """Take the words from `docs.toml`, or keeps the prose of a file that brings its own; adds deprecations."""
-    words = {origin: _words(draft, origin) for origin in ("", *(one.id for one in draft.source.extensions))}
+    words = {origin: draft.source.words(origin) for origin in ("", *(one.id for one in draft.source.extensions))}
     revision = draft.source.revision
     definitions = dict(draft.definitions)
     for name, definition in draft.definitions.items():
         if (own := words[definition.origin]) is not None:
+            inherited = _inherited(definition, draft) if definition.origin else {}
+            own = {**own, "common": {**inherited, **own.get("common", {})}}
             definitions[name] = _documented(definition, own, revision)
     gone = _deprecations(draft)
     definitions = {name: replace(definition, deprecated=gone.get(name, "")) for name, definition in definitions.items()}
@@ -61,13 +66,18 @@ def _documented(definition: Definition, words: Mapping[str, Any], revision: str)
     return replace(definition, doc=doc, type=type)
 
 
-def _words(draft: Draft, origin: str) -> Mapping[str, Any] | None:
-    """Return the words for what is of `origin`; an extension has those of core for members that all share."""
-    words = draft.source.words(origin)
-    if words is None or not origin:
-        return words
-    shared = (draft.source.docs or {}).get("common", {})
-    return {**words, "common": {**shared, **words.get("common", {})}}
+def _inherited(definition: Definition, draft: Draft) -> dict[str, str]:
+    """Return the words of core for the members that a definition of an extension has from core."""
+    docs, type = draft.source.docs or {}, definition.type
+    found = dict[str, str](docs.get("common", {}))
+    for name in _BASES:
+        base = draft.definitions[name].type if name in draft.definitions else None
+        _, words = entry(docs, name, draft.source.revision)
+        for field in base.fields if isinstance(base, Object) and isinstance(type, Object) else ():
+            own = type.field(field.wire) if isinstance(type, Object) else None
+            if own is not None and own.type == field.type and field.wire in words:
+                found[field.wire] = words[field.wire]
+    return found
 
 
 def _deprecations(draft: Draft) -> dict[str, str]:

@@ -33,7 +33,8 @@ class Client(client.Client):
         Args:
             uri: The URI of the directory, without a slash at its end.
             cursor: Where to continue: the `nextCursor` of the page before; absent for the first page.
-            meta: Metadata for the protocol and for extensions; unknown keys are kept.
+            meta: The protocol version and client capabilities, required on every request, and optional
+                extras.
         """
         return await self.call(
             methods.READ_RESOURCE_DIRECTORY,
@@ -49,7 +50,8 @@ class Client(client.Client):
 
         Args:
             uri: The URI of its `SKILL.md`.
-            meta: Metadata for the protocol and for extensions; unknown keys are kept.
+            meta: The protocol version and client capabilities, required on every request, and optional
+                extras.
         """
         return await self.call(
             methods.GET_SKILL,

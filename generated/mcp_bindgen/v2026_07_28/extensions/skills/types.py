@@ -25,7 +25,7 @@ class GetSkillRequestParams(Model):
     """Which skill is meant."""
 
     meta: RequestMetaObject
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
+    """The protocol version and client capabilities, required on every request, and optional extras."""
 
     uri: str
     """The URI of its `SKILL.md`."""
@@ -51,7 +51,7 @@ class ReadResourceDirectoryRequestParams(Model):
     """Which directory is meant, and which page."""
 
     meta: RequestMetaObject
-    """Metadata for the protocol and for extensions; unknown keys are kept."""
+    """The protocol version and client capabilities, required on every request, and optional extras."""
 
     cursor: str | None = None
     """Where to continue: the `nextCursor` of the page before; absent for the first page."""
@@ -67,12 +67,13 @@ class ReadResourceDirectoryResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
     next_cursor: str | None = None
-    """Where the next page begins; absent on the last page."""
+    """Where the next page begins; absent on the last page. Even an empty string means that there is more."""
 
     resources: list[Resource]
     """The files, and the subdirectories, whose MIME type is `inode/directory`."""
 
     result_type: str = "complete"
+    """Tells kinds of result apart: `complete` here; older servers leave it out, which means the same."""
 
 
 class SkillFrontmatter(Model):
@@ -159,13 +160,16 @@ class GetSkillResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
     cache_scope: Literal["private", "public"] = "private"
+    """Who may share a stored copy: `public` for anyone, `private` only under the same authorization."""
 
     result_type: str = "complete"
+    """Tells kinds of result apart: `complete` here; older servers leave it out, which means the same."""
 
     skill: Skill
     """The skill, in the same form as in a list."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """How long the result stays fresh after arrival, in milliseconds; 0 means stale at once."""
 
 
 class ListSkillsResult(Model):
@@ -175,16 +179,19 @@ class ListSkillsResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
     cache_scope: Literal["private", "public"] = "private"
+    """Who may share a stored copy: `public` for anyone, `private` only under the same authorization."""
 
     next_cursor: str | None = None
-    """Where the next page begins; absent on the last page."""
+    """Where the next page begins; absent on the last page. Even an empty string means that there is more."""
 
     result_type: str = "complete"
+    """Tells kinds of result apart: `complete` here; older servers leave it out, which means the same."""
 
     skills: list[Skill]
     """The skills of this page."""
 
     ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """How long the result stays fresh after arrival, in milliseconds; 0 means stale at once."""
 
 
 __all__ = [

@@ -1,0 +1,103 @@
+"""Check the extensions of the `schema/` folder: pins, facts, words, and how they fit the core revisions they extend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mcp_bindgen.spec import BadInput, ExtensionPin, Extensions, Reading, extend
+
+from .build import build
+from .model import Definition, Object
+
+
+@dataclass(frozen=True)
+class ExtensionReport:
+    """One version of an extension in a `schema/` folder.
+
+    Attributes:
+        id: The extension.
+        version: The version.
+        is_draft: Whether it is not released yet.
+        pinned: Whether the structure is the one that was imported.
+        cores: The core revisions that it extends, of those that are known.
+        definitions: How many definitions it brings, hoisted ones included.
+        undocumented: The definitions, and fields of them as `Definition.field`, that have no words of ours.
+        unused_words: What `docs.toml` describes and the extension has not.
+        problems: What breaks a rule, or keeps it from being read.
+    """
+
+    id: str
+    version: str
+    is_draft: bool
+    pinned: bool
+    cores: tuple[str, ...]
+    definitions: int = 0
+    undocumented: tuple[str, ...] = ()
+    unused_words: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether it is as pinned, can be read with each core that it names, and a released one has all words."""
+        words = not self.is_draft and (self.undocumented or self.unused_words)
+        return self.pinned and bool(self.cores) and not (self.problems or words)
+
+
+def extension_reports(extensions: Extensions, name: str | None = None) -> list[ExtensionReport]:
+    """Return a report for each version of each extension, or for one; raise `BadInput` where there is none."""
+    pins = extensions.pins if name is None else [extensions.pin(name)]
+    return [_report(extensions, pin) for pin in pins]
+
+
+def _report(extensions: Extensions, pin: ExtensionPin) -> ExtensionReport:
+    report = ExtensionReport(
+        pin.id,
+        pin.version,
+        pin.status == "draft",
+        extensions.is_pinned(pin),
+        tuple(extensions.cores(pin)),
+    )
+    for core in report.cores:
+        try:
+            source = extensions.store.effective(core)
+            extension = extensions.effective(pin, source)
+            lenient = Reading(extension.file, strict=False)
+            protocol = build(extend(source, replace(extension, reading=lenient)))
+        except BadInput as error:
+            return replace(report, problems=(*report.problems, str(error)))
+        own = {name: one for name, one in protocol.definitions.items() if one.origin == pin.id}
+        missing = [] if extension.docs is None else list(_missing(own))
+        report = replace(
+            report,
+            definitions=len(own),
+            undocumented=tuple(missing),
+            unused_words=tuple(sorted((extension.docs or {}).keys() - own.keys() - {"common"})),
+            problems=(*report.problems, *map(str, protocol.decisions)),
+        )
+    return report
+
+
+def _missing(definitions: dict[str, Definition]) -> Iterator[str]:
+    for name, definition in definitions.items():
+        if not definition.doc:
+            yield name
+        if isinstance(definition.type, Object):
+            yield from (f"{name}.{field.wire}" for field in definition.type.fields if not field.doc)
+
+
+def extension_tasks(report: ExtensionReport) -> Iterator[str]:
+    """Return lines that say what a person has to write or to look at."""
+    yield f"\n{report.id}@{report.version}:"
+    found = [
+        ("what breaks a rule", report.problems),
+        ("what has no words (in its docs.toml)", report.undocumented),
+        ("words for what it has not", report.unused_words),
+        ("it extends no core revision that is known", () if report.cores else ("import one of its [extension] core",)),
+    ]
+    for title, lines in found:
+        if lines:
+            yield f"  {title}:"
+            yield from (f"    {line}" for line in lines)
+    if not any(lines for _, lines in found):
+        yield "  nothing to write"

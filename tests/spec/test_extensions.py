@@ -1,0 +1,466 @@
+"""Schemas of extensions: read as they are published, pinned, and laid over core, which stays what it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol.extension_status import extension_reports
+from mcp_bindgen.protocol.model import Const, Object, Ref, Union
+from mcp_bindgen.protocol.schema import document_of
+from mcp_bindgen.spec import BadInput, ExtensionPin, Extensions, ExtensionSchema, Schema, Store, extend, read_extension
+from mcp_bindgen.spec.idioms import lifted, plain
+from mcp_bindgen.spec.keywords import DIALECT, rebuild
+from mcp_bindgen.spec.semantics import read_extension_facts
+from tests.support.commands import UPSTREAM, inside, save, shuffled
+from tests.support.effort import examples
+from tests.support.json_instances import JSON, Instances, damaged
+
+STORE = Store()
+EXTENSIONS = Extensions(STORE)
+CORE = STORE.effective("2026-07-28")
+TASKS, APPS = "io.modelcontextprotocol/tasks", "io.modelcontextprotocol/ui"
+JOBS = "com.example/jobs"
+PUBLISHED = {
+    f"{TASKS}@2026-07-28": "tasks-2026-07-28",
+    f"{TASKS}@draft": "tasks-draft",
+    f"{APPS}@2026-01-26": "apps",
+}
+"""Versions of extensions -> folders of the files that upstream publishes."""
+
+STRING: Schema = {"type": "string"}
+SAFE = 2**53 - 1
+
+each_pin = pytest.mark.parametrize("pin", EXTENSIONS.pins, ids=lambda pin: f"{pin.id}@{pin.version}")
+
+
+@cache
+def core() -> Protocol:
+    return build(CORE)
+
+
+@cache
+def protocol(name: str) -> Protocol:
+    return build(extend(CORE, EXTENSIONS.effective(name, CORE)))
+
+
+def record(required: str = "", /, **properties: Any) -> Schema:
+    return {"type": "object", "properties": properties, "required": required.split()}
+
+
+def wires(whole: Protocol, name: str) -> dict[str, Any]:
+    """Wire name -> default, of the fields of a definition."""
+    type = whole.definitions[name].type
+    assert isinstance(type, Object)
+    return {field.wire: field.default for field in type.fields}
+
+
+# --- what is pinned -----------------------------------------------------------------------------------------------
+
+
+@each_pin
+def test_structures_are_as_pinned_and_sound(pin: ExtensionPin) -> None:
+    assert EXTENSIONS.is_pinned(pin)
+    (report,) = extension_reports(EXTENSIONS, f"{pin.id}@{pin.version}")
+    assert report.sound
+    assert not report.problems
+    assert report.definitions > 0
+
+
+@pytest.mark.skipif(not (UPSTREAM / "extensions").is_dir(), reason="the upstream files are not on this machine")
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_structures_equal_the_published_files(name: str) -> None:
+    file = UPSTREAM / "extensions" / PUBLISHED[name] / "schema.json"
+    assert EXTENSIONS.verify(name, file) == (True, [])
+    read = EXTENSIONS.effective(name, CORE)
+    assert (read.copies, read.reading.decisions) == ((), ())
+
+
+@each_pin
+def test_core_is_what_it_is_without_extensions(pin: ExtensionPin) -> None:
+    whole = protocol(f"{pin.id}@{pin.version}")
+    assert {name: one for name, one in whole.definitions.items() if not one.origin} == core().definitions
+    assert tuple(method for method in whole.methods if not method.origin) == core().methods
+    assert tuple(error for error in whole.errors if not error.origin) == core().errors
+    assert (whole.facts, whole.capabilities, whole.digest) == (core().facts, core().capabilities, core().digest)
+    assert {one.origin for one in whole.definitions.values()} == {"", pin.id}
+
+
+def test_what_tasks_bring() -> None:
+    """Each mistake of a reading that takes an extension for a part of core has its line here."""
+    whole = protocol("tasks")
+    (tasks,) = whole.extensions
+    methods = {method.name: method for method in whole.methods if method.origin}
+    assert methods.keys() == {"tasks/get", "tasks/update", "tasks/cancel", "notifications/tasks"}
+    assert all(method.named_by == "task_id" for method in methods.values() if method.kind == "request")
+    listened = methods["notifications/tasks"]
+    assert (listened.filter, listened.compares, listened.compares_by) == ("task_ids", "task_id", "equal")
+    assert tasks.alternatives == (("tools/call", ("CreateTaskResult",)),)
+    assert all(Ref("CreateTaskResult") not in method.alternatives for method in whole.methods)
+    for name in ("GetTaskRequestParams", "UpdateTaskRequestParams", "CancelTaskRequestParams"):
+        assert {"_meta", "taskId"} <= wires(whole, name).keys()
+    assert wires(whole, "CreateTaskResult") | {"ttlMs": None, "resultType": "task"} == wires(whole, "CreateTaskResult")
+    assert wires(whole, "UpdateTaskResult")["resultType"] == "complete"
+    state = whole.definitions["GetTaskResult"].type
+    assert isinstance(state, Union)
+    assert (state.tag, len(state.members)) == ("status", 5)
+    assert state.members[0] == Ref("GetTaskResultWorkingTask")
+    assert whole.definitions["TaskStatus"].type == Const(
+        ("cancelled", "completed", "failed", "input_required", "working")
+    )
+    words = {name: one.doc for name, one in whole.definitions.items()}
+    assert words["CreateTaskResult"].startswith("Answers a request with a task")
+
+
+def test_the_half_of_apps_that_servers_and_clients_have() -> None:
+    whole = protocol("apps")
+    own = {name for name, one in whole.definitions.items() if one.origin and not one.hoisted}
+    assert {"McpUiToolMeta", "McpUiResourceMeta", "McpUiClientCapabilities", "McpUiResourceCsp"} <= own
+    assert not any(name.endswith(("Request", "Notification")) for name in own)
+    assert {(key.key, key.type) for key in whole.extensions[0].meta_keys} >= {("ui", Ref("McpUiToolMeta"))}
+
+
+# --- what other tools write ---------------------------------------------------------------------------------------
+
+
+def as_zod_writes(structure: Schema, core: dict[str, Schema]) -> Schema:
+    """The file that the definitions of an extension would be published as: everything is whole, nothing is shared."""
+    own: dict[str, Schema] = structure["$defs"]
+    forms = [json.dumps(schema, sort_keys=True) for schema in own.values()]
+
+    def told(schema: Schema, _: str = "") -> Schema:
+        name = schema.get("$ref", "").rpartition("/")[2]
+        once = name in own and forms.count(json.dumps(own[name], sort_keys=True)) == 1
+        once = once and name not in _referred(own[name])
+        if once and (len(own[name].get("properties", ())) > 1 or len(own[name].get("anyOf", ())) > 1):
+            schema = {"description": f"{name}, here.", **own[name]}
+        schema = rebuild(schema, told)
+        if len(schema.get("enum", ())) > 1:
+            values = [{"type": "string", "const": value} for value in schema["enum"]]
+            schema = {"description": "One of a few.", "anyOf": values}
+        if schema.get("type") == "integer":
+            schema = {**schema, "minimum": -SAFE, "maximum": SAFE}
+        if schema.get("type") == "object" and "properties" not in schema:
+            schema = {**schema, "propertyNames": STRING}
+            if schema.get("additionalProperties") is False:
+                schema["additionalProperties"] = {"not": {}}
+        return schema
+
+    definitions = {name: {"$schema": DIALECT, **told(schema)} for name, schema in own.items()}
+    needed, pending = dict(definitions), list(definitions.values())
+    while pending:
+        for name in _referred(pending.pop()):
+            if name not in needed:
+                needed[name] = core[name]
+                pending.append(core[name])
+    return {"$schema": DIALECT, "$id": "https://example.com/x", "$defs": needed}
+
+
+def _referred(node: Any) -> Iterator[str]:
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node if isinstance(node, list) else ()):
+        if key == "$ref" and isinstance(value, str):
+            yield value.rpartition("/")[2]
+        yield from _referred(value)
+
+
+@pytest.mark.parametrize("name", ["tasks@2026-07-28", "apps"])
+@pytest.mark.parametrize("patched", [True, False])
+def test_what_is_written_out_is_folded(tmp_path: Path, name: str, patched: bool) -> None:
+    """Copies are those of core as it is published, mistakes and all, or as it is meant; prose does not count."""
+    definitions = dict(CORE.definitions) if patched else STORE.structure("2026-07-28")["$defs"]
+    document = as_zod_writes(EXTENSIONS.structure(EXTENSIONS.pin(name)), definitions)
+    file = save(tmp_path / "schema.json", shuffled(document, 7))
+    assert EXTENSIONS.verify(name, file) == (False, [])
+
+
+IDIOMS: list[tuple[Schema, Schema]] = [
+    ({"$schema": DIALECT, **STRING}, STRING),
+    (
+        {"type": "object", "propertyNames": STRING, "additionalProperties": {}},
+        {"type": "object", "additionalProperties": {}},
+    ),
+    ({"type": "object", "propertyNames": {}}, {"type": "object"}),
+    ({"anyOf": [{**STRING, "const": "a"}, {"const": "b"}]}, {**STRING, "enum": ["a", "b"]}),
+    ({"anyOf": [{"const": "a"}, {"const": 1}]}, {"anyOf": [{"const": "a"}, {"const": 1}]}),
+    (
+        {"type": "object", "propertyNames": {"enum": ["a", "b"]}, "additionalProperties": STRING, "required": ["a"]},
+        {"type": "object", "properties": {"a": STRING, "b": STRING}, "additionalProperties": False, "required": ["a"]},
+    ),
+    (
+        {
+            "type": "object",
+            "propertyNames": {"anyOf": [{"const": "a"}, {"const": "x"}]},
+            "properties": {"a": STRING, "c": {}},
+        },
+        {"type": "object", "properties": {"a": STRING, "x": True}, "additionalProperties": False},
+    ),
+    ({"type": "object", "additionalProperties": {"not": {}}}, {"type": "object", "additionalProperties": False}),
+    ({"type": "array", "items": {"not": {}}}, {"type": "array", "items": False}),
+    (
+        {"type": "object", "properties": {"a": {"not": {}}, "b": STRING}, "additionalProperties": False},
+        {"type": "object", "properties": {"b": STRING}, "additionalProperties": False},
+    ),
+    ({"type": "object", "properties": {"a": {"not": {}}}}, {"type": "object", "properties": {"a": False}}),
+    (
+        {"type": "object", "properties": {"a": {"not": {}}}, "required": ["a"], "additionalProperties": False},
+        {"type": "object", "properties": {"a": False}, "required": ["a"], "additionalProperties": False},
+    ),
+    ({"type": "string", "propertyNames": {"maxLength": 1}}, {"type": "string", "propertyNames": {"maxLength": 1}}),
+    ({"type": "integer", "minimum": 0, "maximum": SAFE}, {"type": "integer", "minimum": 0, "maximum": SAFE}),
+]
+
+
+@pytest.mark.parametrize(("written", "read"), IDIOMS)
+def test_idioms_are_read(written: Schema, read: Schema) -> None:
+    assert plain(written) == read
+    assert plain(read) == read
+
+
+MEMBERS = st.dictionaries(st.sampled_from(["a", "b", "c", "x"]), JSON, max_size=3)
+
+
+@given(value=MEMBERS | st.lists(JSON, max_size=2) | JSON)
+def test_idioms_mean_what_they_are_read_as(value: Any) -> None:
+    for written, read in IDIOMS:
+        assert jsonschema_rs.is_valid(written, value) is jsonschema_rs.is_valid(read, value)
+
+
+def test_integers_of_javascript_are_integers() -> None:
+    assert plain({"type": "integer", "minimum": -SAFE, "maximum": SAFE}) == {"type": "integer"}
+
+
+def test_definitions_in_definitions_stand_beside_them() -> None:
+    free = {"anyOf": [STRING, {"type": "array", "items": {"$ref": "#/$defs/__schema0"}}]}
+    nested = {"properties": {"x": {"$ref": "#/$defs/__schema0"}}, "$defs": {"__schema0": free}}
+    other = {"properties": {"y": {"$ref": "#/$defs/Other/$defs/__schema0"}}, "$defs": {"__schema0": free}}
+    result, places = lifted({"One": nested, "Other": other, "OneSchema0": STRING})
+    moved = {"$ref": "#/$defs/OneSchema02"}
+    assert result["One"] == {"properties": {"x": moved}}
+    assert result["Other"] == {"properties": {"y": moved}}
+    assert result["OneSchema02"] == {"anyOf": [STRING, {"type": "array", "items": moved}]}
+    assert places == {"OneSchema02": "/$defs/One/$defs/__schema0"}
+
+
+# --- an independent oracle ----------------------------------------------------------------------------------------
+
+
+Judges = tuple[str, jsonschema_rs.Validator, jsonschema_rs.Validator, bool]
+
+
+def validator(document: Schema, name: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for({**document, "$ref": f"#/$defs/{name}"}, validate_formats=False)
+
+
+@cache
+def judges(name: str) -> tuple[Instances, list[Judges]]:
+    """Values of a protocol's types, and for each definition of an extension: what the structure and the types say.
+
+    Also whether the two must agree; what a message must have beside its structure, `_meta`, makes its type narrower.
+    """
+    whole = protocol(name)
+    structure = {"$defs": {**CORE.definitions, **EXTENSIONS.structure(EXTENSIONS.pin(name))["$defs"]}}
+    types = document_of(whole)
+    messages = {method.definition for method in whole.methods}
+    params = {method.params.name for method in whole.methods if isinstance(method.params, Ref)}
+    own = [one for one in structure["$defs"] if whole.definitions.get(one) and whole.definitions[one].origin]
+    found = [(one, validator(structure, one), validator(types, one), one not in messages | params) for one in own]
+    return Instances(types["$defs"]), found
+
+
+@pytest.mark.parametrize("name", ["tasks", "apps"])
+@settings(max_examples=examples(20, 150))
+@given(data=st.data())
+def test_types_accept_what_the_structure_accepts(name: str, data: st.DataObject) -> None:
+    instances, every = judges(name)
+    one, structure, types, alike = data.draw(st.sampled_from(every))
+    value = data.draw(instances.of(one))
+    assert types.is_valid(value)
+    assert structure.is_valid(value)
+    other = data.draw(damaged(st.just(value)))
+    assert structure.is_valid(other) or not types.is_valid(other)
+    assert structure.is_valid(other) is types.is_valid(other) or not alike
+
+
+# --- anybody's ----------------------------------------------------------------------------------------------------
+
+FACTS = f"""
+[extension]
+id = "{JOBS}"
+core = ["2026-07-28"]
+"""
+
+
+def jobs(folder: Path, own: Schema, facts: str = "", **options: Any) -> ExtensionSchema:
+    folder.mkdir(exist_ok=True)
+    stated = folder / "jobs.toml"
+    stated.write_text(FACTS + facts, "utf-8")
+    file = save(folder / "jobs.json", {"$schema": DIALECT, "$defs": own})
+    return read_extension(file, stated, CORE, ledger=STORE.ledger, **options)
+
+
+def test_a_copy_that_differs_from_core_is_reported_and_not_used(tmp_path: Path) -> None:
+    icon = {**CORE.definitions["Icon"], "properties": {"src": STRING}}
+    read = jobs(
+        tmp_path, {"Icon": icon, "Tool": CORE.definitions["Tool"], "Job": record(icon={"$ref": "#/$defs/Icon"})}
+    )
+    (copy,) = read.copies
+    assert copy.name == "Icon"
+    assert "/properties/sizes: gone" in copy.differences
+    assert read.definitions.keys() == {"Job"}
+    assert build(extend(CORE, read)).definitions["Icon"] == core().definitions["Icon"]
+
+
+def test_own_definitions_may_refer_to_core_without_copies_of_it(tmp_path: Path) -> None:
+    read = jobs(tmp_path, {"Job": record("tool", tool={"$ref": "#/$defs/Tool"})}, strict=True)
+    type = build(extend(CORE, read)).definitions["Job"].type
+    assert isinstance(type, Object)
+    assert type.fields[0].type == Ref("Tool")
+
+
+def test_what_is_inferred_of_a_message_without_a_role_is_said_with_the_file(tmp_path: Path) -> None:
+    own = {"RunRequest": record("method", method={"const": "jobs/run"}), "RunResult": record()}
+    built = build(extend(CORE, jobs(tmp_path, own)))
+    (decision,) = built.decisions
+    assert (decision.kind, decision.file) == ("sender-inferred", str(tmp_path / "jobs.json"))
+    assert 'write roles.RunRequest = "both"' in decision.fix
+    with pytest.raises(BadInput, match=r"jobs\.json#/\$defs/RunRequest: .* nobody is known to send it"):
+        build(extend(CORE, jobs(tmp_path, own, strict=True)))
+    none = build(extend(CORE, jobs(tmp_path, own, '[roles]\nRunRequest = "none"', strict=True)))
+    assert not [method for method in none.methods if method.origin]
+
+
+def test_a_method_taken_twice_is_refused(tmp_path: Path) -> None:
+    own = {"CallRequest": record("method", method={"const": "tools/call"})}
+    with pytest.raises(BadInput, match="CallToolRequest and CallRequest are both the message of 'tools/call'"):
+        build(extend(CORE, jobs(tmp_path, own, '[roles]\nCallRequest = "client"', strict=True)))
+
+
+def test_extensions_are_told_apart(tmp_path: Path) -> None:
+    first, second = jobs(tmp_path / "a", {"Job": record()}), jobs(tmp_path / "b", {"Other": record()})
+    with pytest.raises(BadInput, match=r"have the same id 'com\.example/jobs'"):
+        extend(CORE, first, second)
+    tasks = EXTENSIONS.effective("tasks", CORE)
+    with pytest.raises(BadInput, match="another extension has a definition 'Task' too"):
+        extend(CORE, tasks, jobs(tmp_path, {"Task": record(a=STRING)}))
+    together = build(extend(CORE, tasks, first, EXTENSIONS.effective("apps", CORE)))
+    assert [one.module for one in together.extensions] == ["tasks", "jobs", "apps"]
+    assert {one.origin for one in together.definitions.values()} == {"", TASKS, JOBS, APPS}
+
+
+BAD_FACTS = [
+    ("", "there is no table [extension]"),
+    ("[extension]\nid = 'com.example/jobs'", "#/extension: 'core' is missing"),
+    ("[extension]\nid = 'jobs'\ncore = ['2026-07-28']", "'jobs' is not the id of an extension"),
+    ("[extension]\nid = 'com.example/../jobs'\ncore = ['2026-07-28']", "is not the id of an extension"),
+    ("[extension]\nid = 'a.b/c'\ncore = ['2025-11-25']", "a.b/c extends 2025-11-25 and not 2026-07-28"),
+    ("[extension]\nid = 'a.b/c'\ncore = ['2026-07-28']\nmodule = 'A/b'", "'A/b' cannot be a module"),
+    ("[extension]\nid = 'a.b/c'\ncore = ['2026-07-28']\nmodule = 'import'", "'import' cannot be a module"),
+    ("[extension]\nid = 'a.b/c'\ncore = ['2026-07-28']\nsettings = { both = 'X' }", "'settings' has a value of"),
+    ("[extension]\nid = 'a.b/c'\ncore = ['2026-07-28']\nonly = ['Nothing']", "there is no definition 'Nothing'"),
+    (FACTS + "[unions]\nX = { sender = 'client', kind = 'request' }", "there is no table 'unions' of facts"),
+    (FACTS + "[roles]\nX = 'somebody'", "#/roles/X: 'X' has a value of the wrong kind"),
+    (FACTS + "[meta.k]\nTool = 1", "#/meta/k: 'k' has a value of the wrong kind"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "says"), BAD_FACTS)
+def test_facts_that_cannot_be_used_are_one_line(tmp_path: Path, text: str, says: str) -> None:
+    stated, file = tmp_path / "jobs.toml", save(tmp_path / "jobs.json", {"$defs": {"Job": record()}})
+    stated.write_text(text, "utf-8")
+    with pytest.raises(BadInput) as caught:
+        read_extension(file, stated, CORE)
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(str(stated))
+    assert caught.value.fix
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A schema folder without extensions."""
+    copy = tmp_path / "schema"
+    shutil.copytree(STORE.root, copy, ignore=shutil.ignore_patterns("extensions*"))
+    return copy
+
+
+def test_an_extension_is_imported_listed_verified_and_removed(tmp_path: Path, folder: Path) -> None:
+    stated = tmp_path / "jobs.toml"
+    stated.write_text(FACTS + '[roles]\nRunRequest = "client"\n', "utf-8")
+    own = {
+        "RunRequest": {"description": "Run.", **record("method", method={"const": "jobs/run"})},
+        "RunResult": record(),
+        "Icon": record(src=STRING),
+    }
+    file = save(tmp_path / "jobs.json", {"$defs": own})
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    done = inside("schema", "import", f"{JOBS}@draft", file, "--semantics", stated, "--folder", folder)
+    assert (done.returncode, done.stdout.split()[0]) == (0, f"{JOBS}@draft")
+    assert done.stderr.startswith(f"differs from core: {file}: Icon is not what core says")
+    kept = json.loads((folder / "extensions" / JOBS / "draft" / "schema.json").read_text("utf-8"))
+    assert kept["$defs"].keys() == {"RunRequest", "RunResult"}
+    assert "description" not in kept["$defs"]["RunRequest"]
+    listed = json.loads(inside("schema", "list", "--json", "--folder", folder).stdout)
+    assert listed[-1].items() >= {"name": "jobs@draft", "id": JOBS, "status": "draft"}.items()
+    assert listed[-1]["extends"] == ["2026-07-28"]
+    assert inside("schema", "verify", "jobs", file, "--folder", folder).returncode == 0
+    save(file, {"$defs": {**own, "RunResult": record(a=STRING)}})
+    changed = inside("schema", "verify", "jobs@draft", file, "--folder", folder)
+    assert (changed.returncode, changed.stdout) == (1, "/$defs/RunResult/properties/a: new\n")
+    assert inside("schema", "status", "--folder", folder).returncode == 0
+    again = inside("schema", "import", f"{JOBS}@draft", file, "--folder", folder)
+    assert again.returncode == 0, "the facts that were there stay"
+    assert inside("schema", "remove", "jobs@draft", "--folder", folder).returncode == 0
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert after == {**before, folder / "extensions.toml": after[folder / "extensions.toml"]}
+
+
+SCHEMA = STORE.root / EXTENSIONS.pin("tasks").path / "schema.json"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("import", "com.example/jobs@draft", "gone.json"), "cannot be read"),
+        (("import", "com.example/jobs@draft", SCHEMA), "semantics.toml: cannot be read"),
+        (("import", "com.example/jobs@1.0", SCHEMA), "it is not known where the file is from; give --commit"),
+        (("import", "com.example/jobs", SCHEMA), "'' is not the name of a revision"),
+        (("verify", "task@draft", SCHEMA), "there is no revision 'task@draft'"),
+        (("verify", "tasks@2020-01-01", SCHEMA), "tasks has no version '2020-01-01'"),
+        (("status", "--revision", "tasks@1"), "tasks has no version '1'"),
+        (("remove", "tasks@draft"), "is of this installation"),
+    ],
+)
+def test_commands_say_what_is_wrong_in_one_line(arguments: tuple[object, ...], says: str) -> None:
+    done = inside("schema", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_extension_is_not_sound(folder: Path) -> None:
+    for name in ("extensions", "extensions.toml"):
+        source = STORE.root / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    place = folder / EXTENSIONS.pin("tasks").path
+    schema = json.loads((place / "schema.json").read_text("utf-8"))
+    del schema["$defs"]["Task"]["properties"]["statusMessage"]
+    save(place / "schema.json", schema)
+    docs = place / "docs.toml"
+    docs.write_text(docs.read_text("utf-8") + "\n[Nothing]\ndoc = 'x'\n", "utf-8")
+    done = inside("schema", "status", "--folder", folder, "--revision", "tasks")
+    assert done.returncode == 1
+    assert "differs from its pin" in done.stdout
+    assert "words for what it has not" in done.stdout
+    assert read_extension_facts(place / "semantics.toml")["extension"]["module"] == "tasks"
