@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import anyio
 import httpx2
 
-from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25
 from mcp_bindgen.runtime import Auth, Context, connect
 from mcp_bindgen.runtime.auth.client import (
     ClientCredentials,
@@ -29,10 +29,12 @@ from mcp_bindgen.runtime.auth.client import (
     WorkloadIdentity,
 )
 from mcp_bindgen.runtime.auth.store import MemoryStore
+from mcp_bindgen.runtime.extensions.skills import SkillEntry, SkillRefused, load_skill
 from mcp_bindgen.v2025_03_26 import types as mcp0326
 from mcp_bindgen.v2025_06_18 import types as mcp0618
 from mcp_bindgen.v2025_11_25 import types as mcp1125
 from mcp_bindgen.v2026_07_28 import types as mcp
+from mcp_bindgen.v2026_07_28.extensions import skills
 
 INFO = {"name": "mcp-bindgen-conformance", "version": "1.0.0"}
 ENTRIES: Mapping[str, Any] = {"string": "something", "boolean": True, "integer": 1, "number": 1, "array": []}
@@ -71,8 +73,8 @@ class For202511(v2025_11_25.Client):
         return mcp1125.ElicitResult(action="accept", content=entered(fields))
 
 
-class For202607(v2026_07_28.Client):
-    """2026-07-28, with a user, a model and a directory. The questions come in results; the calls below go on by it."""
+class For202607(skills.Client):
+    """2026-07-28 with skills, a user, a model and a directory; questions come in results, and calls go on by it."""
 
     info = mcp.Implementation.model_validate(INFO)
 
@@ -149,6 +151,25 @@ async def use_what_is_protected(client: Client) -> None:
     await call_every_tool(client)
 
 
+async def look_at_skills(client: Client) -> None:
+    """List the skills; their files are read when one is wanted, and none is."""
+    assert isinstance(client, For202607)
+    async for skill in client.iter_skills():
+        SkillEntry(skill)
+
+
+async def use_skills(client: Client) -> None:
+    """Load the skills, and read their files, but none of what is not as its entry says."""
+    assert isinstance(client, For202607)
+    async for entry in client.iter_skills():
+        try:
+            skill = await load_skill(client, entry)
+            for path in skill.entry.files or ():
+                await skill.read(path)
+        except SkillRefused as error:
+            print(error, file=sys.stderr)
+
+
 # --- who is authorized, and how -----------------------------------------------------------------------------------
 
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
@@ -209,6 +230,10 @@ SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "http-invalid-tool-headers": call_what_is_valid,
     "json-schema-ref-no-deref": look,
     "json-schema-2020-12-preservation": echo_schema,
+    "sep-2640-client-no-prefetch": look_at_skills,
+    "sep-2640-client-verify-digest": use_skills,
+    "sep-2640-client-verify-size": use_skills,
+    "sep-2640-client-verify-frontmatter": use_skills,
 }
 
 

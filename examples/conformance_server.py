@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import anyio
 from conformance_features import jobs, prompts, resources, tools
+from conformance_features import skills as features
 from conformance_features.call import Call, Object
 from pydantic import TypeAdapter
 
@@ -24,7 +25,7 @@ from mcp_bindgen.runtime.http.server.serve import serve_http
 from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
 from mcp_bindgen.v2026_07_28 import Context, methods
 from mcp_bindgen.v2026_07_28 import types as mcp
-from mcp_bindgen.v2026_07_28.extensions import tasks
+from mcp_bindgen.v2026_07_28.extensions import skills, tasks
 
 DONE = {"resultType": "complete"}
 FRESH = DONE | {"ttlMs": 0, "cacheScope": "private"}  # may change at any time
@@ -32,7 +33,7 @@ FRESH = DONE | {"ttlMs": 0, "cacheScope": "private"}  # may change at any time
 Rounds: TypeAlias = Callable[[mcp.CallToolRequestParams], Awaitable[mcp.CallToolResult | mcp.InputRequiredResult]]
 
 
-class Everything(tasks.Server):
+class Everything(tasks.Server, skills.Server):
     """Everything, and tools that say in their results what they want to know."""
 
     info = mcp.Implementation(name="mcp-bindgen-conformance", version="1.0.0")
@@ -83,6 +84,18 @@ class Everything(tasks.Server):
 
     async def read_resource(self, params: mcp.ReadResourceRequestParams, ctx: Context) -> mcp.ReadResourceResult:
         return mcp.ReadResourceResult.model_validate(FRESH | {"contents": resources.read_resource(params.uri)})
+
+    async def list_skills(self, params: mcp.PaginatedRequestParams, ctx: Context) -> skills.types.ListSkillsResult:
+        return skills.types.ListSkillsResult.model_validate(FRESH | features.list_skills(params.cursor))
+
+    async def get_skill(self, params: skills.types.GetSkillRequestParams, ctx: Context) -> skills.types.GetSkillResult:
+        return skills.types.GetSkillResult.model_validate(FRESH | {"skill": features.get_skill(params.uri)})
+
+    async def read_resource_directory(
+        self, params: skills.types.ReadResourceDirectoryRequestParams, ctx: Context
+    ) -> skills.types.ReadResourceDirectoryResult:
+        found = features.read_directory(params.uri, params.cursor)
+        return skills.types.ReadResourceDirectoryResult.model_validate(DONE | found)
 
     async def list_prompts(self, params: mcp.PaginatedRequestParams, ctx: Context) -> mcp.ListPromptsResult:
         return mcp.ListPromptsResult.model_validate(FRESH | {"prompts": prompts.list_prompts()})

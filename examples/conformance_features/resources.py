@@ -9,6 +9,7 @@ from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.core.errors import INVALID_PARAMS
 
 from .call import PIXEL, Object
+from .skills import SKILLS
 
 WATCHED = "test://watched-resource"
 
@@ -24,10 +25,11 @@ TEMPLATE = "test://template/{id}/data"
 
 def list_resources() -> list[Object]:
     """Return the resources."""
-    return [
+    ours: list[Object] = [
         {"uri": uri, "name": uri.removeprefix("test://"), "mimeType": contents["mimeType"]}
         for uri, contents in RESOURCES.items()
     ]
+    return ours + SKILLS.resources
 
 
 def list_resource_templates() -> list[Object]:
@@ -39,6 +41,8 @@ def read_resource(uri: str) -> list[Object]:
     """Return the contents of a resource; raise `ProtocolError` where there is none."""
     if uri in RESOURCES:
         return [{"uri": uri, **RESOURCES[uri]}]
+    if uri in SKILLS.files:
+        return [SKILLS.files[uri].read]
     matched = re.fullmatch("test://template/([^/]+)/data", uri)
     if matched is None:
         raise ProtocolError(INVALID_PARAMS, "Resource not found", {"uri": uri})

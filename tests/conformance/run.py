@@ -31,6 +31,8 @@ SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))
 CLIENT = (sys.executable, str(ROOT / "examples" / "conformance_client.py"))
 EXTENSIONS: Mapping[tuple[Side, str], tuple[str, ...]] = {
     ("client", "auth/"): ("2025-11-25", "2026-07-28"),
+    ("client", "sep-2640-"): ("2026-07-28",),
+    ("server", "sep-2640-"): ("2026-07-28",),
     ("server", "tasks-"): ("2026-07-28",),
 }
 """Side and first letters of the scenarios of extensions that are offered -> the revisions to play them in: the suite
@@ -163,12 +165,8 @@ def page(results: Results, extensions: Iterable[Scenario], version: str) -> str:
         if notes:
             lines += ["The suite left out:", "", *sorted(notes), ""]
     names = ", ".join(f"`{each.name}`" for each in extensions)
-    lines += [
-        "## Not run",
-        "",
-        f"- Extensions, of which none is offered: {names}.",
-        "",
-    ]
+    if names:
+        lines += ["## Not run", "", f"- Extensions, of which none is offered: {names}.", ""]
     return "\n".join(lines)
 
 

@@ -10,11 +10,12 @@ from ...core.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from .folder import BadSkill as BadSkill, SkillFile as SkillFile, Skills as Skills
+    from .folder import page as page
     from .loading import LoadedSkill as LoadedSkill, SkillEntry as SkillEntry, SkillRefused as SkillRefused
     from .loading import load_skill as load_skill
 
 _MODULES = {
-    "folder": ["BadSkill", "SkillFile", "Skills"],
+    "folder": ["BadSkill", "SkillFile", "Skills", "page"],
     "loading": ["LoadedSkill", "SkillEntry", "SkillRefused", "load_skill"],
 }
 

@@ -7,6 +7,7 @@ they read is what the entry of its skill promises, byte for byte.
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -63,6 +64,13 @@ class SkillFile:
     def resource(self) -> dict[str, Any]:
         """Its entry in a list of resources, in wire form."""
         return {"uri": self.uri, "name": self.name, "mimeType": self.mime_type, "size": len(self.data)}
+
+    @property
+    def read(self) -> dict[str, Any]:
+        """The entry of a result of `resources/read`, in wire form."""
+        contents = self.contents
+        content = {"text": contents} if isinstance(contents, str) else {"blob": b64encode(contents).decode()}
+        return {"uri": self.uri, "mimeType": self.mime_type, **content}
 
     @property
     def manifest(self) -> dict[str, Any]:
