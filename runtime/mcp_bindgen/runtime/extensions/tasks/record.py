@@ -130,7 +130,7 @@ class TaskRecord:
         asked, keys = dict(self.asked), dict[str, str]()
         for key, question in questions.items():
             wire, count = key, 1
-            while asked.get(wire, question) != question:
+            while asked.get(wire, question) != question or wire in keys.values():
                 count += 1
                 wire = f"{key}#{count}"
             keys[key], asked[wire] = wire, question
