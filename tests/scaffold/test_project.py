@@ -100,8 +100,24 @@ def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
     scaffolded("server", "all-of-it", "--with", SERVER, "--transport", "stdio,http", "--out", tmp_path)
     scaffolded("server", "both-eras", *eras, "--with", "tools,tool,completion,logging", "--out", tmp_path)
     scaffolded("client", "asked", "--with", "sampling,elicitation,roots", "--out", tmp_path)
+    scaffolded("server", "errands", "--with", "tools,tasks,apps", "--out", tmp_path)
     scaffolded("client", "both-asked", *eras, "--with", "sampling", "--out", tmp_path)
-    holds(tmp_path, "all-of-it", "both-eras", "asked", "both-asked")
+    holds(tmp_path, "all-of-it", "both-eras", "asked", "errands", "both-asked")
+
+
+def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its_tool_is_one(tmp_path: Path) -> None:
+    scaffolded("server", "errands", "--with", "tasks", "--out", tmp_path)
+    source = (tmp_path / "errands" / "src" / "errands" / "server.py").read_text("utf-8")
+    assert "class Errands(tasks.Server):" in source
+    assert source.count('@task(tools={GREET.name: "optional"})\n    async def call_tool') == 1
+    assert "from mcp_bindgen.v2026_07_28.extensions import tasks" in source
+    path = os.pathsep.join([str(tmp_path / "errands" / "src"), *sys.path])
+    words = ["tools/call", "greet", '{"name": "Ada"}', "--env", f"PYTHONPATH={path}"]
+    done = bindgen("call", f"{sys.executable} -m errands", *words)
+    assert (done.returncode, done.stdout) == (0, "Hello, Ada!\n"), done.stderr
+    scaffolded("server", "older", "--with", "tasks", "--revision", "2025-11-25", "--out", tmp_path, "--dry-run")
+    scaffolded("client", "waiting", "--with", "tasks,elicitation", "--out", tmp_path)
+    assert "class Waiting(tasks.Client):" in (tmp_path / "waiting" / "src" / "waiting" / "client.py").read_text("utf-8")
 
 
 def test_a_server_has_one_module_and_speaks_all_revisions_or_those_that_are_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from mcp_bindgen.protocol import build
+from mcp_bindgen.scaffold.extended import offered as offered_extensions
 from mcp_bindgen.scaffold.features import choose, features
 from mcp_bindgen.scaffold.names import names_of
 from mcp_bindgen.scaffold.plan import DEFAULTS, default_revision, scopes_of, transports_of
@@ -48,11 +49,12 @@ def interview(
     )
     if with_ is None and (kind == "client" or contract is None):
         protocols = [build(store.effective(one)) for one in revisions]
-        known = sorted({one for protocol in protocols for one in features(protocol, kind)})
+        more = offered_extensions(store, revisions)
+        known = sorted({*more, *(one for protocol in protocols for one in features(protocol, kind))})
 
         def offered(said: str) -> str:
             wanted = () if said == "nothing" and kind == "client" else names(said, "an answer")
-            choose(protocols, kind, wanted)
+            choose(protocols, kind, tuple(one for one in wanted if one not in more))
             return ",".join(wanted)
 
         with_ = _ask(f"Offers ({', '.join(known)})", ",".join(DEFAULTS[kind]) or "nothing", offered) or None

@@ -31,7 +31,10 @@ Revisions = Annotated[
     typer.Option("--revision", metavar="R", help="The revision to write it in; a server speaks several, or all."),
 ]
 With = Annotated[
-    str | None, typer.Option("--with", metavar="NAMES", help="What to offer: tools,prompts,resources,logging")
+    str | None,
+    typer.Option(
+        "--with", metavar="NAMES", help="What to offer: tools,prompts,resources,logging, and extensions: tasks"
+    ),
 ]
 Transport = Annotated[str | None, typer.Option(metavar="NAMES", help="How messages travel: stdio,http")]
 ContractFile = Annotated[
@@ -73,6 +76,8 @@ def server(
     `mcp-bindgen scaffold server weather`
 
     `mcp-bindgen scaffold server weather --with tools,resources --transport stdio,http`
+
+    `mcp-bindgen scaffold server weather --with tools,tasks` makes one whose tool can run as a task.
 
     `mcp-bindgen scaffold server weather --contract weather.yaml`
 

@@ -43,6 +43,8 @@ def client_project(plan: Plan) -> dict[str, str]:
             "names": plan.names,
             "handlers": written,
             "bindings": revision_plan.bindings,
+            "bases": revision_plan.bases(plan.kind),
+            "extensions": revision_plan.extensions,
             "own": revision_plan.own,
             "module": revision_plan.module,
         }

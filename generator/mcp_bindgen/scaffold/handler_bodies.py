@@ -6,7 +6,7 @@ For well-known methods there is a template of the method's name; it is left asid
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,7 @@ class Handler:
         ask: A call that reaches it, without its receiver.
         test: The statements of its test.
         kind: The class of what it returns, if it is one.
+        decorator: What stands above it, as source; empty where nothing does.
     """
 
     method: Method
@@ -56,12 +57,15 @@ class Handler:
     ask: str
     test: str
     kind: str | None
+    decorator: str = ""
 
 
-def handlers(protocol: Protocol, side: Sender, features: Iterable[Feature]) -> list[Handler]:
-    """Return the handlers for all methods of some features, with first answers."""
+def handlers(
+    protocol: Protocol, side: Sender, features: Iterable[Feature], extensions: Sequence[str] = ()
+) -> list[Handler]:
+    """Return the handlers for all methods of some features, with first answers, in a class with some extensions."""
     chosen = list(features)
-    names = [feature.name for feature in chosen]
+    names = [*(feature.name for feature in chosen), *extensions]
     methods = [method for feature in chosen for method in feature.methods]
     return [_Author(protocol, side, method, methods, names).handler() for method in methods]
 
@@ -122,7 +126,7 @@ class _Author:
         side: Who answers.
         method: What is answered.
         methods: All that is answered.
-        features: All that is offered.
+        features: All that is offered, extensions included.
     """
 
     def __init__(
@@ -156,6 +160,7 @@ class _Author:
             ask=call(self.protocol, method, {}),
             test=parts["test"]() if "test" in parts else self._any_test(),
             kind=self._kind(),
+            decorator=parts["decorator"]().strip() if "decorator" in parts else "",
         )
 
     def _doc(self) -> str:

@@ -14,6 +14,7 @@ from mcp_bindgen.runtime.contract.catalog import SCOPES
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.revisions import order
 
+from . import extended
 from .features import Feature, choose
 from .names import Names
 from .own_bindings import OwnBindings, own_bindings
@@ -37,12 +38,14 @@ class RevisionPlan:
         features: What the project offers in it.
         module: The module of the project's class for it.
         own: The bindings that the project holds itself, where they are not part of mcp-bindgen.
+        extensions: The modules of the extensions that the project speaks in it.
     """
 
     protocol: Protocol
     features: tuple[Feature, ...]
     module: str
     own: OwnBindings | None = None
+    extensions: tuple[str, ...] = ()
 
     @property
     def package(self) -> str:
@@ -53,6 +56,11 @@ class RevisionPlan:
     def bindings(self) -> str:
         """The import name of that package."""
         return self.own.package if self.own is not None else f"{NAMESPACE}.{self.package}"
+
+    def bases(self, kind: Kind) -> str:
+        """Return the bases of the project's class, which is a server or a client."""
+        name = kind.capitalize()
+        return ", ".join(f"{module}.{name}" for module in self.extensions) or name
 
 
 @dataclass(frozen=True)
@@ -144,7 +152,8 @@ def plan(
         revisions: The revision that it is written in, by default the one that all clients know. A server is written in
             the newest of several, and speaks these alone; a client in the newest, and it talks to servers of all; a
             server with a contract in each of them.
-        wanted: The capabilities that it shall offer.
+        wanted: The capabilities that it shall offer, and the extensions that it shall speak. With an extension and no
+            revision it is written in the newest that has it.
         transports: How messages shall travel.
         contract: What the server offers.
         source: The file of the contract.
@@ -160,7 +169,8 @@ def plan(
     store = store or Store()
     if contract is not None and kind == "server" and wanted is not None:
         raise BadInput("--with and --contract both say what the server offers", fix="leave --with out")
-    known = sorted({store.pin(name).name for name in revisions or [default_revision(store)]}, key=order)
+    asked = extended.wanted(store, wanted, revisions)
+    known = sorted({store.pin(name).name for name in asked.revisions or [default_revision(store)]}, key=order)
     users = [revision for revision in known if store.is_users(revision)]
     if contract is not None and users:
         raise BadInput(
@@ -170,7 +180,7 @@ def plan(
     each = kind == "server" and contract is not None
     written = known if each else [name for name in known if name in users or name == _ours(known, users)]
     protocols = [build(store.effective(name)) for name in written]
-    chosen = choose(protocols, kind, DEFAULTS[kind] if wanted is None else wanted)
+    chosen = choose(protocols, kind, DEFAULTS[kind] if asked.features is None else asked.features)
     alone = len(written) == 1 or (contract is not None and kind == "server")
     revision_plans = tuple(
         RevisionPlan(
@@ -178,6 +188,7 @@ def plan(
             features,
             kind if alone else f"{kind}_{naming.package(revision).removeprefix('v')}",
             own_bindings(store, revision, names.package) if revision in users else None,
+            tuple(name for name in asked.extensions if name in extended.offered(store, [revision])),
         )
         for revision, (features, protocol) in chosen.items()
     )

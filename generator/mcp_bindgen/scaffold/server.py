@@ -58,11 +58,13 @@ def server_files(plan: Plan) -> dict[str, str]:
     """Name -> text of the files of a server without a contract: its modules and their tests."""
     found: dict[str, str] = {}
     for revision_plan in plan.revision_plans:
-        written = handlers(revision_plan.protocol, "server", revision_plan.features)
+        written = handlers(revision_plan.protocol, "server", revision_plan.features, revision_plan.extensions)
         values = {
             "names": plan.names,
             "handlers": written,
             "bindings": revision_plan.bindings,
+            "bases": revision_plan.bases(plan.kind),
+            "extensions": revision_plan.extensions,
             "own": revision_plan.own,
             "module": revision_plan.module,
         }

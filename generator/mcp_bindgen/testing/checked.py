@@ -16,8 +16,9 @@ from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.runtime import Client, Server, Transport, serve
 from mcp_bindgen.runtime.core.transport import Lost, Oversized
+from mcp_bindgen.runtime.endpoint.server import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.spec import EffectiveSchema, Store, external
+from mcp_bindgen.spec import EffectiveSchema, Extensions, Store, extend, external
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
@@ -38,8 +39,8 @@ async def connected(client: AnyClient, *servers: Server, schema: Path | None = N
         AssertionError: The server sent something that the JSON Schema of the client's revision does not allow.
     """
     ours, theirs = pair()
-    watched = Watched(ours, client.revision, schema)
-    async with anyio.create_task_group() as tasks:
+    watched = Watched(ours, client.revision, schema, [extension.id for extension in client.extensions])
+    async with lifespans(servers), anyio.create_task_group() as tasks:
         tasks.start_soon(serve, theirs, *servers)
         async with client.connected(watched) as it:
             yield it
@@ -53,15 +54,18 @@ class Watched:
         inner: What carries the messages.
         revision: The revision.
         schema: Its schema file, as for `connected`.
+        extensions: The ids of the extensions that are spoken.
 
     Attributes:
         problems: What was wrong, a line for each message.
     """
 
-    def __init__(self, inner: Transport, revision: str, schema: Path | None = None) -> None:
+    def __init__(
+        self, inner: Transport, revision: str, schema: Path | None = None, extensions: Iterable[str] = ()
+    ) -> None:
         self.problems: list[str] = []
         self._inner = inner
-        self._judge = _judge(revision, schema)
+        self._judge = _judge(revision, schema, tuple(extensions))
         self._asked: dict[Any, str] = {}
 
     async def receive(self) -> Sequence[bytes | Lost | Oversized]:
@@ -102,6 +106,11 @@ class _Judge:
     def __init__(self, protocol: Protocol, definitions: dict[str, Any]) -> None:
         self._definitions = definitions
         self._methods = {method.name: method for method in protocol.methods}
+        added = [pair for extension in protocol.extensions for pair in extension.alternatives]
+        self._instead = {
+            method.name: [one for name, names in added if name == method.name for one in names]
+            for method in protocol.methods
+        }
         self._schemas: dict[str, jsonschema_rs.Draft202012Validator] = {}
 
     def problems(self, message: dict[str, Any], asked: str | None) -> list[str]:
@@ -113,7 +122,8 @@ class _Judge:
         elif "result" in message and asked in self._methods:
             method = self._methods[asked]
             types = (method.result, *method.alternatives)
-            found += self._check(message["result"], *(type.name for type in types if isinstance(type, Ref)))
+            names = [type.name for type in types if isinstance(type, Ref)]
+            found += self._check(message["result"], *names, *self._instead[method.name])
         return found
 
     def _check(self, value: Any, *names: str) -> list[str]:
@@ -132,8 +142,10 @@ class _Judge:
 
 
 @cache
-def _judge(revision: str, schema: Path | None) -> _Judge:
+def _judge(revision: str, schema: Path | None, extensions: tuple[str, ...]) -> _Judge:
     source = _effective(revision, schema)
+    if extensions:
+        source = extend(source, *(one for one in Extensions(Store()).of(source) if one.id in extensions))
     return _Judge(build(source), dict(source.definitions))
 
 

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from ..extensions.tasks.tools import marked
+from ..core.json_types import is_object
+from ..extensions.tasks.tools import Support, ToolTask, marked, tool_task
 from ..tasks import in_thread
 from ._types import typed
 from ._validation import MOST, Validator
@@ -104,6 +105,13 @@ def asynchronous(method: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     return method if inspect.iscoroutinefunction(method) else in_thread(method)
 
 
+def _stated_task(entry: Entry) -> ToolTask | None:
+    """Return how a tool runs as a task by what its entry says (`execution.taskSupport`, MCP 2025-11-25, "Tools")."""
+    execution = entry.get("execution")
+    support: Any = execution.get("taskSupport") if is_object(execution) else None
+    return tool_task(support) if support in get_args(Support) else None
+
+
 class BoundHandler:
     """A handler with its entry in the contract.
 
@@ -124,7 +132,7 @@ class BoundHandler:
         self.entry = entry
         self._method = asynchronous(method)
         self._function = inspect.unwrap(method)
-        self.task = marked(method)
+        self.task = marked(method) or _stated_task(entry)
         schemas = entry if spec.kind == "tool" else {}
         self.input, self.output = (
             Validator(schemas[member], f"the {member} of {spec.name!r}", most_steps=validation_steps)
