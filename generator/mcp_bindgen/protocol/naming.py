@@ -61,6 +61,7 @@ _SERVERS = frozenset(
         "announces",
         "around",
         "authorize",
+        "bridged_engines",
         "broadcast",
         "connections",
         "context",

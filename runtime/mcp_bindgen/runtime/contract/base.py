@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 from ..core.packages import extension_of
 from ..endpoint.server import Server
 from ..extensions.tasks.service import Tasks
-from ..extensions.tasks.tools import with_tasks
+from ..extensions.tasks.tools import has_tasks, with_tasks
 from ._extensions import AppsFeature, SkillsFeature
 from ._features import ArgumentErrors, Feature, Prompts, Resources, Subscriptions, Tools
 from ._scopes import Scoped
@@ -117,7 +117,9 @@ def servers_of(
     info: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> list[Server]:
-    """Return a server for each revision of a contract.
+    """Return a server for each revision of a contract; where tools are tasks, but those that have tasks in their core.
+
+    Those are served by that of the revision with the extension, which runs the same tasks for both.
 
     Args:
         contract: The contract and its handlers.
@@ -135,8 +137,11 @@ def servers_of(
         tasks = Tasks()
     shared["own_tasks"] = tasks
     servers: list[Server] = []
-    for package in revisions:
-        base = package.Server if tasks is None else with_tasks(package)
+    bases = {package: package.Server if tasks is None else with_tasks(package) for package in revisions}
+    offered = any(base is not package.Server for package, base in bases.items())
+    for package, base in bases.items():
+        if offered and has_tasks(package):
+            continue
         shared["has_tasks"] = base is not package.Server
         server: Server = _server_class(name, doc, package, base, features)()
         vars(server).update(shared, package=package, info=package.types.Implementation.model_validate(info))

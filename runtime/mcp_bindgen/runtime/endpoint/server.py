@@ -28,7 +28,7 @@ from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
 from ._recorder import Recorder
 from .bridged.offer import converted_for_all, served, tell_what_is_missed
-from .bridged.server import BridgedDispatcher, BridgedServer
+from .bridged.server import BridgedDispatcher, BridgedEngine, BridgedServer
 from .context import Context
 from .session import Session
 
@@ -123,6 +123,16 @@ class Server:
             handler: Takes params and context, and returns the result.
         """
         return handler
+
+    def bridged_engines(self, dispatcher: BridgedDispatcher) -> Sequence[BridgedEngine]:
+        """Return what the engines of extensions answer themselves in another revision that the server serves.
+
+        An engine of which that revision has something adds to what `super().bridged_engines` returns.
+
+        Args:
+            dispatcher: The way from that revision to the server's handlers.
+        """
+        return ()
 
     def agree(self, wanted: Any, ctx: Context) -> Returns[Any]:
         """Return what a client that listens will hear of, of what it wants: by default all of it (stateless revisions).

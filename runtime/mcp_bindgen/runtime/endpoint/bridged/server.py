@@ -6,11 +6,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any, cast
-from weakref import WeakKeyDictionary
+from typing import Any, Protocol, cast
 
 import anyio
-from pydantic import ValidationError
 
 from ...bridges.step import NotConvertible
 from ...core import jsonrpc
@@ -21,7 +19,6 @@ from ...core.json_types import is_array, is_object
 from ...core.logs import log
 from ...core.methods import Request
 from ...core.model import wire_name
-from ...core.negotiated import Negotiated
 from ...core.revision import Dispatcher, Revision
 from ...core.routing import Route
 from ...eras.lifecycle import ELICIT, INITIALIZE, LISTEN, SUBSCRIBE, UNSUBSCRIBE
@@ -29,6 +26,7 @@ from ...eras.sides import Handle, bound
 from ...eras.stateless import subscriptions
 from ...eras.stateless.input_required import asks_for_input
 from ...eras.stateless.request_meta import ROUND
+from . import sender
 from .bridge import ServerBridge
 from .context import BridgedContext, implementation
 from .reading import BridgedRoute, params_kind
@@ -105,7 +103,21 @@ class BridgedServer:
         for _, *flag in sorted(wire.flags & ours.flags):
             if is_declared(found, *flag) and not is_declared(offers, *flag):
                 told = merge(told, tree_of(flag, False))
+        for engine in self.dispatcher.engines:
+            told = merge(told, engine.capabilities)
         return told
+
+
+class BridgedEngine(Protocol):
+    """The part of an extension's engine that serves clients of another revision, in which there is no such extension.
+
+    Attributes:
+        handlers: Method name -> handler, for params and results of that revision.
+        capabilities: What is declared there, beside what follows from these handlers.
+    """
+
+    handlers: Mapping[str, Handle]
+    capabilities: Mapping[str, Any]
 
 
 class BridgedDispatcher(Dispatcher):
@@ -129,14 +141,33 @@ class BridgedDispatcher(Dispatcher):
         return {**{name: self._bridged(route) for name, route in native.routes.items()}, **own}
 
     def _bridged(self, route: Route) -> Route:
-        ours = self._ours.routes.get(route.method.name)
-        if ours is None or not isinstance(route.method, Request) or not self.is_handled(route, self.bridged.server):
+        name = route.method.name
+        ours = self._home(name)
+        if ours is None or name in self._taken or not isinstance(route.method, Request):
+            return route
+        if not self.is_handled(route, self.bridged.server):
             return route
         same_era = self.revision.era is self._ours.revision.era
         kind = params_kind(ours.method.params, route.method.params, same_era=same_era)
         if kind is None or route.method.name == INITIALIZE:
             return route
         return BridgedRoute(route.method, route.handler, ours=ours, kind=kind, bridge=self._bridge)
+
+    def _home(self, name: str) -> Route | None:
+        """Return the server's route of a method of core; what its extensions add has no counterpart elsewhere."""
+        found = self._ours.routes.get(name)
+        return None if found is None or found.method.extension is not None else found
+
+    @cached_property
+    def engines(self) -> Sequence[BridgedEngine]:
+        """What the server's extensions have to say in this revision."""
+        found: Sequence[BridgedEngine] = self._bridge.server.bridged_engines(self)
+        return found
+
+    @cached_property
+    def _taken(self) -> dict[str, Handle]:
+        """The handlers of these, by method name."""
+        return {name: handle for engine in self.engines for name, handle in engine.handlers.items()}
 
     @cached_property
     def _crossing(self) -> dict[str, Handle]:
@@ -157,11 +188,11 @@ class BridgedDispatcher(Dispatcher):
     def is_handled(self, route: Route, target: object) -> bool:
         """Tell whether the server handles the method of a route, or the runtime does for it."""
         name = route.method.name
-        ours = self._ours.routes.get(name)
+        ours = self._home(name)
         if route.is_custom or name in self._crossing:
             return True
         if ours is None or ours.method.kind != route.method.kind:
-            return False
+            return name in self._taken
         return self._ours.is_handled(ours, self._bridge.server)
 
     def handler(self, route: Route, target: object) -> Handle:
@@ -173,10 +204,17 @@ class BridgedDispatcher(Dispatcher):
         name = route.method.name
         if name in self._crossing:
             return self._crossing[name]
+        if name in self._taken:
+            return self._taken[name]
         server = self._bridge.server
         if route.is_custom:
             return self._ours.handler(route, server)
-        ours = self._ours.routes.get(name, route)
+        return self._converting(route)
+
+    def _converting(self, route: Route) -> Handle:
+        """Return the handler of the server for a route of a revision, with conversions."""
+        name, server = route.method.name, self._bridge.server
+        ours = self._home(name) or route
         work = bound(self._ours, ours, server)
         if name == INITIALIZE:
             return partial(self._initialize, work, ours)
@@ -185,11 +223,39 @@ class BridgedDispatcher(Dispatcher):
         else:
             work = self._settled(work, route.method, ours.method)
             typed = isinstance(route, BridgedRoute)
-            work = self._stated(work, ours.method) if typed else partial(self._converted, work, ours)
+            if not typed:
+                work = partial(self._converted, work, ours)
+            elif self._speaks_for_itself:
+                work = sender.stated(work, self._ours.revision, ours.method)
             handle = self._answered(work, route.method, ours)
         return handle if route.method.params is not None else partial(handle, None)
 
+    # --- for engines of extensions, which answer in this revision themselves ------------------------------------
+
+    def plain(self, name: str) -> Handle:
+        """Return the server's handler of a request, for params and results of this revision."""
+        native: Dispatcher = import_module(f"{self.revision.package}.dispatcher").SERVER
+        return self._converting(native.routes[name])
+
+    def lowered(self, name: str, work: Handle) -> Handle:
+        """Return a handler that gives results of the server's revision as one that gives those of this revision."""
+        return self._answered(work, self.revision.request(name), self._ours.routes[name])
+
     # --- from the wire to the handler -------------------------------------------------------------------------
+
+    def raised(self, name: str, params: Any, ctx: Any) -> Any:
+        """Return params of this revision as those of the server's, of the same request.
+
+        Raises:
+            NotConvertible: The server's revision has no words for them.
+            InvalidParams: They are not valid there.
+        """
+        wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
+        if self._speaks_for_itself:
+            rounds = set(map(wire_name, ROUND))
+            wire = {name: value for name, value in wire.items() if name not in rounds}
+            wire["_meta"] = sender.meta(self._ours.revision, ctx.negotiated, wire.get("_meta", {}))
+        return self._bridge.params_up(self._ours.routes[name], wire, ctx.link)
 
     async def _take(self, work: Handle, ours: Route, params: Any, ctx: Any) -> None:
         """Have a notification handled; one that the server's revision has no words for is left out."""
@@ -203,61 +269,12 @@ class BridgedDispatcher(Dispatcher):
 
     async def _converted(self, work: Handle, ours: Route, params: Any, ctx: Any) -> Any:
         """Have a request handled whose params were read with the types of the wire's revision."""
-        wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
-        if self._speaks_for_itself:
-            rounds = set(map(wire_name, ROUND))
-            wire = {name: value for name, value in wire.items() if name not in rounds}
-            wire["_meta"] = self._meta(ctx.negotiated, wire.get("_meta", {}))
-        return await work(self._bridge.params_up(ours, wire, ctx.link), ctx)
-
-    def _stated(self, work: Handle, method: Any) -> Handle:
-        """Return a handler of the stateless era as one for requests of the other one; any other as it is.
-
-        What a request says of its sender is what the connection knows. What belongs to a round of a request cannot come
-        over such a connection: it would be taken for what this server has sealed.
-        """
-        if not self._speaks_for_itself:
-            return work
-        kind = method.params.model_fields["meta"].annotation
-        known: WeakKeyDictionary[Negotiated, tuple[str | None, Any]] = WeakKeyDictionary()
-
-        async def stated(params: Any, ctx: Any) -> Any:
-            for name in ROUND:
-                if getattr(params, name, None) is not None:
-                    setattr(params, name, None)
-            agreed = ctx.negotiated
-            level, meta = known.get(agreed, (None, None))
-            if params.meta is not None:
-                meta = _fitting(kind, self._meta(agreed, jsonrpc.plain(params.meta)))
-            elif meta is None or level != agreed.log_level:
-                meta = _fitting(kind, self._meta(agreed, {}))
-                known[agreed] = agreed.log_level, meta
-            vars(params)["meta"] = meta  # without pydantic's detour
-            params.model_fields_set.add("meta")
-            return await work(params, ctx)
-
-        return stated
+        return await work(self.raised(ours.method.name, params, ctx), ctx)
 
     @property
     def _speaks_for_itself(self) -> bool:
         """Whether the server wants requests that speak for themselves, and gets others."""
         return self._bridge.is_stateless and not self.revision.era.stands_alone
-
-    def _meta(self, agreed: Negotiated, said: dict[str, Any]) -> dict[str, Any]:
-        """Return the `_meta` of a stateless request: what is said in one of the other era, and by its connection."""
-        revision = self._ours.revision
-        capabilities = revision.types.ClientCapabilities
-        declared = agreed.declared["client"].items()
-        client = agreed.peer_info and implementation(revision, jsonrpc.plain(agreed.peer_info))
-        told = {
-            "protocol_version": revision.name,
-            "client_info": client and jsonrpc.plain(client),
-            "client_capabilities": {name: value for name, value in declared if _fits(capabilities, {name: value})},
-            "log_level": agreed.log_level,
-        }
-        keys = revision.meta_keys
-        own = {name: value for name, value in said.items() if name not in keys.values()}
-        return own | {keys[name]: value for name, value in told.items() if name in keys and value is not None}
 
     # --- from the handler to the wire -------------------------------------------------------------------------
 
@@ -385,20 +402,3 @@ def _asks(method: Request[Any, Any, Any]) -> bool:
 
 def _failed_tool(error: NotConvertible) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": error.message}], "isError": True}
-
-
-def _fitting(kind: Any, wire: dict[str, Any]) -> Any:
-    """Return a `_meta` without the members that another revision has another use for."""
-    try:
-        return kind.model_validate(wire)
-    except ValidationError as error:
-        odd = {one["loc"][0] for one in error.errors()}
-        return kind.model_validate({name: value for name, value in wire.items() if name not in odd})
-
-
-def _fits(kind: Any, wire: dict[str, Any]) -> bool:
-    try:
-        kind.model_validate(wire)
-    except ValueError:
-        return False
-    return True

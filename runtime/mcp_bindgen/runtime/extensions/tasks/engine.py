@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -19,6 +19,7 @@ from ...core.extension import Extension
 from ...core.logs import log
 from ...core.methods import Method, Notification, Request
 from ...core.negotiated import Negotiated
+from ...endpoint.bridged.server import BridgedDispatcher, BridgedEngine
 from ...endpoint.context import Context
 from ...endpoint.server import Server
 from ...eras.lifecycle import LISTEN
@@ -29,6 +30,7 @@ from ...eras.stateless.server import lacking
 from ...eras.stateless.subscriptions import Subscription, audience
 from ...storage.errors import StoreUnavailable
 from . import wire
+from .core_tasks import RESULT, CoreTasks, WithoutTasks
 from .record import TaskRecord, new_id
 from .running import RunningTask
 from .service import Tasks, UnknownTask, now
@@ -88,6 +90,18 @@ class ServerEngine(Server):
         if self.own_tasks is None:
             self.own_tasks = Tasks()
         return self.own_tasks
+
+    def bridged_engines(self, dispatcher: BridgedDispatcher) -> Sequence[BridgedEngine]:
+        """Return what serves tasks in another revision: as its core has them, or none at all."""
+        found = super().bridged_engines(dispatcher)
+        own = self.dispatcher.extended(type(self))
+        if not own.is_handled(own.routes[CALL], self):
+            return found
+        if RESULT not in dispatcher.revision.methods:
+            return [*found, WithoutTasks(self, dispatcher)]
+        made = CoreTasks(self, dispatcher)
+        vars(self).setdefault("_in_core", []).append(made)
+        return [*found, made]
 
     # --- a call becomes a task --------------------------------------------------------------------------------
 
@@ -254,6 +268,9 @@ class ServerEngine(Server):
             followed = getattr(link.agreed, self._member, None) or ()
             for one in followed if id is None else [id] if id in followed else []:
                 await self._tell_one(link, one)
+        in_core: Sequence[CoreTasks] = vars(self).get("_in_core", ())
+        for made in in_core:
+            await made.tell(id)
 
     async def _tell_one(self, link: Subscription, id: str) -> None:
         notification: Notification[Any] = self.tasks_extension.methods[CHANGED]  # type: ignore[assignment]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -84,6 +85,11 @@ def marked(handler: object, name: str = "") -> ToolTask | None:
 def with_tasks(package: ModuleType) -> Any:
     """Return the generated class of servers of a revision that offers tasks; where there is none, the usual one."""
     return (extension_of(package, "tasks") or package).Server
+
+
+def has_tasks(package: ModuleType) -> bool:
+    """Tell whether a revision has tasks in its core, which the server of another revision with tasks can serve."""
+    return "tasks/result" in import_module(f"{package.__name__}.methods").METHODS
 
 
 class Deferred(InputRequired):

@@ -1,0 +1,227 @@
+"""Tasks of a revision that has them in its core: the same tools, handlers and store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.runtime import Context, ProtocolError
+from mcp_bindgen.runtime.contract import App
+from mcp_bindgen.runtime.endpoint.server import Server, lifespans
+from mcp_bindgen.runtime.extensions.tasks import TaskLimits, Tasks, ToolTask, background, task
+from mcp_bindgen.v2025_06_18 import Client as Older
+from mcp_bindgen.v2025_11_25 import Client, methods
+from mcp_bindgen.v2025_11_25 import types as mcp
+from mcp_bindgen.v2026_07_28 import types as newer
+from mcp_bindgen.v2026_07_28.extensions import tasks
+from tests.support.checked_connections import connected
+
+pytestmark = pytest.mark.anyio
+
+RELATED = "io.modelcontextprotocol/related-task"
+
+
+class Asked(Client):
+    """Answers, and notes what it is asked and told."""
+
+    def __init__(self, answer: Any = True) -> None:
+        super().__init__()
+        self.answer_with = answer
+        self.asked: list[mcp.ElicitRequestFormParams] = []
+        self.told: list[str] = []
+
+    def on_elicit(self, params: Any, ctx: Any) -> Any:
+        self.asked.append(params)
+        if isinstance(self.answer_with, Exception):
+            raise self.answer_with
+        return mcp.ElicitResult(action="accept", content={"answer": self.answer_with})
+
+    def on_task_status(self, params: mcp.TaskStatusNotificationParams, ctx: Any) -> None:
+        self.told.append(params.status)
+
+    async def begin(self, name: str, arguments: dict[str, Any] | None = None, ttl: int | None = None) -> mcp.Task:
+        """Call a tool as a task."""
+        params = mcp.CallToolRequestParams(name=name, arguments=arguments or {}, task=mcp.TaskMetadata(ttl=ttl))
+        answer: Any = await self.request(methods.CALL_TOOL, params)
+        assert isinstance(answer, mcp.CreateTaskResult)
+        return answer.task
+
+    async def text_of(self, id: str) -> str:
+        """The text of the result of a task."""
+        result = (await self.get_task_payload(id)).model_dump()
+        assert result["_meta"][RELATED] == {"taskId": id}
+        found: str = result["content"][0]["text"]
+        return found
+
+
+def jobs() -> App:
+    app = App("jobs", tasks=Tasks(limits=TaskLimits(poll=0.02), lease=0.4))
+
+    @app.tool
+    async def greet(name: str) -> str:
+        return f"Hello, {name}!"
+
+    @app.tool(task="optional")
+    async def slow(seconds: float) -> str:
+        await anyio.sleep(seconds)
+        return "done"
+
+    @app.tool(task="required")
+    async def fails() -> str:
+        raise ValueError("no")
+
+    @app.tool(task="optional")
+    async def refuses() -> str:
+        raise ProtocolError(-32000, "never", {"why": 1})
+
+    @app.tool(task="optional")
+    async def delete(name: str, ctx: Context) -> str:
+        return "deleted" if await ctx.ask(f"Delete {name}?", bool) else "kept"
+
+    @app.tool(task=ToolTask(support="required", late=True))
+    async def order(ctx: Context) -> str:
+        name = await ctx.ask("Sure?", bool)
+        await background(ctx)
+        return f"for {name}"
+
+    return app
+
+
+class Lone(tasks.Server):
+    """One class of the revision with the extension."""
+
+    info = newer.Implementation(name="lone", version="1")
+
+    async def list_tools(self, params: newer.PaginatedRequestParams, ctx: Context) -> newer.ListToolsResult:
+        tools = [newer.Tool(name=name, input_schema=newer.ToolInputSchema()) for name in ("count", "greet", "only")]
+        return newer.ListToolsResult(tools=tools, ttl_ms=0, cache_scope="private")
+
+    @task(tools={"count": "optional", "only": "required"})
+    async def call_tool(self, params: newer.CallToolRequestParams, ctx: Context) -> newer.CallToolResult:
+        return newer.CallToolResult(content=[newer.TextContent(text=params.name)], structured_content=[1, 2])
+
+
+@asynccontextmanager
+async def served(client: Any, *servers: Server) -> AsyncGenerator[Any]:
+    async with lifespans(servers), connected(client, *servers) as connection:
+        yield connection.client
+
+
+@pytest.fixture
+def servers() -> list[Server]:
+    return jobs().servers()
+
+
+async def test_what_can_be_a_task_is_listed_and_declared(servers: list[Server]) -> None:
+    async with served(Asked(), *servers) as client:
+        listed = {
+            tool.name: tool.execution and tool.execution.task_support for tool in (await client.list_tools()).tools
+        }
+        assert listed["greet"] is None
+        assert (listed["slow"], listed["fails"], listed["order"]) == ("optional", "required", "required")
+        declared = client.server_capabilities["tasks"]
+        assert declared == {"cancel": {}, "list": {}, "requests": {"tools": {"call": {}}}}
+
+
+@pytest.mark.parametrize("name", ["lone", "app"])
+async def test_a_call_becomes_a_task_whose_result_is_waited_for(name: str, servers: list[Server]) -> None:
+    async with served(Asked(), *([Lone()] if name == "lone" else servers)) as client:
+        begun = await client.begin("count" if name == "lone" else "slow", {"seconds": 0.05}, ttl=5000)
+        assert (begun.status, begun.ttl) == ("working", 5000)
+        assert await client.text_of(begun.task_id) == ("count" if name == "lone" else "done")
+        assert (await client.get_task(begun.task_id)).status == "completed"
+        if name == "lone":  # what that revision has no words for is converted, as for any call
+            assert (await client.get_task_payload(begun.task_id)).model_dump()["structuredContent"] == {
+                "result": [1, 2]
+            }
+
+
+async def test_a_call_that_asks_for_no_task_gets_none(servers: list[Server]) -> None:
+    async with served(Asked(), *servers) as client:
+        assert (await client.call_tool("slow", {"seconds": 0})).content[0].text == "done"
+
+
+async def test_calls_that_do_not_fit_the_tool_are_refused(servers: list[Server]) -> None:
+    async with served(Asked(), *servers) as client:
+        for call in (client.begin("greet", {"name": "x"}), client.begin("nothing"), client.call_tool("fails")):
+            with pytest.raises(ProtocolError) as caught:
+                await call
+            assert caught.value.code == -32601
+
+
+async def test_errors_of_tools_and_of_the_protocol_are_failures(servers: list[Server]) -> None:
+    async with served(Asked(), *servers) as client:
+        failed = await client.begin("fails")
+        assert (await client.get_task_payload(failed.task_id)).model_dump()["isError"]
+        refused = await client.begin("refuses")
+        with pytest.raises(ProtocolError) as caught:
+            await client.get_task_payload(refused.task_id)
+        assert (caught.value.code, caught.value.message, caught.value.data) == (-32000, "never", {"why": 1})
+        for one in (failed, refused):
+            assert (await client.get_task(one.task_id)).status == "failed"
+
+
+@pytest.mark.parametrize(("tool", "question"), [("delete", "Delete x?"), ("order", "Sure?")])
+async def test_who_waits_is_asked_once(tool: str, question: str, servers: list[Server]) -> None:
+    async with served(Asked(), *servers) as client:
+        begun = await client.begin(tool, {"name": "x"} if tool == "delete" else {})
+        while (await client.get_task(begun.task_id)).status != "input_required":
+            await anyio.sleep(0.01)
+        async with anyio.create_task_group() as waiting:
+            for _ in range(3):
+                waiting.start_soon(client.text_of, begun.task_id)
+        assert [one.message for one in client.asked] == [question]
+        assert client.asked[0].model_dump()["_meta"][RELATED] == {"taskId": begun.task_id}
+        assert await client.text_of(begun.task_id) in ("deleted", "for True")
+
+
+async def test_a_client_that_does_not_answer_ends_its_task(servers: list[Server]) -> None:
+    async with served(Asked(ProtocolError(-32603, "nobody is here")), *servers) as client:
+        begun = await client.begin("delete", {"name": "x"})
+        with pytest.raises(ProtocolError, match="nobody is here"):
+            await client.get_task_payload(begun.task_id)
+        assert (await client.get_task(begun.task_id)).status == "failed"
+
+
+async def test_cancelling_ends_a_task_before_it_is_answered(servers: list[Server]) -> None:
+    async with served(Asked(), *servers) as client:
+        begun = await client.begin("slow", {"seconds": 3600})
+        assert (await client.cancel_task(begun.task_id)).status == "cancelled"
+        for call in (client.cancel_task(begun.task_id), client.get_task_payload(begun.task_id)):
+            with pytest.raises(ProtocolError, match="cancelled"):
+                await call
+
+
+async def test_who_is_not_told_apart_lists_the_tasks_of_the_connection(servers: list[Server]) -> None:
+    async with lifespans(servers), connected(Asked(), *servers) as one, connected(Asked(), *servers) as other:
+        made = [(await one.client.begin("slow", {"seconds": 0})).task_id for _ in range(3)]
+        listed = await one.client.list_tasks()
+        assert [each.task_id for each in listed.tasks] == made
+        assert listed.next_cursor is None
+        assert (await other.client.list_tasks()).tasks == []
+        with pytest.raises(ProtocolError, match="cursor"):
+            await other.client.list_tasks(cursor=made[0])
+        with pytest.raises(ProtocolError, match="Unknown task"):
+            await one.client.get_task("another")
+
+
+async def test_the_connection_is_told_how_far_a_task_is(servers: list[Server]) -> None:
+    async with served(Asked(), *servers) as client:
+        begun = await client.begin("delete", {"name": "x"})
+        await client.text_of(begun.task_id)
+        while client.told[-1:] != ["completed"]:
+            await anyio.sleep(0.01)
+        assert "input_required" in client.told
+
+
+async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -> None:
+    async with served(Older(), Lone()) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["count", "greet"]
+        assert (await client.call_tool("count")).content[0].text == "count"
+        assert "tasks" not in client.server_capabilities
+        with pytest.raises(ProtocolError):
+            await client.call_tool("only")
