@@ -174,9 +174,10 @@ def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None
     if not isinstance(method, Request):
         return
     classes = method.answers
-    named = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
-    if named is not None and named not in method.result_types and None not in method.result_types:
-        raise WrongResult(f"the handler of {method.name} returned a result of an unknown type: {named!r}", handler)
+    if None not in method.result_types:
+        named = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
+        if named is not None and named not in method.result_types:
+            raise WrongResult(f"the handler of {method.name} returned a result of an unknown type: {named!r}", handler)
     if type(result) in classes:
         return
     modules = {kind.__module__ for kind in classes}
