@@ -215,8 +215,11 @@ def test_what_is_sent_is_one_of_few_values_or_a_tuple_and_called_as_on_the_wire(
 
 
 def test_a_tool_that_runs_as_a_task_only_says_so() -> None:
-    text = client({"tools": [{**PING, "execution": {"taskSupport": "required"}}, FORECAST]})
-    assert text.count("The server runs this tool as a task only") == 1
+    document = {"tools": [{**PING, "execution": {"taskSupport": "required"}}, FORECAST]}
+    for revision, how in (("2025-11-25", "`client.call_tool(..., task=...)`"), ("2026-07-28", "the extension `tasks`")):
+        text = client(document, revision)
+        assert text.count("The server runs this tool as a task only") == 1
+        assert text.count(how) == 1
 
 
 def test_a_module_has_only_the_models_that_its_methods_name() -> None:

@@ -178,6 +178,7 @@ class _Client:
         result = protocol.resolve(Ref(answer(protocol, "tools/call")))
         assert isinstance(result, Object)
         self._structured = result.field("structuredContent") is not None
+        self._begins_tasks = any(method.name == "tools/call" and method.asked_by for method in protocol.methods)
 
     def methods(self) -> Iterator[_Method]:
         """Return the methods, in the order of the contract."""
@@ -195,9 +196,19 @@ class _Client:
             name=tool.stub,
             signature=signature,
             returns=typed or self._blocks,
-            doc=_doc(_demanding(tool), about),
+            doc=_doc(self._demanding(tool), about),
             body=f"contract.structured({call}, {typed})" if typed else f"contract.succeeded({call}).content",
         )
+
+    def _demanding(self, tool: Tool) -> str:
+        """Return the words for a tool, and what it takes to call one that runs as a task only."""
+        execution = tool.raw.get("execution")
+        if not is_object(execution) or execution.get("taskSupport") != "required":
+            return tool.words
+        how = "call it with a client that extends the `Client` of the extension `tasks`, which waits for the result"
+        if self._begins_tasks:
+            how = "call it with `client.call_tool(..., task=...)`, which begins one"
+        return f"{tool.words}\n\nThe server runs this tool as a task only, and refuses this call of it: {how}."
 
     def _prompt(self, prompt: Prompt) -> _Method:
         arguments = self._arguments(prompt.arguments) if prompt.arguments is not None else []
@@ -290,15 +301,6 @@ class _Client:
         if nullable:
             return _Argument(name, field, f"{text} | contract.Absent", _ABSENT, nullable)
         return _Argument(name, field, optional(text), "None", nullable)
-
-
-def _demanding(tool: Tool) -> str:
-    """Return the words for a tool, and that it takes calls as tasks only, which a method that waits does not make."""
-    execution = tool.raw.get("execution")
-    if not is_object(execution) or execution.get("taskSupport") != "required":
-        return tool.words
-    how = "call it with `client.call_tool(..., task=...)`, which begins one"
-    return f"{tool.words}\n\nThe server runs this tool as a task only, and refuses this call of it: {how}."
 
 
 def _narrow(schema: Any, argument: _Argument) -> str:
