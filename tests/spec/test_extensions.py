@@ -18,7 +18,17 @@ from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.extension_status import extension_reports
 from mcp_bindgen.protocol.model import Const, Object, Ref, Union
 from mcp_bindgen.protocol.schema import document_of
-from mcp_bindgen.spec import BadInput, ExtensionPin, Extensions, ExtensionSchema, Schema, Store, extend, read_extension
+from mcp_bindgen.spec import (
+    BadInput,
+    ExtensionPin,
+    Extensions,
+    ExtensionSchema,
+    Schema,
+    Store,
+    extend,
+    patches,
+    read_extension,
+)
 from mcp_bindgen.spec.idioms import lifted, plain
 from mcp_bindgen.spec.keywords import DIALECT, rebuild
 from mcp_bindgen.spec.semantics import read_extension_facts
@@ -268,7 +278,10 @@ def judges(name: str) -> tuple[Instances, list[Judges]]:
     Also whether the two must agree; what a message must have beside its structure, `_meta`, makes its type narrower.
     """
     whole = protocol(name)
-    structure = {"$defs": {**CORE.definitions, **EXTENSIONS.structure(EXTENSIONS.pin(name))["$defs"]}}
+    pin = EXTENSIONS.pin(name)
+    known = patches.load(STORE.root / pin.path / "patches.toml")
+    whole_structure = {"$defs": {**CORE.definitions, **EXTENSIONS.structure(pin)["$defs"]}}
+    structure, _ = patches.apply(whole_structure, known, pin.version)
     types = document_of(whole)
     messages = {method.definition for method in whole.methods}
     params = {method.params.name for method in whole.methods if isinstance(method.params, Ref)}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_bindgen import v2026_07_28
 from mcp_bindgen.runtime.extensions.apps import (
+    MIME_TYPE,
     content_security_policy,
     permissions_policy,
     resource_meta,
@@ -18,6 +21,9 @@ from mcp_bindgen.runtime.extensions.apps import (
     tools_for,
 )
 from mcp_bindgen.v2026_07_28 import types as mcp
+from mcp_bindgen.v2026_07_28.extensions import apps
+from mcp_bindgen.v2026_07_28.extensions.apps import meta, types
+from tests.support.checked_connections import bounded, connected
 
 HOST = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 NO_HOSTS: list[dict[str, Any]] = [
@@ -121,3 +127,33 @@ def test_whatever_a_client_or_tool_says_the_rest_of_the_tools_is_listed(capabili
     tools = [tool("plain"), tool("odd", meta)]
     declared = {"extensions": {"io.modelcontextprotocol/ui": capabilities}}
     assert tools_for(declared, tools)[0] == tools[0]
+
+
+class Written(apps.Server):
+    """A server whose handlers are written by hand, with typed metadata."""
+
+    info = mcp.Implementation(name="dice", version="1")
+
+    def list_tools(self, params: mcp.PaginatedRequestParams, ctx: v2026_07_28.Context) -> mcp.ListToolsResult:
+        roll = mcp.Tool(name="roll", input_schema=mcp.ToolInputSchema())
+        linked = meta.TOOL_UI.put(roll, types.McpUiToolMeta(resource_uri="ui://dice/board", visibility=["app"]))
+        settings = ctx.extension(apps.EXTENSION)
+        said = mcp.Tool(name=f"for {settings and settings.mime_types}", input_schema=mcp.ToolInputSchema())
+        return mcp.ListToolsResult(tools=tools_for(ctx.peer_capabilities, [linked, said]))
+
+
+class LaterHost(apps.Client):
+    """A host of a later version, which has settings that nobody knows yet."""
+
+    info = mcp.Implementation(name="host", version="1")
+    extension_settings: Mapping[str, Any] = {apps.EXTENSION.id: {"mimeTypes": [MIME_TYPE], "features": ["streaming"]}}
+
+
+@bounded()
+async def test_handlers_and_hosts_say_and_read_typed_metadata() -> None:
+    async with connected(LaterHost(), Written()) as connection:
+        roll, said = (await connection.client.list_tools()).tools
+        assert meta.TOOL_UI.read(roll) == types.McpUiToolMeta(resource_uri="ui://dice/board", visibility=["app"])
+        assert said.name == f"for {[MIME_TYPE]}"
+    async with connected(v2026_07_28.Client(), Written()) as connection:
+        assert [tool.name for tool in (await connection.client.list_tools()).tools] == ["for None"]
