@@ -98,6 +98,24 @@ def test_a_task_knows_who_created_it_and_keeps_no_token(protected: Protected, st
     assert "Bearer" not in str(held)
 
 
+def test_clients_of_the_revision_with_tasks_in_its_core_see_their_own_only(protected: Protected) -> None:
+    sessions = {name: protected.session(name) for name in ("ada", "eve")}
+    sessions["ada again"] = protected.session("ada")
+
+    def asked(who: str, method: str, **params: Any) -> Any:
+        body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+        return answer(protected.post(body, token=who.split()[0], headers=sessions[who]))
+
+    id = asked("ada", "tools/call", name="wait", arguments={}, task={})["result"]["task"]["taskId"]
+    assert id in [one["taskId"] for one in asked("ada again", "tasks/list")["result"]["tasks"]]
+    assert asked("eve", "tasks/list")["result"]["tasks"] == []
+    for method in ("tasks/get", "tasks/cancel", "tasks/result"):
+        theirs, nobodys = asked("eve", method, taskId=id), asked("eve", method, taskId="x" * 43)
+        assert theirs["error"] == nobodys["error"]
+        assert theirs["error"]["code"] == -32602
+    assert asked("ada again", "tasks/cancel", taskId=id)["result"]["status"] == "cancelled"
+
+
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
 def test_a_task_of_somebody_else_is_unknown(protected: Protected, method: str) -> None:
     id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
