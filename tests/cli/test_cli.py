@@ -222,6 +222,7 @@ def test_methods_as_json() -> None:
         "capabilities": {"client": "server.tools"},
         "stub": "call_tool",
         "deprecated": None,
+        "origin": None,
         "decisions": [],
     }
 

@@ -462,6 +462,77 @@ def test_commands_say_what_is_wrong_in_one_line(arguments: tuple[object, ...], s
     assert done.stderr.count("\n") == 1
 
 
+def test_methods_and_definitions_say_where_they_are_from() -> None:
+    alone = json.loads(inside("methods", "tasks@draft", "--json").stdout)
+    assert {one["name"]: one["origin"] for one in alone}.keys() == {
+        "notifications/tasks",
+        "tasks/cancel",
+        "tasks/get",
+        "tasks/update",
+    }
+    assert {one["origin"] for one in alone} == {TASKS}
+    both = {
+        one["name"]: one for one in json.loads(inside("methods", "2026-07-28", "--extension", "tasks", "--json").stdout)
+    }
+    assert both["tools/call"]["origin"] is None
+    assert both["tools/call"]["alternatives"] == ["InputRequiredResult", "CreateTaskResult"]
+    assert both["tasks/get"]["origin"] == TASKS
+    told = inside("methods", "2026-07-28", "--extension", "tasks").stdout
+    assert {line.split()[-1] for line in told.splitlines()} == {"FROM", "core", "tasks@2026-07-28"}
+    assert inside("show", "tasks", "Task").stdout.startswith(f"Task ({TASKS} 2026-07-28 on MCP 2026-07-28): object")
+    assert json.loads(inside("show", "apps", "McpUiToolMeta", "--json").stdout)["origin"] == APPS
+    assert json.loads(inside("show", "apps", "Tool", "--json").stdout)["origin"] is None
+    wrong = inside("methods", "2025-11-25", "--extension", "tasks")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert f"{TASKS} extends 2026-07-28 and not 2025-11-25" in wrong.stderr
+
+
+def test_versions_of_an_extension_are_compared(tmp_path: Path) -> None:
+    same = inside("diff", "tasks@2026-07-28", "tasks@draft", "--fail-on", "any")
+    assert (same.returncode, same.stdout.splitlines()[0]) == (0, "MCP tasks@2026-07-28 -> tasks@draft: 0 changes")
+    structure = EXTENSIONS.structure(EXTENSIONS.pin("tasks"))
+    structure["$defs"]["Task"]["properties"]["owner"] = STRING
+    file = save(tmp_path / "more.json", structure)
+    wider = json.loads(inside("diff", "tasks", file, "--format", "json").stdout)
+    rules = {finding["rule"]: finding for finding in wider["comparisons"][0]["findings"]}
+    assert "field-added-optional" in rules
+    assert "extension-broken" not in rules
+    structure["$defs"]["WorkingTask"]["required"].append("owner")
+    save(file, structure)
+    broken = inside("diff", "tasks", file, "--fail-on", "breaking")
+    assert broken.returncode == 1
+    assert f"{TASKS} breaks under the id that it has" in " ".join(broken.stdout.split())
+    odd = inside("diff", "tasks", "2026-07-28")
+    assert (odd.returncode, odd.stderr.count("\n")) == (2, 1)
+
+
+def test_core_tells_what_moved_to_an_extension() -> None:
+    report = json.loads(inside("diff", "2025-11-25", "2026-07-28", "--format", "json").stdout)
+    told = {
+        finding["subject"]: finding["hint"]
+        for finding in report["comparisons"][0]["findings"]
+        if "moved to the extension" in finding["hint"]
+    }
+    assert told["client->server request tasks/get"].startswith(
+        f"It moved to the extension {TASKS}, where it is tasks/get"
+    )
+    assert "notifications/tasks:" in told["server->client notification notifications/tasks/status"]
+    assert "server->client request tasks/get" not in told, "the extension lets only clients send it"
+    assert not [subject for subject in told if "tasks/list" in subject or "tasks/result" in subject]
+
+
+def test_history_goes_on_in_extensions() -> None:
+    both = json.loads(inside("history", "tasks/get", "--json").stdout)
+    assert (both["origin"], list(both["names"])) == (None, ["2025-11-25"])
+    (own,) = both["extensions"]
+    assert (own["origin"], list(own["names"])) == (TASKS, ["tasks@2026-07-28", "tasks@draft"])
+    new = json.loads(inside("history", "tasks/update", "--json").stdout)
+    assert (new["origin"], new["extensions"]) == (TASKS, [])
+    assert f"In the extension {TASKS}:" in inside("history", "Task.ttlMs").stdout
+    assert json.loads(inside("history", "Tool", "--json").stdout)["extensions"] == []
+    assert inside("history", "nothing/such").returncode == 2
+
+
 def test_a_damaged_extension_is_not_sound(folder: Path) -> None:
     for name in ("extensions", "extensions.toml"):
         source = STORE.root / name

@@ -15,6 +15,7 @@ import typer
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.accept import Accepted, accept, read_acceptances
 from mcp_bindgen.diff.commits import Walk, Walked
+from mcp_bindgen.diff.extensions import tell_moves
 from mcp_bindgen.diff.finding import Comparison, Finding, Plane, Severity
 from mcp_bindgen.diff.reports import Format, Style, render
 from mcp_bindgen.diff.select import Selection
@@ -60,7 +61,8 @@ def diff(
         list[str] | None,
         typer.Argument(
             metavar="OLD NEW",
-            help=f"Revisions, schema files ({SOURCES}), one chain (2024-11-05..2026-07-28) or one range of commits.",
+            help=f"Revisions, extensions (tasks@draft), schema files ({SOURCES}), one chain (2024-11-05..2026-07-28) "
+            "or one range of commits.",
         ),
     ] = None,
     format: Annotated[Format, typer.Option("--format", help="What the report looks like.")] = Format.TEXT,
@@ -106,6 +108,8 @@ def diff(
 
     `mcp-bindgen diff 2026-07-28 https://example.org/schema.json` takes a schema file from anywhere.
 
+    `mcp-bindgen diff tasks@2026-07-28 tasks@draft` compares two versions of an extension.
+
     `mcp-bindgen diff git:../specification@v1..main:schema/draft/schema.json` says which commit changed what.
 
     `mcp-bindgen diff 2025-11-25 draft.json --accept accepted.toml --format github` annotates a workflow.
@@ -133,7 +137,8 @@ def diff(
     elif every_commit:
         raise BadInput("--every-commit is for a range of commits", fix="give git:REPO@A..B:PATH, or leave it out")
     else:
-        whole = [compare(old, new, evidence=evidence) for old, new in load(wanted, store, facts)]
+        pairs = load(wanted, store, facts)
+        whole = [tell_moves(compare(old, new, evidence=evidence), store) for old, new in pairs]
     sides = [side for comparison in whole for side in (comparison.old, comparison.new)]
     say_corrections(*sides)
     say_decisions(*sides)

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from mcp_bindgen.diff.extensions import timelines
+from mcp_bindgen.diff.history import History, timeline
 from mcp_bindgen.diff.history import history as trace
-from mcp_bindgen.diff.history import timeline
 from mcp_bindgen.diff.reports.history import record, text
+from mcp_bindgen.diff.selectors import find
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
@@ -32,6 +34,8 @@ def history(
 ) -> None:
     """Say since when something is there, what changed in it, what it was called, and when it went.
 
+    What extensions have is followed through their versions.
+
     Examples:
 
     `mcp-bindgen history tools/call`
@@ -40,6 +44,8 @@ def history(
 
     `mcp-bindgen history -32042`
 
+    `mcp-bindgen history tasks/get` tells of core, and of the extension that it moved to.
+
     `mcp-bindgen history CallToolResult --schema draft.json` goes on to a schema file.
     """
     store = Store(folder, strict=strict)
@@ -47,9 +53,16 @@ def history(
     protocols = timeline(store, schema or [], facts)
     say_corrections(*protocols)
     say_decisions(*protocols)
-    found = trace(subject, protocols)
+    versions = timelines(subject, store)
+    in_core = not versions or any(find(protocol, subject) is not None for protocol in protocols)
+    found: list[tuple[str | None, History]] = [(None, trace(subject, protocols))] if in_core else []
+    found += [(id, trace(subject, line)) for id, line in versions.items()]
     if as_json:
-        print_json(record(found))
+        first, *others = [{**record(one), "origin": id} for id, one in found]
+        print_json({**first, "extensions": others})
         return
     width, colour = page()
-    sys.stdout.write(text(found, width=width, colour=colour))
+    for number, (id, one) in enumerate(found):
+        if id is not None:
+            sys.stdout.write(("\n" if number else "") + f"In the extension {id}:\n")
+        sys.stdout.write(text(one, width=width, colour=colour))

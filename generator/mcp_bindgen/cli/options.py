@@ -39,6 +39,10 @@ Semantics = Annotated[
     Path | None,
     typer.Option("--semantics", metavar="FILE", help="Facts that the file of --schema or --extension cannot state."),
 ]
+With = Annotated[
+    list[str] | None,
+    typer.Option("--extension", metavar="NAME", help="With an extension: tasks, or tasks@draft; may be repeated."),
+]
 Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help="Another schema/ folder than ours.")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Stop where a schema file breaks a rule, instead of warning how it was read.")

@@ -12,13 +12,17 @@ from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.spec import BadInput, Store, named
 from mcp_bindgen.spec.errors import suggestion
 
-from .options import SOURCES, Folder, Strict
+from .options import SOURCES, Folder, Strict, With
 from .output import about, print_json, print_table, say_corrections, say_decisions
 
 
 def show(
-    revision: Annotated[str, typer.Argument(help=f"A revision such as 2025-11-25, or a schema file: {SOURCES}.")],
+    revision: Annotated[
+        str,
+        typer.Argument(help=f"A revision such as 2025-11-25, an extension such as tasks, or a schema file: {SOURCES}."),
+    ],
     name: Annotated[str, typer.Argument(help="A definition such as Tool, or a method such as tools/call.")],
+    extension: With = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     folder: Folder = None,
     strict: Strict = False,
@@ -31,9 +35,11 @@ def show(
 
     `mcp-bindgen show 2026-07-28 tools/call --json`
 
+    `mcp-bindgen show tasks CreateTaskResult`
+
     `mcp-bindgen show git:../specification@main:schema/draft/schema.json Tool`
     """
-    protocol = build(named(revision, Store(folder, strict=strict)))
+    protocol = build(named(revision, Store(folder, strict=strict), extensions=extension or ()))
     say_corrections(protocol)
     say_decisions(protocol)
     definition = _find(protocol, name)
@@ -61,7 +67,8 @@ def _users(protocol: Protocol, name: str) -> list[str]:
 
 def _print(protocol: Protocol, definition: Definition) -> None:
     type = definition.type
-    print(f"{definition.name} (MCP {protocol.revision}): {describe(type)}")
+    origin = next((f"{one.id} {one.version} on " for one in protocol.extensions if one.id == definition.origin), "")
+    print(f"{definition.name} ({origin}MCP {protocol.revision}): {describe(type)}")
     if definition.doc:
         print(definition.doc)
     if definition.deprecated:
@@ -86,6 +93,7 @@ def _record(protocol: Protocol, definition: Definition) -> dict[str, Any]:
     record: dict[str, Any] = {
         "name": definition.name,
         "revision": protocol.revision,
+        "origin": definition.origin or None,
         "type": describe(type),
         "doc": definition.doc,
         "deprecated": definition.deprecated or None,

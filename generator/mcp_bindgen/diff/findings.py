@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from mcp_bindgen.protocol.model import Protocol, Sender
 
 from .compare import Comparer
 from .documentation import documentation_changes
-from .finding import Finding, Impact, Message, Plane
+from .finding import Finding, Impact, Message, Plane, Severity
 from .location import HOW, NEW, OLD, SIDES, Change, Unit, only
 from .match import match
 from .messages import MessageChange, is_asked_for, message_changes
@@ -50,7 +50,38 @@ class Findings:
         for finding, change in self.everything():
             known = found.get(finding.fingerprint)
             found[finding.fingerprint] = (_merged(known[0], finding), known[1]) if known else (finding, change)
-        return list(found.values())
+        return [*found.values(), *((finding, None) for finding in self.of_extensions(one for one, _ in found.values()))]
+
+    def of_extensions(self, found: Iterable[Finding]) -> Iterator[Finding]:
+        """Find extensions that break under the id that they have: a breaking change needs a new one (SEP-2133)."""
+        broken = [finding for finding in found if finding.severity is Severity.BREAKING]
+        old, new = ({one.id: one for one in protocol.extensions} for protocol in self.protocols)
+        for id in sorted(old.keys() & new.keys()):
+            own = [finding for finding in broken if id in self.origins(finding)]
+            if own and old[id].version != new[id].version:
+                yield Finding(
+                    rule="extension-broken",
+                    subject=id,
+                    group=id,
+                    plane=Plane.WIRE,
+                    old_client=max(finding.old_client for finding in own),
+                    new_client=max(finding.new_client for finding in own),
+                    old=old[id].version,
+                    new=new[id].version,
+                    reaches=tuple(sorted({message for finding in own for message in finding.reaches})),
+                    hint=RULES["extension-broken"].hint,
+                    unwitnessed="it sums up others",
+                )
+
+    def origins(self, finding: Finding) -> set[str]:
+        """Return the ids of the extensions that a finding is about."""
+        methods = {message.method for message in finding.reaches}
+        names = finding.definition_old, finding.definition_new
+        found = {method.origin for protocol in self.protocols for method in protocol.methods if method.name in methods}
+        for protocol, name in zip(self.protocols, names, strict=True):
+            if name in protocol.definitions:
+                found.add(protocol.definitions[name].origin)
+        return found - {""}
 
     def everything(self) -> Iterator[Found]:
         """Return all findings, in the order in which they are made."""

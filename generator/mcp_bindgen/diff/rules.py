@@ -161,6 +161,10 @@ _OTHERS = (
         "capability-removed", "capability-added", (_RISKY, _RISKY), (_RISKY, _RISKY),
         "is no capability any more", "Do not declare it, and do not expect it to be understood.",
     ),
+    _alike(
+        "extension-broken", _BREAKS,
+        "breaks under the id that it has: {old} and {new} cannot be told apart", "Give what breaks an id of its own.",
+    ),
     Rule(
         "error-code-added", "error-code-removed", (_NONE, _NONE), (_RISKY, _SAFE),
         "is new", "Handle it; to an old side it is an error like any other.",

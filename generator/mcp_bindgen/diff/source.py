@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.spec import BadInput, Store, named
+from mcp_bindgen.spec import BadInput, Extensions, Store, extend, is_extension, named
 from mcp_bindgen.spec.sources import is_source
 
 _CHAIN = ".."
@@ -17,8 +18,8 @@ def load(names: Sequence[str], store: Store, semantics: Mapping[str, Any]) -> li
     """Return the pairs of revisions that are to be compared, oldest first.
 
     Args:
-        names: Two revisions or sources of schema files, or one chain such as `2024-11-05..2026-07-28`: each step in
-            it is a pair.
+        names: Two revisions, versions of an extension or sources of schema files, or one chain such as
+            `2024-11-05..2026-07-28`: each step in it is a pair.
         store: The `schema/` folder.
         semantics: The facts about schema files.
 
@@ -32,8 +33,31 @@ def load(names: Sequence[str], store: Store, semantics: Mapping[str, Any]) -> li
         raise BadInput(
             "two revisions are compared", fix="name an old and a new one, or a chain such as 2024-11-05..2026-07-28"
         )
+    if any(is_extension(name, store) for name in names):
+        return [_extensions(names[0], names[1], store)]
     old, new = (build(named(name, store, semantics)) for name in names)
     return [(old, new)]
+
+
+def _extensions(old: str, new: str, store: Store) -> tuple[Protocol, Protocol]:
+    """Return two versions of an extension, each on the same core; one of them may be a schema file.
+
+    They are named after the versions. A file is read with the facts of the other version.
+    """
+    known = Extensions(store)
+    pin = known.pin(old if is_extension(old, store) else new)
+    core = store.effective(known.core(pin))
+
+    def read(name: str) -> Protocol:
+        if is_extension(name, store):
+            extension = known.effective(name, core)
+        elif is_source(name, store.pins):
+            extension = known.held_against(pin, name, core)
+        else:
+            raise BadInput(f"{name!r} is no extension, and {pin.id} is one", fix="compare two versions of an extension")
+        return replace(build(extend(core, extension)), revision=extension.label, digest=extension.digest)
+
+    return read(old), read(new)
 
 
 def _chain(name: str, store: Store) -> list[str]:

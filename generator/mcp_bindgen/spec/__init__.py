@@ -3,7 +3,7 @@
 from .effective import EffectiveSchema, ExtensionSchema, Origin
 from .errors import BadInput
 from .extension import extend, read_extension
-from .extension_store import ExtensionPin, Extensions, named
+from .extension_store import ExtensionPin, Extensions, is_extension, named
 from .keywords import Schema
 from .patches import Correction
 from .reading import Decision, Reading
@@ -25,6 +25,7 @@ __all__ = [
     "Store",
     "extend",
     "external",
+    "is_extension",
     "named",
     "read_extension",
 ]

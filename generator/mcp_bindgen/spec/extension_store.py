@@ -96,7 +96,7 @@ class Extensions:
         if not known:
             raise BadInput(
                 f"{pin.id}@{pin.version} names no core revision that is known",
-                file=self._folder(pin) / _FACTS,
+                file=self.folder(pin) / _FACTS,
                 pointer="/extension/core",
                 fix="import it first",
             )
@@ -130,8 +130,8 @@ class Extensions:
                 have is gone.
         """
         pin = name if isinstance(name, ExtensionPin) else self.pin(name)
-        folder = self._folder(pin)
-        docs = folder / _DOCS
+        folder = self.folder(pin)
+        docs = self._docs(pin)
         return read_extension(
             folder / _SCHEMA,
             folder / _FACTS,
@@ -144,6 +144,23 @@ class Extensions:
             strict=self.store.strict or pin.status == "released",
         )
 
+    def held_against(self, pin: ExtensionPin, file: Readable, core: EffectiveSchema) -> ExtensionSchema:
+        """Return what a schema file makes of an extension, with the facts, words and patches of a known version.
+
+        Raises:
+            BadInput: The file is not usable, or those do not fit it.
+        """
+        folder, docs = self.folder(pin), self._docs(pin)
+        return read_extension(
+            file,
+            folder / _FACTS,
+            core,
+            ledger=self.store.ledger,
+            corrections=patches.load(folder / _PATCHES),
+            docs=None if self.is_users(pin) else read_toml(docs) if docs.exists() else {},
+            strict=self.store.strict,
+        )
+
     def of(self, core: EffectiveSchema) -> tuple[ExtensionSchema, ...]:
         """Return the extensions of a core revision, each in its newest version that is released."""
         names = dict.fromkeys(pin.id for pin in self.pins if pin.status == "released")
@@ -152,7 +169,7 @@ class Extensions:
 
     def structure(self, pin: ExtensionPin) -> Schema:
         """Return the committed structure of an extension, before patches: its own definitions."""
-        raw, _ = document.load(self._folder(pin) / _SCHEMA)
+        raw, _ = document.load(self.folder(pin) / _SCHEMA)
         return {"$schema": DIALECT, "$defs": raw["$defs"]}
 
     def is_pinned(self, pin: ExtensionPin) -> bool:
@@ -218,7 +235,7 @@ class Extensions:
     def remove(self, name: str) -> ExtensionPin:
         """Remove a version of an extension from its folder, with its patches and facts; raise `BadInput` as `pin`."""
         pin = self.pin(name)
-        folder = self._folder(pin)
+        folder = self.folder(pin)
         root = folder.parents[3]
         files = sorted(path for path in folder.glob("*") if path.is_symlink() or path.is_file())
         gone = {f"{pin.path}/{path.name}": Change(read(path), None) for path in files}
@@ -240,7 +257,7 @@ class Extensions:
             Whether the file is byte for byte the pinned one, and the pointers at which its own structure differs.
         """
         pin = self.pin(name)
-        folder = self._folder(pin)
+        folder = self.folder(pin)
         own, _, sha = self._own(self._facts(pin), folder / _FACTS, sources.read(file))
         ours = canonical.canonical(self.structure(pin))
         return sha == pin.sha256, canonical.differences(ours, canonical.canonical({"$schema": DIALECT, "$defs": own}))
@@ -263,16 +280,22 @@ class Extensions:
         """Return what an extension may be called: its id, that without the prefix, its module."""
         return pin.id, pin.id.rpartition("/")[2], self.module(pin)
 
+    def _docs(self, pin: ExtensionPin) -> Path:
+        """Return the file with the words for a version: its own, else that of the newest that is released."""
+        own = self.folder(pin) / _DOCS
+        return own if own.exists() else self.folder(self.pin(pin.id)) / _DOCS
+
     def is_users(self, pin: ExtensionPin) -> bool:
         """Return whether an extension is one that only the user keeps."""
-        return not self._folder(pin).is_relative_to(self.store.root)
+        return not self.folder(pin).is_relative_to(self.store.root)
 
-    def _folder(self, pin: ExtensionPin) -> Path:
+    def folder(self, pin: ExtensionPin) -> Path:
+        """Return the folder with the files of an extension."""
         ours = self.store.root / pin.path
         return ours if self.store.users is None or ours.exists() else self.store.users / pin.path
 
     def _facts(self, pin: ExtensionPin) -> dict[str, Any]:
-        return read_extension_facts(self._folder(pin) / _FACTS)
+        return read_extension_facts(self.folder(pin) / _FACTS)
 
 
 def named(
@@ -293,7 +316,7 @@ def named(
         BadInput: It is neither a revision, an extension, nor a source that can be read, or an extension is none of it.
     """
     known = Extensions(store)
-    if isinstance(name, str) and name not in store.pins and known.is_extension(name):
+    if isinstance(name, str) and is_extension(name, store):
         core = store.effective(known.core(known.pin(name)))
         extensions = (name, *extensions)
     elif isinstance(name, Source) or sources.is_source(name, store.pins):
@@ -302,6 +325,11 @@ def named(
     else:
         core = store.effective(name)  # says which revisions there are
     return extend(core, *(known.effective(one, core) for one in extensions)) if extensions else core
+
+
+def is_extension(name: str, store: Store) -> bool:
+    """Return whether a command line names an extension, and not a revision, as `named` takes names."""
+    return name not in store.pins and Extensions(store).is_extension(name)
 
 
 def _load(path: Path) -> list[ExtensionPin]:
