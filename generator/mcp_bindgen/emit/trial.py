@@ -58,5 +58,5 @@ def _build(module: ModuleType) -> None:
         TypeAdapter(members[name]).rebuild(raise_errors=True)
     if module.__name__ == f"{_PACKAGE}.dispatcher":
         for side in ("SERVER", "CLIENT"):
-            routes: Any = members[side].routes  # by name; of an extension a tuple
-            assert all(route.read_message for route in (routes if isinstance(routes, tuple) else routes.values()))
+            routes: dict[str, Any] | tuple[Any, ...] = members[side].routes  # by name; of an extension a tuple
+            assert all(route.read_message for route in (routes.values() if isinstance(routes, dict) else routes))
