@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -10,7 +11,7 @@ import anyio
 
 from ...core import jsonrpc
 from ...core.envelope import invalid_answer
-from ...core.errors import ConnectionClosed, MethodNotFound, ProtocolError
+from ...core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
 from ...core.extension import Extension, ExtensionResult
 from ...core.methods import Request
 from ...core.model import Model
@@ -25,6 +26,7 @@ Result = TypeVar("Result")
 _SHORTEST, _LONGEST = 0.02, 60.0  # seconds between two looks, whatever the server suggests
 _POLL = 1.0  # seconds, where it suggests nothing
 _LAST = 5.0  # seconds for the word that a task is not needed any more
+_MOST_QUESTIONS = 1000  # of one task, that handlers answer
 _PATIENCE, _PAUSE = 60.0, 0.5  # seconds for which a server that was there may be away, and between two tries
 
 
@@ -51,6 +53,7 @@ class Task(Generic[Result]):
 
     Attributes:
         id: The same; empty where the server has answered at once.
+        is_over: Whether it is known to be over.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Task(Generic[Result]):
         self._method = method
         self._answered: set[str] = set()
         self._result = result
+        self.is_over = result is not None
 
     async def status(self) -> Any:
         """Ask the server how far the task is.
@@ -69,9 +73,12 @@ class Task(Generic[Result]):
             The task as it is now, typed by its status: what it asks, its result or its error.
 
         Raises:
-            ProtocolError: -32602, there is no such task, or it has expired.
+            ProtocolError: -32602, there is no such task, or it has expired; -32600, the server tells of another task.
         """
-        return await self._client.tasks_request(GET, {"taskId": self.id})
+        found = await self._client.tasks_request(GET, {"taskId": self.id})
+        if found.task_id != self.id:
+            raise invalid_answer(f"{GET} was answered with another task")
+        return found
 
     async def cancel(self) -> None:
         """Tell the server that the task is not needed any more; it may end it, or not."""
@@ -99,6 +106,7 @@ class Task(Generic[Result]):
                 known = found
                 yield found
             if found.status not in ("working", "input_required"):
+                self.is_over = True
                 return
             suggested = _POLL if found.poll_interval_ms is None else found.poll_interval_ms / 1000
             await anyio.sleep(min(max(suggested, _SHORTEST), _LONGEST))
@@ -109,8 +117,9 @@ class Task(Generic[Result]):
         while True:
             try:
                 return await ask()
-            except ConnectionClosed:
-                if self._client.link.closed.is_set() or anyio.current_time() > end:
+            except (ConnectionClosed, ProtocolError) as error:
+                away = isinstance(error, ConnectionClosed) or error.code == INTERNAL_ERROR  # as its store of tasks is
+                if not away or self._client.link.closed.is_set() or anyio.current_time() > end:
                     raise
             await anyio.sleep(_PAUSE)
 
@@ -118,7 +127,7 @@ class Task(Generic[Result]):
         """Wait until the task is over; what it asks meanwhile, the handlers of the client answer.
 
         Raises:
-            ProtocolError: The request failed, or there is no such task any more.
+            ProtocolError: The request failed, there is no such task any more, or it does not stop asking.
             TaskCancelled: The task was cancelled.
             MethodNotFound: It asks something that the client has no handler for.
         """
@@ -140,6 +149,8 @@ class Task(Generic[Result]):
         answers: dict[str, Any] = {}
         for key, question in questions.items():
             if key not in self._answered:
+                if len(self._answered) + len(answers) >= _MOST_QUESTIONS:
+                    raise invalid_answer("the task does not stop asking")
                 answers[key] = await self._client.answer(question.method, question.params)
         if answers:
             await self._insist(partial(self.answer, answers))
@@ -175,8 +186,10 @@ class ClientEngine(Client):
         wire = {"name": name, "arguments": dict(arguments or {}), **more}
         params = jsonrpc.typed_params(method, {**wire, "_meta": {**self.link.metadata(), **more.get("_meta", {})}})
         answer = await rounds.settle(self, method, params, await self.request(method, params))
-        if isinstance(answer, ExtensionResult):
+        if isinstance(answer, self.tasks_extension.types.CreateTaskResult):
             return self._begun(method, answer)
+        if isinstance(answer, ExtensionResult):
+            answer = await self.settle(method, params, answer)
         return Task(self, method, "", answer)
 
     def task(self, id: str) -> Task[Any]:
@@ -193,11 +206,10 @@ class ClientEngine(Client):
             return result
         except (ConnectionClosed, TaskCancelled):
             raise
-        except BaseException as error:
-            if isinstance(error, ProtocolError) and not isinstance(error, MethodNotFound):
-                raise  # the end of the task
-            with anyio.move_on_after(_LAST, shield=True):
-                await task.cancel()
+        except BaseException:
+            if not task.is_over:
+                with anyio.move_on_after(_LAST, shield=True), suppress(Exception):  # what went wrong is raised
+                    await task.cancel()
             raise
 
     def _begun(self, method: Request[Any, Any, Any], answer: Any) -> Task[Any]:

@@ -245,7 +245,7 @@ class ServerEngine(Server):
             raise InvalidParams(LISTEN, [problem])
         mine = [id for id in dict.fromkeys(ids) if await self._has(id, ctx)]
         for id in mine:
-            self.all_tasks().soon(self._tell, id)  # what it is now, behind the agreement
+            self.all_tasks().soon(self._tell_new, id)  # what it is now, behind the agreement
         return agreed.model_copy(update={self._member: mine})
 
     async def _has(self, id: str, ctx: Context) -> bool:
@@ -272,12 +272,18 @@ class ServerEngine(Server):
         for made in in_core:
             await made.tell(id)
 
+    async def _tell_new(self, id: str | None) -> None:
+        """Tell those who listen to a task what it is now, if they know nothing of it yet."""
+        for link in [one for one in audience(self) if isinstance(one, Subscription) and one.ready]:
+            if id is not None and id not in _told(link) and id in (getattr(link.agreed, self._member, None) or ()):
+                await self._tell_one(link, id)
+
     async def _tell_one(self, link: Subscription, id: str) -> None:
         notification: Notification[Any] = self.tasks_extension.methods[CHANGED]  # type: ignore[assignment]
         principal = "" if link.identity is None else link.identity.principal
         try:
             record = await self.all_tasks().read(id, principal)
-            told: dict[str, int] = vars(link).setdefault("tasks_told", {})
+            told = _told(link)
             if told.get(id) != record.version:
                 told[id] = record.version
                 await link.notify(notification, jsonrpc.typed_params(notification, wire.detailed(record)))
@@ -285,6 +291,12 @@ class ServerEngine(Server):
             log.debug("a change of a task is not told")
         except Exception:
             log.exception("a change of a task could not be told")
+
+
+def _told(link: Subscription) -> dict[str, int]:
+    """Return the versions of tasks that a client who listens was told of."""
+    found: dict[str, int] = vars(link).setdefault("tasks_told", {})
+    return found
 
 
 # --- handlers that take the place of generated stubs ----------------------------------------------------------

@@ -102,6 +102,7 @@ class Tasks:
                 tasks.start_soon(self._listen)
                 async with self.runner.serving(self.run):
                     tasks.start_soon(self._look_after)
+                    tasks.start_soon(self._sweep)
                     yield
         finally:
             self._serving -= 1
@@ -149,9 +150,11 @@ class Tasks:
             UnknownTask: The principal has no such task.
             ProtocolError: The answers are too large.
         """
-        await self.read(id, principal)
-        record = await self.change(id, lambda record, now: record.answered(now, answers))
-        if record is not None and not record.is_over and not record.open:
+        record = await self.read(id, principal)
+        if not record.answered(now(), answers).open:
+            await self.store.release(id, "")  # before it is answered: who looks after tasks finds it, whoever dies now
+        answered = await self.change(id, lambda record, now: record.answered(now, answers))
+        if answered is not None and not answered.is_over and not answered.open:
             await self._submit(id)
 
     async def cancel(self, id: str, principal: str) -> TaskRecord:
@@ -160,7 +163,10 @@ class Tasks:
         record = await self.change(id, lambda record, now: record.cancelled(now))
         if record is None:
             raise UnknownTask
-        await self.runner.cancel(id)
+        try:
+            await self.runner.cancel(id)
+        except Exception:
+            log.exception("the runner of tasks was not told that a task is cancelled")
         return record
 
     async def versions(self, id: str, principal: str | None = None) -> AsyncGenerator[TaskRecord]:
@@ -219,7 +225,14 @@ class Tasks:
             following = rule(record, now())
             if following is record:
                 return record
-            if len(following.dump()) > self.limits.size:
+            try:
+                size = len(following.dump())
+            except ValueError:  # as text that is no Unicode
+                if not following.is_over:
+                    raise
+                log.exception("the end of a task cannot be written in JSON")
+                following, size = record.failed(now(), INTERNAL_ERROR, "Internal error"), 0
+            if size > self.limits.size:
                 if not following.is_over:
                     raise ProtocolError(INVALID_PARAMS, f"this is too large for a task: over {self.limits.size} bytes")
                 following = record.failed(now(), INTERNAL_ERROR, "the result is too large for a task")
@@ -270,8 +283,7 @@ class Tasks:
             log.exception("a task could not be submitted; it is tried again")
 
     async def _look_after(self) -> None:
-        """Renew leases, submit what nobody runs, end what has expired, and drop what is over for long."""
-        swept = 0.0
+        """Renew leases, submit what nobody runs, and end what has expired."""
         while True:
             with suppress(StoreUnavailable):
                 async with anyio.create_task_group() as group:  # at the same time: a store may do them together
@@ -280,11 +292,15 @@ class Tasks:
                 for id in await self.store.due():
                     if id not in self._running:
                         await self._submit(id)
-                if time.monotonic() > swept:
-                    while await self.store.sweep():
-                        pass
-                    swept = time.monotonic() + _SWEEP
             await anyio.sleep(self._lease / _PULSES)
+
+    async def _sweep(self) -> None:
+        """Drop what is over for long, beside all else: with many tasks it takes a while."""
+        while True:
+            with suppress(StoreUnavailable):
+                while await self.store.sweep():
+                    await anyio.lowlevel.checkpoint()
+            await anyio.sleep(_SWEEP)
 
     async def _keep(self, running: RunningTask) -> None:
         """Renew the lease of a task that runs here; end what runs for one that is lost or has expired."""
@@ -301,11 +317,14 @@ class Tasks:
         running = self._running[id] = RunningTask(self, id)
         try:
             held = await self.store.read(id)
-            handle = None if held is None else self.handlers.get(held.revision)
-            if handle is None or not await self.store.lease(id, self._worker, self._lease):
+            if held is None:
+                return
+            handle = self.handlers.get(held.revision)  # who has none may end it when its time is over
+            due = handle is not None or _expired(held, now()) is not held
+            if not due or not await self.store.lease(id, self._worker, self._lease):
                 return
             record = await self.change(id, lambda record, time: _expired(record, time, record.begun(time)))
-            if record is None or record.is_over:
+            if record is None or record.is_over or handle is None:
                 return
             running.runs, running.expires = record.runs, record.expires
             waits = await self._work(handle, record, running)
@@ -341,7 +360,12 @@ class Tasks:
             log.exception("the handler of a task failed")
             end = lambda record, now: record.failed(now, INTERNAL_ERROR, "Internal error")  # noqa: E731
         if end is not None:  # else it was cancelled, because it is over or runs elsewhere
-            await self.insist(record.id, end)
+            try:
+                await self.insist(record.id, end)
+            except asyncio.CancelledError:
+                with anyio.move_on_after(_LAST, shield=True):
+                    await self.insist(record.id, end)
+                raise
         return False
 
     async def _give_back(self, id: str, runs: int) -> None:

@@ -78,7 +78,7 @@ class MemoryTaskStore:
 
     async def release(self, id: str, worker: str, until: int | None = 0) -> None:
         """Give up a lease."""
-        if self._open.get(id, ("", 0.0))[0] == worker:
+        if id in self._open and self._open[id][0] == worker:
             self._open[id] = ("", math.inf if until is None else until / 1000)
 
     async def due(self) -> Sequence[str]:

@@ -1,0 +1,290 @@
+"""Bad moments and bad peers: stores and queues fail midway, results are none, servers do not play fair."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.runtime import Context, ProtocolError
+from mcp_bindgen.runtime.contract import App
+from mcp_bindgen.runtime.extensions.tasks import LocalRunner, MemoryTaskStore, Tasks
+from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord
+from mcp_bindgen.runtime.extensions.tasks.running import RunningTask
+from mcp_bindgen.runtime.storage.errors import StoreUnavailable
+from mcp_bindgen.v2026_07_28 import types as mcp
+from mcp_bindgen.v2026_07_28.extensions import tasks
+from tests.runtime.extensions.tasks.test_engine import QUICK, served, text
+from tests.runtime.extensions.tasks.test_service import NAME, echo, for_ever, task, until
+from tests.runtime.extensions.tasks.test_service import tasks as service_of
+
+pytestmark = pytest.mark.anyio
+
+
+class Failing(MemoryTaskStore):
+    """A store that is away for what a test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ends_refused = self.reads_refused = False
+        self.reads = 0
+
+    async def read(self, id: str) -> TaskRecord | None:
+        self.reads += 1
+        if self.reads_refused:
+            raise StoreUnavailable
+        return await super().read(id)
+
+    async def swap(self, record: TaskRecord) -> bool:
+        if self.ends_refused and record.is_over:
+            raise StoreUnavailable
+        return await super().swap(record)
+
+
+# --- the engine -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["\udc80", object()])
+async def test_an_end_that_is_no_json_is_a_failure_at_once(value: object) -> None:
+    async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        return {"text": value}
+
+    service = service_of(handle, lease=60)
+    async with service.serving():
+        record = await until(service, (await service.create(task(reruns=3))).id)
+    assert (record.status, record.error) == ("failed", {"code": -32603, "message": "Internal error"})
+
+
+async def test_a_task_that_nobody_can_run_ends_with_its_time() -> None:
+    service = service_of(echo, lease=0.1)
+    async with service.serving():
+        unknown = await service.create(task(revision="2099-01-01", ttl=150))
+        await anyio.sleep(0.05)
+        assert (await service.read(unknown.id, "")).status == "working"
+        assert (await until(service, unknown.id)).status == "failed"
+
+
+async def test_a_queue_that_is_away_does_not_hinder_a_cancellation() -> None:
+    class Away(LocalRunner):
+        async def cancel(self, id: str) -> None:
+            raise OSError("queue.internal refuses")
+
+    service = service_of(for_ever, runner=Away())
+    async with service.serving():
+        made = await service.create(task())
+        assert (await service.cancel(made.id, "")).status == "cancelled"
+
+
+async def test_an_answer_is_not_lost_when_the_queue_is_away() -> None:
+    class Impatient(LocalRunner):
+        patience = 0.02
+        is_away = False
+
+        async def submit(self, id: str) -> None:
+            if self.is_away:
+                raise OSError("queue.internal refuses")
+            await super().submit(id)
+
+    async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        return await running.ask({"name": NAME})
+
+    runner = Impatient()
+    service = service_of(handle, runner=runner)
+    async with service.serving():
+        made = await service.create(task(reruns=1))
+        async for record in service.versions(made.id):
+            if record.open and not record.runs:
+                break
+        await anyio.sleep(0.05)
+        runner.is_away = True
+        await service.update(made.id, "", {"name": {"action": "accept"}})
+        runner.is_away = False
+        assert (await until(service, made.id)).status == "completed"
+
+
+async def test_an_end_is_written_although_the_server_stops_meanwhile() -> None:
+    async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        return {"done": True}
+
+    store = Failing()
+    store.ends_refused = True
+    service = service_of(handle, store)
+    async with service.serving():
+        made = await service.create(task())
+        await anyio.sleep(0.1)
+        asyncio.get_running_loop().call_later(0.1, setattr, store, "ends_refused", False)
+    record = await store.read(made.id)
+    assert record is not None
+    assert record.status == "completed"
+
+
+async def test_dropping_many_tasks_takes_no_lease_away() -> None:
+    class Slow(MemoryTaskStore):
+        async def sweep(self) -> int:
+            await anyio.sleep_forever()
+            return 0
+
+    runs: list[str] = []
+
+    async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
+        runs.append(record.id)
+        await anyio.sleep(0.6)
+        return {}
+
+    store = Slow()
+    service, other = service_of(handle, store, lease=0.2), service_of(handle, store, lease=0.2)
+    async with service.serving():
+        made = await service.create(task(reruns=1))
+        async with other.serving():
+            await until(service, made.id)
+    assert runs == [made.id]
+
+
+class Listens(tasks.Client):
+    """Counts what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = 0
+
+    def on_task_status(self, params: Any, ctx: Any) -> None:
+        self.told += 1
+
+
+async def test_who_begins_to_listen_costs_nothing_for_those_who_listen() -> None:
+    store = Failing()
+    app = App("jobs", tasks=Tasks(store, limits=QUICK, lease=60))
+
+    @app.tool(task="optional")
+    async def waits() -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    costs: list[int] = []
+    client = Listens()
+    async with served(client, *app.servers()), AsyncExitStack() as listening:
+        ids = [(await client.start_tool("waits")).id for _ in range(10)]
+        await anyio.sleep(0.05)
+        for count in range(1, 6):
+            before = store.reads
+            wanted = tasks.types.TaskSubscriptionNotifications(task_ids=ids)
+            await listening.enter_async_context(client.subscribed(wanted))
+            with anyio.fail_after(3):
+                while client.told < 10 * count:
+                    await anyio.sleep(0.01)
+            costs.append(store.reads - before)
+    assert costs[-1] == costs[0]
+
+
+# --- clients --------------------------------------------------------------------------------------------------
+
+
+async def test_a_client_waits_while_the_store_of_the_server_is_away() -> None:
+    store = Failing()
+    app = App("jobs", tasks=Tasks(store, limits=QUICK))
+
+    @app.tool(task="optional")
+    async def report() -> str:
+        store.reads_refused = True
+        asyncio.get_running_loop().call_later(0.3, setattr, store, "reads_refused", False)
+        return "done"
+
+    async with served(tasks.Client(), *app.servers()) as client:
+        with anyio.fail_after(10):
+            assert text(await client.call_tool("report")) == "done"
+
+
+async def test_a_user_who_refuses_ends_the_task() -> None:
+    class Refuses(tasks.Client):
+        def on_elicit(self, params: Any, ctx: Any) -> Any:
+            raise ProtocolError(-1, "the user refused")
+
+    store = MemoryTaskStore()
+    app = App("jobs", tasks=Tasks(store, limits=QUICK))
+
+    @app.tool(task="optional")
+    async def delete(ctx: Context) -> str:
+        return str(await ctx.ask("Delete?", bool))
+
+    async with served(Refuses(), *app.servers()) as client:
+        with pytest.raises(ProtocolError, match="the user refused"):
+            await client.call_tool("delete")
+        assert [record.status for record in await store.page("")] == ["cancelled"]
+
+
+class Unfair(tasks.Server):
+    """A server whose tasks are made up.
+
+    Args:
+        changes: What each look at a task says, other than that it works.
+    """
+
+    info = mcp.Implementation(name="unfair", version="1")
+
+    def __init__(self, **changes: Any) -> None:
+        super().__init__()
+        self.changes = changes
+        self.looks = 0
+        self.cancelled: list[str] = []
+
+    def call_tool(self, params: mcp.CallToolRequestParams, ctx: Any) -> Any:
+        return tasks.types.CreateTaskResult.model_validate({**TASK, "resultType": "task"})
+
+    def get_task(self, params: Any, ctx: Any) -> Any:
+        self.looks += 1
+        return {**TASK, **self.changes, "inputRequests": {f"{self.looks}.{key}": QUESTION for key in range(100)}}
+
+    def update_task(self, params: Any, ctx: Any) -> Any:
+        return {}
+
+    def cancel_task(self, params: Any, ctx: Any) -> Any:
+        self.cancelled.append(params.task_id)
+        raise ProtocolError(-32603, "it goes on")
+
+
+NOW = "2026-07-28T00:00:00Z"
+TASK: Mapping[str, Any] = {
+    "taskId": "one",
+    "status": "working",
+    "createdAt": NOW,
+    "lastUpdatedAt": NOW,
+    "ttlMs": None,
+    "pollIntervalMs": 0,
+}
+QUESTION: Mapping[str, Any] = {
+    "method": "elicitation/create",
+    "params": {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}},
+}
+
+
+class Patient(tasks.Client):
+    def on_elicit(self, params: Any, ctx: Any) -> Any:
+        return mcp.ElicitResult(action="decline")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"taskId": "another", "status": "completed", "result": {"content": []}}, "another task"),
+        ({"status": "input_required"}, "does not stop asking"),
+    ],
+)
+async def test_a_server_that_does_not_play_fair_is_given_up(changes: Mapping[str, Any], reason: str) -> None:
+    server = Unfair(**changes)
+    async with served(Patient(), server) as client:
+        with pytest.raises(ProtocolError, match=reason), anyio.fail_after(5):
+            await client.call_tool("any")
+    assert server.cancelled == ["one"]
+
+
+@pytest.mark.parametrize("suggested", [-5, 0])
+async def test_a_client_looks_so_often_only_whatever_the_server_suggests(suggested: int) -> None:
+    server = Unfair(pollIntervalMs=suggested)
+    async with served(Patient(), server) as client:
+        with anyio.move_on_after(0.3):
+            await client.call_tool("any")
+    assert 2 < server.looks < 20
