@@ -252,6 +252,9 @@ class CoreTasks:
         said = {**question.get("params", {})}
         said["_meta"] = {**said.get("_meta", {}), RELATED: {"taskId": record.id}}
         try:
+            current = await self._server.all_tasks().read(record.id, record.principal)
+            if key not in current.open:  # somebody else was asked meanwhile
+                return
             answer = await ctx.request(method, jsonrpc.typed_params(method, said))
             await self._server.all_tasks().update(record.id, record.principal, {key: jsonrpc.plain(answer)})
         except (ConnectionClosed, SessionRequired):
