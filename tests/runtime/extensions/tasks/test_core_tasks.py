@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,7 +13,8 @@ import pytest
 from mcp_bindgen.runtime import Context, ProtocolError
 from mcp_bindgen.runtime.contract import App
 from mcp_bindgen.runtime.endpoint.server import Server, lifespans
-from mcp_bindgen.runtime.extensions.tasks import TaskLimits, Tasks, ToolTask, background, task
+from mcp_bindgen.runtime.endpoint.session import Session
+from mcp_bindgen.runtime.extensions.tasks import SqliteTaskStore, TaskLimits, Tasks, ToolTask, background, task
 from mcp_bindgen.v2025_06_18 import Client as Older
 from mcp_bindgen.v2025_11_25 import Client, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -226,3 +228,48 @@ async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -
         assert "tasks" not in client.server_capabilities
         with pytest.raises(ProtocolError):
             await client.call_tool("only")
+
+
+@pytest.mark.parametrize("ttl", [10**30, 10**400, -1], ids=["long", "endless", "negative"])
+async def test_any_time_to_live_may_be_wished_for(ttl: int, tmp_path: Path) -> None:
+    limits = TaskLimits(poll=0.02, longest=None)
+    app = App("jobs", tasks=Tasks(SqliteTaskStore(tmp_path / "tasks.db"), limits=limits, lease=0.2))
+
+    @app.tool(task="optional")
+    async def report() -> str:
+        return "done"
+
+    async with served(Asked(), *app.servers()) as client:
+        made = await client.begin("report", ttl=ttl)
+        with anyio.fail_after(5):
+            while (await client.get_task(made.task_id)).status == "working":
+                await anyio.sleep(0.02)
+
+
+async def test_a_client_that_does_not_read_delays_nobody_elses_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = list[Session]()
+    original = Session.notify
+
+    async def notify(self: Session, method: Any, params: Any, **more: Any) -> None:
+        if method.name == "notifications/tasks/status" and (not stuck or self in stuck):
+            stuck.append(self)
+            await anyio.sleep_forever()
+        await original(self, method, params, **more)
+
+    monkeypatch.setattr(Session, "notify", notify)
+    app = App("jobs", tasks=Tasks(limits=TaskLimits(poll=0.02)))
+
+    @app.tool(task="optional")
+    async def report() -> str:
+        return "done"
+
+    servers, reads = app.servers(), Asked()
+    async with lifespans(servers), connected(Asked(), *servers) as first, connected(reads, *servers) as second:
+        await first.client.begin("report")
+        with anyio.fail_after(3):
+            while not stuck:
+                await anyio.sleep(0.01)
+        await second.client.begin("report")
+        with anyio.fail_after(3):
+            while "completed" not in reads.told:
+                await anyio.sleep(0.01)

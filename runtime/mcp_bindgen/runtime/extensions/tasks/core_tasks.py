@@ -40,6 +40,7 @@ GET, RESULT, LIST, CANCEL = "tasks/get", "tasks/result", "tasks/list", "tasks/ca
 STATUS = "notifications/tasks/status"
 RELATED = "io.modelcontextprotocol/related-task"
 
+_FOR_EVER = 10**15  # milliseconds
 _MOST_REMEMBERED = 1000  # tasks of a session that it is told of, the newest
 
 
@@ -117,6 +118,7 @@ class CoreTasks:
         self._home = server.dispatcher.revision
         self._made: WeakKeyDictionary[Any, dict[str, None]] = WeakKeyDictionary()
         self._asking = set[tuple[str, str]]()
+        self._news: dict[Any, dict[str, None]] = {}
         self.capabilities: Mapping[str, Any] = {"tasks": {"requests": {"tools": {"call": {}}}}}
         self.handlers: Mapping[str, Handle] = {
             CALL: self.call_tool,
@@ -167,7 +169,7 @@ class CoreTasks:
         if tool is None:
             raise ProtocolError(METHOD_NOT_FOUND, f"the tool {params.name!r} does not run as a task")
         if wanted.ttl is not None:
-            tool = replace(tool, ttl=wanted.ttl / 1000)
+            tool = replace(tool, ttl=min(wanted.ttl, _FOR_EVER) / 1000)
         given = self._crossing.raised(CALL, params.model_copy(update={"task": None}), ctx)
         record = await self._server.begin_task(tool, given, ctx)
         mine = self._made.setdefault(ctx.link, {})
@@ -271,9 +273,23 @@ class CoreTasks:
 
     async def tell(self, id: str | None) -> None:
         """Tell the sessions that have created a task what it is now; `None` for all of their tasks."""
-        for session, mine in list(self._made.items()):
-            for one in list(mine) if id is None else [id] if id in mine else []:
-                await self._tell_one(session, one)
+        for session, mine in self._made.items():
+            news = dict.fromkeys(mine if id is None else [id] if id in mine else ())
+            if news and session in self._news:
+                self._news[session].update(news)
+            elif news:
+                self._news[session] = news
+                self._server.all_tasks().soon(partial(self._tell_all, session, news))
+
+    async def _tell_all(self, session: Any, news: dict[str, None]) -> None:
+        """Tell a session what is new, however slowly it reads; others do not wait for it."""
+        try:
+            while news:
+                id = next(iter(news))
+                del news[id]
+                await self._tell_one(session, id)
+        finally:
+            del self._news[session]
 
     async def _tell_one(self, session: Any, id: str) -> None:
         method: Any = self._revision.methods[STATUS]

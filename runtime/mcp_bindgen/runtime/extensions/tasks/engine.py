@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -245,7 +246,7 @@ class ServerEngine(Server):
             raise InvalidParams(LISTEN, [problem])
         mine = [id for id in dict.fromkeys(ids) if await self._has(id, ctx)]
         for id in mine:
-            self.all_tasks().soon(self._tell_new, id)  # what it is now, behind the agreement
+            self.all_tasks().soon(partial(self._tell_new, id))  # what it is now, behind the agreement
         return agreed.model_copy(update={self._member: mine})
 
     async def _has(self, id: str, ctx: Context) -> bool:
@@ -272,10 +273,10 @@ class ServerEngine(Server):
         for made in in_core:
             await made.tell(id)
 
-    async def _tell_new(self, id: str | None) -> None:
+    async def _tell_new(self, id: str) -> None:
         """Tell those who listen to a task what it is now, if they know nothing of it yet."""
         for link in [one for one in audience(self) if isinstance(one, Subscription) and one.ready]:
-            if id is not None and id not in _told(link) and id in (getattr(link.agreed, self._member, None) or ()):
+            if id not in _told(link) and id in (getattr(link.agreed, self._member, None) or ()):
                 await self._tell_one(link, id)
 
     async def _tell_one(self, link: Subscription, id: str) -> None:

@@ -107,10 +107,10 @@ class Tasks:
         finally:
             self._serving -= 1
 
-    def soon(self, tell: Callable[[str | None], Awaitable[None]], id: str) -> None:
-        """Tell somebody of a task once whoever asks for that is done; while nothing is served, nobody is told."""
+    def soon(self, tell: Callable[[], Awaitable[None]]) -> None:
+        """Tell somebody of tasks beside whoever asks for that; while nothing is served, nobody is told."""
         if self._group is not None and self._serving:
-            self._group.start_soon(_awaited, tell, id)
+            self._group.start_soon(_awaited, tell)
 
     # --- what clients ask for ---------------------------------------------------------------------------------
 
@@ -375,8 +375,8 @@ class Tasks:
             await self.store.release(id, self._worker)
 
 
-async def _awaited(tell: Callable[[str | None], Awaitable[None]], id: str) -> None:
-    await tell(id)
+async def _awaited(tell: Callable[[], Awaitable[None]]) -> None:
+    await tell()
 
 
 def now() -> int:

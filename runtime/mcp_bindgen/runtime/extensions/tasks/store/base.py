@@ -90,4 +90,4 @@ def kept_until(record: TaskRecord) -> float:
     """Return when a task may be dropped, in milliseconds since 1970: infinite before it is over, or for ever."""
     if not record.is_over or record.expires is None:
         return float("inf")
-    return max(record.expires, record.updated + LINGER)
+    return float(max(record.expires, record.updated + LINGER))
