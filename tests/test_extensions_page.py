@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -102,6 +103,10 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
         (replaced("jobs.toml", '"JobAcceptedResult"', '"JobAccepted"'), "jobs.toml#/alternatives"),
         (replaced("jobs.toml", "SubscriptionFilter.jobIds", "SubscriptionFilter.jobs"), "jobs.toml#/filters"),
         (replaced("jobs.toml", 'Tool = "PrinterHint"', 'Tools = "PrinterHint"'), "jobs.toml#/meta"),
+        (replaced("jobs.toml", "Tool =", 'Tool = "string"\n[meta."org.example/printer"]\nTool ='), "the same name"),
+        (replaced("jobs.toml", 'Tool = "PrinterHint"', ""), "jobs.toml#/meta"),
+        (replaced("jobs.toml", '"notifications/jobs/changed" = {', '"jobs/get" = {'), "jobs.toml#/filters/jobs~1get"),
+        (replaced("jobs.json", '"jobIds": {', '"toolsListChanged": {"type": "boolean"}, "jobIds": {'), "#/extends"),
         (replaced("jobs.toml", '"jobId", "pagesLeft"', '"jobId", "pages"'), "jobs.toml#/arguments"),
     ],
 )
@@ -115,6 +120,22 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     (line,) = done.stderr.splitlines()
     assert says in line, line
     assert snapshot(folder) == before
+
+
+def test_a_definition_that_core_has_otherwise_is_told(folder: Path) -> None:
+    replaced("jobs.json", "PrinterHint", "Tool")(folder)
+    replaced("jobs.toml", 'Tool = "PrinterHint"', 'Tool = "string"')(folder)
+    for command in ("generate", "check"):
+        done = inside(command, *OPTIONS)
+        assert done.returncode == 0, done.stderr
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("warning: jobs.json: Tool is not what core says, whose definition holds: ")
+
+
+@pytest.mark.parametrize("name", ["mro", "__class__", "model_fields", "class", "x\ny", "", '"); import os'])
+def test_members_may_have_any_name(folder: Path, name: str) -> None:
+    replaced("jobs.json", '"room": {"type": "string"}', f'{json.dumps(name)}: {{"type": "string"}}')(folder)
+    assert inside("generate", *OPTIONS).returncode == 0
 
 
 @pytest.mark.parametrize(

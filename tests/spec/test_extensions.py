@@ -381,6 +381,14 @@ BAD_FACTS = [
     ("[extension]\nid = 'a.b/c'\ncore = ['2026-07-28']\nmodule = 'import'", "'import' cannot be a module"),
     ("[extension]\nid = 'a.b/c'\ncore = ['2026-07-28']\nsettings = { both = 'X' }", "'settings' has a value of"),
     ("[extension]\nid = 'a.b/c'\ncore = ['2026-07-28']\nonly = ['Nothing']", "there is no definition 'Nothing'"),
+    *(
+        (f"{FACTS}version = {json.dumps(bad)}", "#/extension/version: 'version' has a value of the wrong kind")
+        for bad in ["", "../x", "1; import os", "1\n0", "a/b"]
+    ),
+    *(
+        (f"{FACTS}engine = {json.dumps(bad)}", "#/extension/engine: 'engine' has a value of the wrong kind")
+        for bad in ["", "a b", "../x", "class", ".x", "a..b", "x:", "x:Other", "os import x\nimport os\nfrom os"]
+    ),
     (FACTS + "[unions]\nX = { sender = 'client', kind = 'request' }", "there is no table 'unions' of facts"),
     (FACTS + "[roles]\nX = 'somebody'", "#/roles/X: 'X' has a value of the wrong kind"),
     (FACTS + "[meta.k]\nTool = 1", "#/meta/k: 'k' has a value of the wrong kind"),

@@ -21,7 +21,7 @@ from .options import (
     Strict,
     names,
 )
-from .output import console, say_corrections, say_decisions, say_missing
+from .output import console, say_copies, say_corrections, say_decisions, say_missing
 
 
 def check(
@@ -57,6 +57,7 @@ def check(
         only=names(only),
     )
     say_corrections(*(target.source for target in wanted))
+    say_copies(*(target.source for target in wanted))
     progress = console(stderr=True)
     drifted: list[str] = []
     for target in wanted:

@@ -24,7 +24,7 @@ from .options import (
     Strict,
     names,
 )
-from .output import console, say_corrections, say_decisions, say_missing
+from .output import console, say_copies, say_corrections, say_decisions, say_missing
 
 
 def generate(
@@ -69,6 +69,7 @@ def generate(
         only=names(only),
     )
     say_corrections(*(target.source for target in wanted))
+    say_copies(*(target.source for target in wanted))
     progress = console(stderr=True)
     for target in wanted:
         start = time.perf_counter()

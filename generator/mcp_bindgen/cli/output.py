@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import typer
 
-from mcp_bindgen.spec import Correction, Decision
+from mcp_bindgen.spec import Correction, Decision, EffectiveSchema
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.pointer import split
 
@@ -119,6 +119,13 @@ def say_decisions(*sources: HasDecisions) -> None:
     """Say on stderr how schema files were read that break a rule: a line for each decision, once."""
     for decision in dict.fromkeys(decision for source in sources for decision in source.decisions):
         typer.echo(f"warning: {decision}", err=True)
+
+
+def say_copies(*sources: EffectiveSchema) -> None:
+    """Say on stderr which definitions of extensions have the name of one of core's, and say something else."""
+    for extension in (extension for source in sources for extension in source.extensions):
+        for copy in extension.copies:
+            typer.echo(f"warning: {printable(f'{extension.file}: {copy}')}", err=True)
 
 
 def about(protocol: Revision, definition: str) -> list[dict[str, str]]:

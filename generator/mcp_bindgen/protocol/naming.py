@@ -14,7 +14,7 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+|[0-9]+")
 _DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
 _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
 _MODULES = frozenset({"core", "methods", "types"})
-_FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"self"}
+_FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"mro", "self"}
 _ARGUMENTS = frozenset({"self"}) | _MODULES
 _SIDES = frozenset(
     {

@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import BadInput, locating
 from .json import is_array, is_object
-from .kinds import SCALAR, SETTINGS, TEXT, TEXT_MAP, TEXTS, WHOLE, Kind, one_of
+from .kinds import ENGINE, SCALAR, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
 from .pointer import join
 from .toml import read_toml
 
@@ -55,10 +55,10 @@ _HEAD: tuple[_Keys, _Keys] = (
     {"id": TEXT, "core": TEXTS},
     {
         "module": TEXT,
-        "version": TEXT,
+        "version": VERSION,
         "doc": TEXT,
         "settings": SETTINGS,
-        "engine": TEXT,
+        "engine": ENGINE,
         "only": TEXTS,
         "declared_by": one_of("both", "client", "server"),
     },

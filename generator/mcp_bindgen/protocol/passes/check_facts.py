@@ -9,6 +9,7 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.effective import ExtensionSchema
 from mcp_bindgen.spec.pointer import join
 
+from .. import naming
 from ..model import Field, Map, Method, Object, Ref, Scalar, Type
 from .collect_extensions import type_named
 from .collect_methods import method_of
@@ -17,7 +18,9 @@ from .draft import Draft
 _USES: Mapping[str, Callable[[Method, Any], object]] = {
     "names": lambda method, _: method.named_by,
     "header_params": lambda method, _: method.header_params,
-    "filters": lambda method, entry: method.filter and (method.compares or "compares" not in entry),
+    "filters": lambda method, entry: (
+        method.kind == "notification" and method.filter and (method.compares or "compares" not in entry)
+    ),
     "lifecycle": lambda method, _: method.lifecycle,
     "capabilities": lambda method, entry: entry in {*dict(method.capabilities).values(), method.setting},
     "arguments": lambda method, entry: list(method.arguments) == entry,
@@ -58,13 +61,20 @@ def _unused(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, str
             yield "extends", name, "it is no definition of core"
         elif _object(Ref(added), draft) is None or draft.definitions[added].origin != extension.id:
             yield "extends", name, f"there is no object {added} in its schema"
+        elif shared := _wires(name, draft) & _wires(added, draft):
+            yield "extends", name, f"{name} has {min(shared)!r} already"
     yield from _unused_values(extension, own, draft)
     for name, needed in facts["stale"].items():
         if name not in own or not {*needed} <= draft.methods.keys():
             yield "stale", name, "there are no such methods"
+    named: dict[tuple[str, str], str] = {}
     for key, holders in facts["meta"].items():
+        if not holders:
+            yield "meta", key, "it stands nowhere"
         for holder, type in holders.items():
             found = _object(Ref(holder), draft)
+            if (other := named.setdefault((naming.field(key), holder), key)) != key:
+                yield "meta", key, f"{other!r} has the same name in Python"
             if not isinstance(type_named(type), Scalar) and type not in draft.definitions:
                 yield "meta", key, f"there is no type {type}"
             if found is None or found.field("_meta") is None:
@@ -117,6 +127,11 @@ def _fields(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, Fie
 
 def _takes(field: Field, owner: str, key: str) -> bool:
     return field.required and field.default is not None and key in (field.wire, f"{owner}.{field.wire}")
+
+
+def _wires(name: str, draft: Draft) -> set[str]:
+    found = _object(Ref(name), draft)
+    return {field.wire for field in found.fields} if found else set()
 
 
 def _object(type: Type, draft: Draft) -> Object | None:
