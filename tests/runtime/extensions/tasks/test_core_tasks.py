@@ -42,7 +42,8 @@ class Asked(Client):
             raise self.answer_with
         return mcp.ElicitResult(action="accept", content={"answer": self.answer_with})
 
-    def on_task_status(self, params: mcp.TaskStatusNotificationParams, ctx: Any) -> None:
+    async def on_task_status(self, params: mcp.TaskStatusNotificationParams, ctx: Any) -> None:
+        # not `def`: threads would not keep the order
         self.told.append(params.status)
 
     async def begin(self, name: str, arguments: dict[str, Any] | None = None, ttl: int | None = None) -> mcp.Task:
@@ -216,9 +217,11 @@ async def test_the_connection_is_told_how_far_a_task_is(servers: list[Server]) -
         begun = await client.begin("delete", {"name": "x"})
         await client.text_of(begun.task_id)
         with anyio.move_on_after(5):
-            while "completed" not in client.told:
+            while client.told[-1:] != ["completed"]:
                 await anyio.sleep(0.01)
-        assert "completed" in client.told, client.told
+        await anyio.sleep(0.05)
+        assert client.told[-1:] == ["completed"], client.told
+        assert "input_required" in client.told
 
 
 async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -> None:
