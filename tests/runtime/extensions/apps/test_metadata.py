@@ -60,6 +60,12 @@ def test_who_shows_no_apps_gets_tools_without_them(capabilities: dict[str, Any])
     assert linked["_meta"]["ui"] == {"resourceUri": "ui://x/y"}  # what was given is as it was
 
 
+def test_a_tool_is_for_the_model_or_the_app() -> None:
+    nobody: Any = ["model", "nobody"]
+    with pytest.raises(ValueError, match="no visibility 'nobody': use model, app"):
+        tool_meta(None, nobody)
+
+
 @pytest.mark.parametrize("uri", ["http://x", "ui:", "ui://", "UI://x"])
 def test_an_app_has_a_uri_of_its_scheme(uri: str) -> None:
     with pytest.raises(ValueError, match="begins with ui://"):

@@ -155,6 +155,13 @@ def test_pages_follow_each_other_and_other_cursors_are_refused() -> None:
         "name: a\ndescription: c\nx: &x [*x]",
         "name: a\ndescription: c\n" + "[" * 5000,
         "name: a\ndescription: c\nx: " + "- " * 5000,
+        "name: a\ndescription: c\nx: 0x" + "f" * 9000,
+        'name: a\ndescription: c\nx: "\\ud800"',
+        'name: a\ndescription: c\n"\\ud800": x',
+        *(f"name: a\ndescription: c\nx: !!{kind}" for kind in ["bool abc", "int ''", "float ''", "int _", "set {a}"]),
+        "%YAML 1.9\n---\nname: a\ndescription: c",
+        "name: a\ndescription: c\nb0: &b0 {k: 1}\n"
+        + "".join(f"b{i}: &b{i} {{<<: [{', '.join([f'*b{i - 1}'] * 9)}]}}\n" for i in range(1, 12)),
         "name: a\ndescription: c\na: &a [1, 2]\n"
         + "".join(f"b{i}: &b{i} [{', '.join([f'*b{i - 1}' if i else '*a'] * 9)}]\n" for i in range(9)),
     ],
@@ -282,6 +289,8 @@ def manifest(*uris: str, size: int = 1) -> list[dict[str, Any]]:
         {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/../other/SKILL.md")},
         {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/%2e%2e/other.md")},
         {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}//etc/passwd")},
+        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/..%5C..%5Cother.md")},
+        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/a%00.md")},
         {"resources": manifest(f"{ROOT}/SKILL.md", size=-1)},
         {"resources": manifest(f"{ROOT}/SKILL.md", size=True)},
         {"resources": manifest(f"{ROOT}/SKILL.md", size=MOST_BYTES + 1)},

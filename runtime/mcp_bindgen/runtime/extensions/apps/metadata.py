@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
@@ -40,10 +40,12 @@ def tool_meta(resource_uri: str | None, visibility: Sequence[Visibility] = ()) -
         visibility: Who may call it, the model or the app; by default both.
 
     Raises:
-        ValueError: The URI has another scheme.
+        ValueError: The URI has another scheme, or something else than the model or the app may call it.
     """
     if resource_uri is not None:
         check_uri(resource_uri)
+    for one in {*visibility} - {*get_args(Visibility)}:
+        raise ValueError(f"there is no visibility {one!r}: use {', '.join(get_args(Visibility))}")
     linked = {} if resource_uri is None else {"resourceUri": resource_uri}
     return {KEY: {**linked, **({"visibility": list(visibility)} if visibility else {})}}
 

@@ -205,6 +205,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def _uri(name: Path) -> str:
+    if "\\" in name.as_posix():
+        raise BadSkill(f"{str(name)!r} has a name that leads elsewhere on some systems: rename it")
     try:
         return f"skill://{quote(name.as_posix())}"
     except UnicodeEncodeError:

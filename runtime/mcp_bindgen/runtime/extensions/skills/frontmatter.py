@@ -16,6 +16,8 @@ _NAME = re.compile(r"(?!.*--)[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 _LONGEST = 16_384  # characters of frontmatter, which is a few lines in all skills that exist
 _MOST = 4_096  # values in it: a few lines of YAML aliases can stand for more than any memory holds
 _DEEPEST = 32  # levels of it
+_BITS = 64  # of a whole number
+_MERGE = "tag:yaml.org,2002:merge"
 _RESERVED = "io.modelcontextprotocol/"
 
 
@@ -70,8 +72,9 @@ def _yaml(text: str) -> Any:
         raise BadFrontmatter(f"has frontmatter that is not YAML: {marked.problem or marked.context}") from None
     except BadFrontmatter:
         raise
-    except (YAMLError, ValueError) as error:
-        raise BadFrontmatter(f"has frontmatter that is not YAML: {str(error).splitlines()[0]}") from None
+    except (YAMLError, ValueError, LookupError, AssertionError) as error:  # the last two for odd tags and directives
+        said = " ".join(str(error).split()) or "it has a value that does not fit its tag"
+        raise BadFrontmatter(f"has frontmatter that is not YAML: {said[:200]}") from None
     for count, inner in enumerate(_values(value)):
         if count == _MOST:
             raise BadFrontmatter(f"has frontmatter that stands for more than {_MOST} values")
@@ -83,6 +86,8 @@ def _yaml(text: str) -> Any:
             raise BadFrontmatter(f"has a {type(inner).__name__} in its frontmatter, which JSON does not know")
         elif isinstance(inner, float) and not math.isfinite(inner):
             raise BadFrontmatter(f"has {inner} in its frontmatter, which is no number of JSON")
+        elif isinstance(inner, int) and inner.bit_length() > _BITS:
+            raise BadFrontmatter(f"has a number of more than {_BITS} bits in its frontmatter")
     return value
 
 
@@ -107,11 +112,25 @@ def _values(value: Any) -> Iterator[Any]:
 
 @cache
 def _constructor() -> Any:
-    """Return what constructs JSON values from YAML: a date or bytes are the text that stands there."""
+    """Return what constructs JSON values from YAML: a date or bytes are the text that stands there.
+
+    Keys that merge mappings are no part of YAML 1.2, and a few lines of them take longer than anybody waits.
+    """
     from ruamel.yaml import constructor
 
     safe: Any = constructor.SafeConstructor
-    kind: Any = type("AsWritten", (safe,), {})
-    for tag in ("timestamp", "binary"):
-        kind.add_constructor(f"tag:yaml.org,2002:{tag}", safe.construct_scalar)
+
+    def flatten(_: object, node: Any) -> None:
+        if any(str(key.tag) == _MERGE for key, _ in node.value):
+            raise BadFrontmatter(
+                "has << in its frontmatter, which YAML 1.2 does not know: write out what it stands for"
+            )
+
+    def text(self: Any, node: Any) -> str:
+        found: str = safe.construct_scalar(self, node)
+        return found.encode("utf-16", "surrogatepass").decode("utf-16")  # escapes of JSON, two for a character
+
+    kind: Any = type("AsWritten", (safe,), {"flatten_mapping": flatten})
+    for tag in ("str", "timestamp", "binary"):
+        kind.add_constructor(f"tag:yaml.org,2002:{tag}", text)
     return kind

@@ -110,8 +110,15 @@ class SkillEntry:
 
 
 def is_inside(path: str) -> bool:
-    """Tell whether a relative path is in normal form and leads to something inside of where it begins."""
-    return path not in ("", ".") and normpath(path) == path and not path.startswith(("/", "../")) and path != ".."
+    """Tell whether a relative path is in normal form and leads to something inside of where it begins, anywhere."""
+    return (
+        "\\" not in path
+        and "\0" not in path
+        and path not in ("", ".")
+        and normpath(path) == path
+        and not path.startswith(("/", "../"))
+        and path != ".."
+    )
 
 
 class LoadedSkill:
