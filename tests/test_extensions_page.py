@@ -157,3 +157,11 @@ def test_arguments_that_do_not_go_together_are_one_line(folder: Path, arguments:
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert says in line, line
+
+
+@pytest.mark.parametrize("name", ["nothing_here", "os", "", "../acme_jobs", ".acme_jobs", "a b"])
+def test_packages_that_are_no_bindings_are_one_line(name: str) -> None:
+    done = inside("call", "--extension", name, "python server.py", "tools/list")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: --extension {name}: ")

@@ -132,6 +132,26 @@ def test_the_life_of_a_draft(user: User, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+def test_the_life_of_an_extension_of_a_user_who_keeps_no_revision(user: User, tmp_path: Path) -> None:
+    facts = tmp_path / "jobs.toml"
+    facts.write_text("[extension]\nid = 'com.example/jobs'\ncore = ['2026-07-28']\n", "utf-8")
+    file = save(tmp_path / "jobs.json", {"$defs": {"Job": record(id={"type": "string"})}})
+    for arguments, says in [
+        (("schema", "import", "com.example/jobs@1.0", file, "--semantics", facts), "com.example/jobs@1.0"),
+        (("schema", "list"), "jobs@1.0"),
+        (("schema", "verify", "jobs@1.0", file), "jobs@1.0"),
+        (("show", "jobs", "Job"), "Job"),
+        (("generate", "2026-07-28", "--extension", "jobs", "--out", tmp_path, "--package", "acme"), "jobs@1.0"),
+        (("schema", "remove", "jobs@1.0"), "jobs@1.0"),
+    ]:
+        done = user.bindgen(*arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert says in done.stdout
+    assert "jobs" not in user.bindgen("schema", "list").stdout
+    done = user.bindgen("schema", "remove", "jobs")
+    assert (done.returncode, "there is no revision 'jobs'" in done.stderr) == (2, True)
+
+
 def test_the_life_of_a_draft_beside_the_wheel(tmp_path: Path) -> None:
     installation = installed(tmp_path)
     before = installation.files()

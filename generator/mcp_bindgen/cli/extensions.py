@@ -69,7 +69,7 @@ def _imported(name: str) -> ModuleType:
         found = import_module(name)
         for part in ("EXTENSION", "Client", "dispatcher"):
             getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise BadInput(
             f"--extension {name}: {' '.join(str(error).split())}", fix="generate its bindings, and run this beside them"
         ) from None

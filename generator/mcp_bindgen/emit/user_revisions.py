@@ -93,7 +93,7 @@ def remove_revision(revision: str) -> None:
         BadInput: There is no such revision, it is part of the installation, or the files cannot be removed.
     """
     store, bindings = Store(), bindings_folder()
-    if store.users is None or bindings is None or revision not in Store(store.users).pins:
+    if store.users is None or bindings is None or revision not in store.users_pins:
         store.pin(revision)
         raise BadInput(
             f"MCP {revision} is part of this installation",

@@ -23,6 +23,7 @@ from .transaction import Change, put, read
 
 _SCHEMAS = "schema"
 _PINS = "revisions.toml"
+_EXTENSIONS = "extensions.toml"
 _SCHEMA = "schema.json"
 _FACTS = "semantics.toml"
 
@@ -69,19 +70,20 @@ class Store:
         if root is None and users is None:
             folder = user_folder()
             users = folder / _SCHEMAS if folder is not None else None
-        self.users = users if users is not None and (users / _PINS).exists() else None
+        keeps = users is not None and any((users / pins).exists() for pins in (_PINS, _EXTENSIONS))
+        self.users = users if keeps else None
 
     @property
     def pins(self) -> dict[str, Pin]:
         """Revision name -> pin, oldest first and drafts without a date last."""
-        found = {**self._users_pins, **revisions.load(self.root / _PINS)}
+        found = {**self.users_pins, **revisions.load(self.root / _PINS)}
         return {name: found[name] for name in sorted(found, key=revisions.order)}
 
     @property
     def hidden(self) -> list[Pin]:
         """The pins of revisions that the user keeps, and that the installation has by now."""
         ours = revisions.load(self.root / _PINS)
-        return [pin for name, pin in self._users_pins.items() if name in ours]
+        return [pin for name, pin in self.users_pins.items() if name in ours]
 
     @property
     def newest(self) -> str:
@@ -91,8 +93,10 @@ class Store:
         return (released or list(pins))[-1]
 
     @property
-    def _users_pins(self) -> dict[str, Pin]:
-        return revisions.load(self.users / _PINS) if self.users is not None else {}
+    def users_pins(self) -> dict[str, Pin]:
+        """Revision name -> pin, of those that the user keeps."""
+        file = None if self.users is None else self.users / _PINS
+        return revisions.load(file) if file is not None and file.exists() else {}
 
     def is_users(self, revision: str) -> bool:
         """Return whether a revision is one that only the user keeps; raises `BadInput` as `pin`."""
