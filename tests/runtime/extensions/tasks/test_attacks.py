@@ -12,6 +12,7 @@ import pytest
 
 from mcp_bindgen.runtime import Context, ProtocolError
 from mcp_bindgen.runtime.contract import App
+from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription
 from mcp_bindgen.runtime.extensions.tasks import LocalRunner, MemoryTaskStore, Tasks
 from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord
 from mcp_bindgen.runtime.extensions.tasks.running import RunningTask
@@ -178,6 +179,36 @@ async def test_who_begins_to_listen_costs_nothing_for_those_who_listen() -> None
                     await anyio.sleep(0.01)
             costs.append(store.reads - before)
     assert costs[-1] == costs[0]
+
+
+async def test_who_listens_and_does_not_read_has_little_wait_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    queued: list[str] = []
+    notify = Subscription.notify
+
+    async def counted(self: Subscription, method: Any, params: Any, **more: Any) -> None:
+        queued.append(params.task_id)
+        await notify(self, method, params, **more)
+
+    async def unread(self: Any, method: Any, wire: Any) -> None:
+        if method.name == "notifications/tasks":
+            await anyio.sleep_forever()
+        await send(self, method, wire)
+
+    send: Any = getattr(Subscription, "_send")  # noqa: B009
+    monkeypatch.setattr(Subscription, "notify", counted)
+    monkeypatch.setattr(Subscription, "_send", unread)
+    app = App("jobs", tasks=Tasks(limits=QUICK, lease=60))
+
+    @app.tool(task="optional")
+    async def large() -> str:
+        return "x" * 100_000
+
+    client = Listens()
+    async with served(client, *app.servers()):
+        ids = [(await client.start_tool("large")).id for _ in range(10)]
+        async with client.subscribed(tasks.types.TaskSubscriptionNotifications(task_ids=ids)):
+            await anyio.sleep(0.2)
+            assert 1 <= len(queued) <= 2
 
 
 # --- clients --------------------------------------------------------------------------------------------------

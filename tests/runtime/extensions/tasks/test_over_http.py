@@ -223,3 +223,17 @@ async def test_a_store_that_is_away_is_waited_for(tmp_path: Path, caplog: pytest
                         await anyio.sleep(0.1)
             assert result.content[0].text == "rested"
         await store.aclose()
+
+
+async def test_who_is_told_apart_without_tokens_hears_of_their_tasks() -> None:
+    class Listens(tasks.Client):
+        def on_task_status(self, params: Any, ctx: Any) -> None:
+            heard.set()
+
+    heard = anyio.Event()
+    http = HttpApp(*app(MemoryTaskStore()).servers(), principal=lambda scope: "ada")
+    async with listening(http) as port, connect(f"http://127.0.0.1:{port}/mcp", Listens()) as client:
+        task = await client.start_tool("sleep", {"seconds": 0})
+        async with client.subscribed(tasks.types.TaskSubscriptionNotifications(task_ids=[task.id])):
+            with anyio.fail_after(3):
+                await heard.wait()

@@ -10,7 +10,7 @@ from ...core.capabilities import missing
 from ...core.errors import CapabilityMissing, ProtocolError
 from ...core.methods import Method, Notification, Request
 from ...core.revision import Revision
-from ...eras.stateless.subscriptions import Subscription, audience
+from ...eras.stateless.subscriptions import Subscription, audience, principal_of
 from ..context import Context
 from ..session import Session
 from .bridge import ServerBridge
@@ -106,8 +106,7 @@ class BridgedContext(Context):
     def _is_theirs(self, link: Subscription) -> bool:
         """Tell whether a subscription is of the client that this request is of, as far as anybody knows."""
         bridged = link.negotiated is not None and link.negotiated.dispatcher.revision is self.bridge.wire
-        ours, theirs = self.identity, link.identity
-        return bridged and (ours.principal if ours else None) == (theirs.principal if theirs else None)
+        return bridged and principal_of(self) == link.principal
 
 
 def implementation(revision: Revision, wire: dict[str, Any]) -> Any:

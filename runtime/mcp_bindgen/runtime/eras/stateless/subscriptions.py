@@ -25,6 +25,13 @@ from ..lifecycle import ACKNOWLEDGED, UPDATED
 _MOST_WAITING = 1000  # notifications for a client that reads slowly
 
 
+def principal_of(context: Any) -> str | None:
+    """Return who sends a request, as a token or else the connection says; `None` where nobody is told apart."""
+    identity: Identity | None = context.identity
+    found: str | None = getattr(context.link, "principal", None) if identity is None else identity.principal
+    return found
+
+
 class Subscription:
     """The way to a client that listens: what it did not ask for is not sent.
 
@@ -38,7 +45,7 @@ class Subscription:
         agreed: The same.
         ready: Whether the client can be told something.
         negotiated: What the request that listens may count on.
-        identity: Who listens, where tokens say so.
+        principal: Who listens, where anybody is told apart.
     """
 
     ready = True
@@ -46,12 +53,13 @@ class Subscription:
     def __init__(self, context: Any, agreed: Any) -> None:
         self.agreed = agreed
         self.negotiated: Negotiated | None = context.negotiated
-        self.identity: Identity | None = context.identity
+        self.principal = principal_of(context)
         self._context = context
         self._key = context.negotiated.dispatcher.revision.meta_keys["subscription_id"]
         self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
         self._ends = False
         self._news = anyio.Event()
+        self._sent = anyio.Event()
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
         """Refuse: a client cannot be asked over its subscription."""
@@ -63,7 +71,7 @@ class Subscription:
         Raises:
             ConnectionClosed: Too many wait already. The client is given up, because it would miss some.
         """
-        if self._ends or method.filter is None:
+        if self._ends or not self.ready or method.filter is None:
             return
         if method.filter.asks_for(self.agreed, params):
             if len(self._waiting) >= _MOST_WAITING:
@@ -78,16 +86,26 @@ class Subscription:
         Raises:
             ConnectionClosed: The client is gone, or does not read.
         """
-        await self._send(acknowledged, {"notifications": jsonrpc.plain(self.agreed)})
-        while True:
-            while self._waiting and self.ready:
-                await self._send(*self._waiting.popleft())
-            if not self.ready:
-                raise ConnectionClosed("the client does not read")
-            if self._ends:
-                return
-            self._news = anyio.Event()
-            await self._news.wait()
+        try:
+            await self._send(acknowledged, {"notifications": jsonrpc.plain(self.agreed)})
+            while True:
+                while self._waiting and self.ready:
+                    await self._send(*self._waiting.popleft())
+                if not self.ready:
+                    raise ConnectionClosed("the client does not read")
+                if self._ends:
+                    return
+                self._sent.set()
+                self._sent, self._news = anyio.Event(), anyio.Event()
+                await self._news.wait()
+        finally:
+            self.ready = False
+            self._sent.set()
+
+    async def drained(self) -> None:
+        """Wait until nothing waits to be sent, or the subscription is over."""
+        while self._waiting and self.ready:
+            await self._sent.wait()
 
     async def _send(self, method: Notification[Any], wire: dict[str, Any]) -> None:
         id_ = self._context.request_id

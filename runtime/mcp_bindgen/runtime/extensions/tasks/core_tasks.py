@@ -29,6 +29,7 @@ from ...core.revision import Dispatcher, Revision
 from ...eras.sides import Handle
 from ...storage.errors import StoreUnavailable
 from ...tasks import background_tasks
+from .news import News
 from .record import TaskRecord
 from .service import Tasks, UnknownTask
 from .store.base import MOST
@@ -118,7 +119,7 @@ class CoreTasks:
         self._home = server.dispatcher.revision
         self._made: WeakKeyDictionary[Any, dict[str, None]] = WeakKeyDictionary()
         self._asking = set[tuple[str, str]]()
-        self._news: dict[Any, dict[str, None]] = {}
+        self._news = News(lambda tell: server.all_tasks().soon(tell), self._tell_one)
         self.capabilities: Mapping[str, Any] = {"tasks": {"requests": {"tools": {"call": {}}}}}
         self.handlers: Mapping[str, Handle] = {
             CALL: self.call_tool,
@@ -274,22 +275,7 @@ class CoreTasks:
     async def tell(self, id: str | None) -> None:
         """Tell the sessions that have created a task what it is now; `None` for all of their tasks."""
         for session, mine in self._made.items():
-            news = dict.fromkeys(mine if id is None else [id] if id in mine else ())
-            if news and session in self._news:
-                self._news[session].update(news)
-            elif news:
-                self._news[session] = news
-                self._server.all_tasks().soon(partial(self._tell_all, session, news))
-
-    async def _tell_all(self, session: Any, news: dict[str, None]) -> None:
-        """Tell a session what is new, however slowly it reads; others do not wait for it."""
-        try:
-            while news:
-                id = next(iter(news))
-                del news[id]
-                await self._tell_one(session, id)
-        finally:
-            del self._news[session]
+            self._news.add(session, mine if id is None else [id] if id in mine else ())
 
     async def _tell_one(self, session: Any, id: str) -> None:
         method: Any = self._revision.methods[STATUS]

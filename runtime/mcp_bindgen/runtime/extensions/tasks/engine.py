@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -28,10 +27,11 @@ from ...eras.operations import operations
 from ...eras.sides import Handle, bound
 from ...eras.stateless.input_required import Questions, asks_for_input
 from ...eras.stateless.server import lacking
-from ...eras.stateless.subscriptions import Subscription, audience
+from ...eras.stateless.subscriptions import Subscription, audience, principal_of
 from ...storage.errors import StoreUnavailable
 from . import wire
 from .core_tasks import RESULT, CoreTasks, WithoutTasks
+from .news import News
 from .record import TaskRecord, new_id
 from .running import RunningTask
 from .service import Tasks, UnknownTask, now
@@ -138,7 +138,7 @@ class ServerEngine(Server):
         info = ctx.peer_info
         record = TaskRecord(
             id=new_id(),
-            principal=_principal(ctx),
+            principal=principal_of(ctx) or "",
             revision=self.revision,
             method=CALL,
             params=jsonrpc.plain(params),
@@ -209,7 +209,7 @@ class ServerEngine(Server):
             ProtocolError: The store is away.
         """
         with _reachable():
-            record = await self.all_tasks().read(id, _principal(ctx))
+            record = await self.all_tasks().read(id, principal_of(ctx) or "")
         if self.authorize is not None:
             method = self.dispatcher.revision.request(record.method)
             self.authorize(ctx.identity, record.revision, operations(method, record.params))
@@ -245,8 +245,7 @@ class ServerEngine(Server):
             }
             raise InvalidParams(LISTEN, [problem])
         mine = [id for id in dict.fromkeys(ids) if await self._has(id, ctx)]
-        for id in mine:
-            self.all_tasks().soon(partial(self._tell_new, id))  # what it is now, behind the agreement
+        self.all_tasks().soon(self._tell_new)  # what they are now, behind the agreement
         return agreed.model_copy(update={self._member: mine})
 
     async def _has(self, id: str, ctx: Context) -> bool:
@@ -267,27 +266,34 @@ class ServerEngine(Server):
         """Tell those who listen to a task what it is now; `None` for all tasks that anybody listens to."""
         for link in [one for one in audience(self) if isinstance(one, Subscription) and one.ready]:
             followed = getattr(link.agreed, self._member, None) or ()
-            for one in followed if id is None else [id] if id in followed else []:
-                await self._tell_one(link, one)
+            self._news.add(link, followed if id is None else [id] if id in followed else ())
         in_core: Sequence[CoreTasks] = vars(self).get("_in_core", ())
         for made in in_core:
             await made.tell(id)
 
-    async def _tell_new(self, id: str) -> None:
-        """Tell those who listen to a task what it is now, if they know nothing of it yet."""
+    async def _tell_new(self) -> None:
+        """Tell those who listen of tasks that they know nothing of yet."""
         for link in [one for one in audience(self) if isinstance(one, Subscription) and one.ready]:
-            if id not in _told(link) and id in (getattr(link.agreed, self._member, None) or ()):
-                await self._tell_one(link, id)
+            followed = getattr(link.agreed, self._member, None) or ()
+            self._news.add(link, [id for id in followed if id not in _told(link)])
+
+    @property
+    def _news(self) -> News:
+        """What those who listen are to be told."""
+        found: News = vars(self).setdefault("_untold", News(self.all_tasks().soon, self._tell_one))
+        return found
 
     async def _tell_one(self, link: Subscription, id: str) -> None:
         notification: Notification[Any] = self.tasks_extension.methods[CHANGED]  # type: ignore[assignment]
-        principal = "" if link.identity is None else link.identity.principal
+        if not link.ready:
+            return
         try:
-            record = await self.all_tasks().read(id, principal)
+            record = await self.all_tasks().read(id, link.principal or "")
             told = _told(link)
             if told.get(id) != record.version:
                 told[id] = record.version
                 await link.notify(notification, jsonrpc.typed_params(notification, wire.detailed(record)))
+                await link.drained()  # results may be large: one at a time
         except (UnknownTask, StoreUnavailable, ConnectionClosed):
             log.debug("a change of a task is not told")
         except Exception:
@@ -397,12 +403,6 @@ def _reachable() -> Generator[None]:
         yield
     except StoreUnavailable:
         raise ProtocolError(INTERNAL_ERROR, "Tasks cannot be reached at the moment; try again later") from None
-
-
-def _principal(ctx: Context) -> str:
-    identity = ctx.identity
-    found: str | None = getattr(ctx.link, "principal", None) if identity is None else identity.principal
-    return found or ""
 
 
 def _identity_out(identity: Identity) -> dict[str, Any]:
