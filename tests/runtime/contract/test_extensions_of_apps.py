@@ -131,9 +131,9 @@ class Agent(skills.Client):
     info = mcp.Implementation(name="agent", version="1")
 
 
+@pytest.mark.parametrize("app", [App("kettle"), dice()], ids=["skills", "apps and skills"])
 @bounded()
-async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folder: Path) -> None:
-    app = App("kettle")
+async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folder: Path, app: App) -> None:
     app.add_skills(folder)
     servers = app.servers()
     async with lifespans(servers), connected(Agent(), *servers) as connection:

@@ -66,5 +66,5 @@ class SkillsFeature(Feature):
         return self._result(method, {member: shown, **({} if following is None else {"nextCursor": following})})
 
     def _result(self, method: str, wire: Any) -> Any:
-        bindings: Any = extension_of(self.package, self.extension)
+        bindings: Any = extension_of(self.package, SkillsFeature.extension)  # other features have theirs
         return jsonrpc.typed_result(bindings.methods.METHODS[method], wire)
