@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, handles
+from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, connect, handles
 from mcp_bindgen.runtime.endpoint.server import Service
 from mcp_bindgen.runtime.http import HttpApp
 from tests.interop import ours
@@ -33,6 +34,7 @@ from tests.support.checked_connections import (
     until,
 )
 from tests.support.commands import ROOT, execute
+from tests.support.http_wires import listening
 
 NEWEST_STATEFUL = STATEFUL[-1]
 
@@ -565,3 +567,43 @@ async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -
             elif isinstance(meta, dict) and "a/b" in meta:
                 assert server.seen[1].meta["a/b"] == 1
                 assert server.seen[0].meta.progress_token is None
+
+
+@pytest.mark.anyio
+async def test_what_a_handler_tells_its_client_reaches_no_other_principal() -> None:
+    class Tells(v2025_11_25.Server):
+        info = v2025_11_25.types.Implementation(name="tells", version="1")
+        notifies_of_list_changes = True
+
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            return v2025_11_25.types.ListToolsResult(tools=[])
+
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            await ctx.notify_tool_list_changed()
+            return v2025_11_25.types.CallToolResult(content=[])
+
+    class Listens(v2026_07_28.Client):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heard = anyio.Event()
+
+        def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+            self.heard.set()
+
+    app = HttpApp(Tells(), principal=lambda scope: dict(scope["headers"])[b"x-who"].decode())
+    ada, eve = Listens(), Listens()
+    wanted = v2026_07_28.types.SubscriptionFilter(tools_list_changed=True)
+    async with listening(app) as port:
+        url = f"http://127.0.0.1:{port}/mcp"
+        async with (
+            connect(url, ada, headers={"x-who": "ada"}),
+            connect(url, eve, headers={"x-who": "eve"}),
+            ada.subscribed(wanted),
+            eve.subscribed(wanted),
+        ):
+            await ada.call_tool("any")
+            with anyio.fail_after(3):
+                await ada.heard.wait()
+            with anyio.move_on_after(0.1):
+                await eve.heard.wait()
+    assert not eve.heard.is_set()

@@ -145,6 +145,17 @@ async def test_dropping_many_tasks_takes_no_lease_away() -> None:
     assert runs == [made.id]
 
 
+async def test_a_run_that_another_worker_has_taken_over_learns_no_answers() -> None:
+    store = MemoryTaskStore()
+    service = service_of(for_ever, store)
+    made = task(runs=2, reruns=5)
+    await store.create(made, QUICK)
+    late = RunningTask(service, made.id)
+    late.runs = 1
+    with anyio.move_on_after(0.1):
+        pytest.fail(f"it goes on with {await late.ask({'name': NAME})}")
+
+
 class Listens(tasks.Client):
     """Counts what it is told."""
 

@@ -85,7 +85,9 @@ class RunningTask:
         patience = self._service.patience if record is not None and record.reruns else None
         with anyio.move_on_after(patience):
             async for record in self._service.versions(self.id):
-                if not record.is_over and record.answers.keys() >= set(wire.values()):
+                if record.is_over or record.runs != self.runs or wire.keys() != questions.keys():
+                    continue  # it is over, or another worker has taken it over: this handler is about to be cancelled
+                if record.answers.keys() >= set(wire.values()):
                     return {key: record.answers[name] for key, name in wire.items()}
         if patience is None:
             await anyio.sleep_forever()  # it is over: this handler is about to be cancelled
