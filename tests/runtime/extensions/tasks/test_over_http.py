@@ -79,9 +79,17 @@ def protected(store: MemoryTaskStore) -> Iterator[Protected]:
         yield server
 
 
-def ask(server: Protected, method: str, token: str, *, headers: Mapping[str, str] = {}, **params: Any) -> Any:
+def ask(
+    server: Protected,
+    method: str,
+    token: str,
+    *,
+    headers: Mapping[str, str] = {},
+    settings: Mapping[str, Any] = {},
+    **params: Any,
+) -> Any:
     body = stateless(method, **params)
-    body["params"]["_meta"][CLIENT_CAPABILITIES]["extensions"] = {EXTENSION: {}}
+    body["params"]["_meta"][CLIENT_CAPABILITIES]["extensions"] = {EXTENSION: settings}
     name = {"mcp-name": params.get("taskId") or params["name"]} if {"taskId", "name"} & set(params) else {}
     told = {"mcp-protocol-version": "2026-07-28", "mcp-method": method, **name, **headers}
     return server.post(body, token=token, headers=told)
@@ -168,6 +176,11 @@ def test_a_header_that_names_another_task_is_refused(protected: Protected) -> No
     id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
     refused = ask(protected, "tasks/get", "ada", taskId=id, headers={"mcp-name": "another"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, -32020)
+
+
+def test_settings_that_later_versions_know_are_no_mistake(protected: Protected) -> None:
+    id = answer(ask(protected, "tools/call", "ada", name="wait", settings={"later": 1}))["result"]["taskId"]
+    assert answer(ask(protected, "tasks/cancel", "ada", taskId=id, settings={"later": 1}))["result"]
 
 
 def test_a_client_that_did_not_declare_tasks_learns_nothing(protected: Protected) -> None:
