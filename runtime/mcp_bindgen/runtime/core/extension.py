@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from .errors import INVALID_PARAMS, ProtocolError
 from .json_types import is_object
@@ -130,12 +130,15 @@ class Extension:
         typed = self._typed(role, {**implied, **wire} if is_object(wire) else wire)
         return typed.model_dump() if isinstance(typed, BaseModel) else typed
 
+    @cached_property
+    def _settings(self) -> dict[Role, TypeAdapter[Any]]:
+        return {role: TypeAdapter(getattr(self.types, name)) for role, name in self.settings.items()}
+
     def _typed(self, role: Role, settings: Any) -> Any:
         if role not in self.settings:
             return settings
-        kind: type[BaseModel] = getattr(self.types, self.settings[role])
         try:
-            return kind.model_validate(settings)
+            return self._settings[role].validate_python(settings)
         except ValidationError as error:
             where = ".".join(map(str, error.errors()[0]["loc"]))
             said = f"the settings of {self.id} are not valid: {where}: {error.errors()[0]['msg']}"
