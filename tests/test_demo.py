@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 def test_the_demo_regenerates_checks_and_reads_traffic() -> None:
     done = subprocess.run([sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("in sync\n") == 6  # with the bridges
+    assert done.stdout.count("in sync\n") == 9  # revisions, extensions and the bridges
     assert len(re.findall(r"\d+ messages, each written back exactly as it came", done.stdout)) == 5
     assert "CallToolResult(content=[TextContent(" in done.stdout
 

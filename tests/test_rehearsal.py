@@ -201,7 +201,8 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
 def sections(status: str) -> dict[str, list[str]]:
     """The first words of each list below the table of `schema status` -> what it names."""
     found: dict[str, list[str]] = {}
-    for line in status.partition(f"\n{NAME}:\n")[2].splitlines():
+    # behind an empty line is the table of extensions
+    for line in status.partition(f"\n{NAME}:\n")[2].partition("\n\n")[0].splitlines():
         if line.startswith("    "):
             found[list(found)[-1]].append(line.strip())
         else:

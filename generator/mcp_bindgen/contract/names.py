@@ -21,6 +21,7 @@ _CONTRACT = frozenset(
         "instructions",
         "lifespan",
         "revisions",
+        "tasks",
         "validation_steps",
     }
 )

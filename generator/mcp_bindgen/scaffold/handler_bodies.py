@@ -65,9 +65,9 @@ def handlers(
 ) -> list[Handler]:
     """Return the handlers for all methods of some features, with first answers, in a class with some extensions."""
     chosen = list(features)
-    names = [*(feature.name for feature in chosen), *extensions]
+    names = [feature.name for feature in chosen]
     methods = [method for feature in chosen for method in feature.methods]
-    return [_Author(protocol, side, method, methods, names).handler() for method in methods]
+    return [_Author(protocol, side, method, methods, names, extensions).handler() for method in methods]
 
 
 def call(protocol: Protocol, method: Method, params: Mapping[str, Any]) -> str:
@@ -126,17 +126,25 @@ class _Author:
         side: Who answers.
         method: What is answered.
         methods: All that is answered.
-        features: All that is offered, extensions included.
+        features: All that is offered.
+        extensions: The modules of the extensions of the class.
     """
 
     def __init__(
-        self, protocol: Protocol, side: Sender, method: Method, methods: list[Method], features: list[str]
+        self,
+        protocol: Protocol,
+        side: Sender,
+        method: Method,
+        methods: list[Method],
+        features: list[str],
+        extensions: Sequence[str],
     ) -> None:
         self.protocol = protocol
         self.side: Sender = side
         self.method = method
         self.methods = methods
         self.features = features
+        self.extensions = extensions
 
     def handler(self) -> Handler:
         """Return the handler, with the answer that its template gives, or with any that is valid."""
@@ -184,6 +192,7 @@ class _Author:
             "send": self._send,
             "needs": self._needs,
             "features": self.features,
+            "extensions": self.extensions,
             "errors": [error.name for error in self.protocol.errors],
         }
 

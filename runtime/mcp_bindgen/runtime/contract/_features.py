@@ -51,6 +51,7 @@ class Feature:
         argument_errors: What becomes of a call whose arguments do not fit; `None` for what the revision prefers.
         hide_errors: Whether callers of a tool that fails are kept from reading why; `None` for those with tokens.
         has_tasks: Whether tools can run as tasks.
+        has_tasks_elsewhere: Whether they cannot, but can in another revision that is served.
         members: The lists of a contract that it answers from.
         extension: The module of the extension that it is about; it is in revisions only that have it.
     """
@@ -61,6 +62,7 @@ class Feature:
     argument_errors: ArgumentErrors | None
     hide_errors: bool | None
     has_tasks: bool = False
+    has_tasks_elsewhere: bool = False
     members: ClassVar[tuple[str, ...]] = ()
     extension: ClassVar[str] = ""
 
@@ -165,7 +167,7 @@ class Tools(Feature):
             CapabilityMissing: The tool needs what the client did not declare.
         """
         handler = self.find("tool", params.name, ctx)
-        if handler.task is not None and handler.task.support == "required" and not self.has_tasks:
+        if handler.task is not None and handler.task.support == "required" and self.has_tasks_elsewhere:
             raise ProtocolError(INVALID_PARAMS, f"{params.name} runs as a task only, and MCP {ctx.revision} has none")
         try:
             arguments = self._arguments(handler, params.arguments or {})

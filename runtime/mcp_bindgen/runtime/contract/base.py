@@ -143,6 +143,7 @@ def servers_of(
         if offered and has_tasks(package):
             continue
         shared["has_tasks"] = base is not package.Server
+        shared["has_tasks_elsewhere"] = offered and base is package.Server
         server: Server = _server_class(name, doc, package, base, features)()
         vars(server).update(shared, package=package, info=package.types.Implementation.model_validate(info))
         servers.append(server)
