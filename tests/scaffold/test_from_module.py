@@ -115,9 +115,8 @@ def test_a_server_calls_the_functions_of_a_file(folder: Path) -> None:
     assert tested.returncode == 0, tested.stdout
     assert "7 passed" in tested.stdout
     assert inside("contract", "check", project).stdout == "The project keeps to its contract.\n"
-    typed = execute(
-        Path(sys.executable).with_name("pyright"), "src/trips/server.py", "tests/test_server.py", cwd=project
-    )
+    files = ("src/trips/server.py", "tests/test_server.py")
+    typed = execute(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *files, cwd=project)
     assert typed.returncode == 0, typed.stdout
     checked = inside("contract", "from-module", "tools", "--out", "trips.yaml", "--check")
     assert (checked.returncode, checked.stdout) == (0, "trips.yaml is up to date.\n")
