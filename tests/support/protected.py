@@ -85,9 +85,7 @@ class Tools:
     async def _announce(self, ctx: Any) -> str:
         """Tells those who listen which of them are known as whom."""
         await self.broadcast(lambda client: client.notify_tool_list_changed())  # type: ignore[attr-defined]
-        found: Any = self.connections  # type: ignore[attr-defined]
-        known = [one.identity for one in found if one.identity]  # a stream that nobody has sent a message for has none
-        return json.dumps([identity.subject for identity in known])
+        return json.dumps([one.identity.subject for one in self.connections])  # type: ignore[attr-defined]
 
 
 def _server(package: Any) -> Any:

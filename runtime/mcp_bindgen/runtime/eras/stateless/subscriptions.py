@@ -45,6 +45,7 @@ class Subscription:
         agreed: The same.
         ready: Whether the client can be told something.
         negotiated: What the request that listens may count on.
+        identity: Who listens, where tokens say so.
         principal: Who listens, where anybody is told apart.
     """
 
@@ -53,6 +54,7 @@ class Subscription:
     def __init__(self, context: Any, agreed: Any) -> None:
         self.agreed = agreed
         self.negotiated: Negotiated | None = context.negotiated
+        self.identity: Identity | None = context.identity
         self.principal = principal_of(context)
         self._context = context
         self._key = context.negotiated.dispatcher.revision.meta_keys["subscription_id"]
