@@ -1,14 +1,16 @@
-"""One of several workers that serve the same clients: `python examples/cluster_server.py --port 8001 --redis URL`.
+"""One of several workers that serve the same clients: `python examples/cluster_server.py --port 8001`.
 
 Start as many as you like, with the same Redis, behind any load balancer, such as nginx with `nginx.conf`: any worker
-takes any request of any session. It serves http://127.0.0.1:PORT/mcp to clients of 2025-11-25 and 2026-07-28.
+takes any request of any session. It serves http://127.0.0.1:PORT/mcp to clients of 2025-11-25 and 2026-07-28, and
+answers to the hosts in the environment variable `ALLOWED_HOSTS`: name the public host there. If Redis has a password,
+set `MCP_STORE` to its URL.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import anyio
@@ -126,15 +128,19 @@ class New(Cluster, v2026_07_28.Server):
 SERVERS: tuple[Any, ...] = (Old(), New())
 
 
+async def serve(port: int, store: RedisStore) -> None:
+    """Serve on a port until the process is told to stop."""
+    await serve_http(*SERVERS, address=f"127.0.0.1:{port}", store=store)
+
+
 def main() -> None:
     """Serve until the process is stopped."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--port", type=int, default=8001)
-    parser.add_argument(
-        "--redis", metavar="URL", default="redis://127.0.0.1:6379", help="redis://, rediss:// or unix://"
-    )
+    url = os.environ.get("MCP_STORE", "redis://127.0.0.1:6379")
+    parser.add_argument("--redis", metavar="URL", default=url, help="redis://, rediss:// or unix:// [MCP_STORE]")
     given = parser.parse_args()
-    anyio.run(partial(serve_http, *SERVERS, address=f"127.0.0.1:{given.port}", store=RedisStore(given.redis)))
+    anyio.run(serve, given.port, RedisStore(given.redis))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """An MCP server inside of a web application: `uvicorn mounted:app --timeout-graceful-shutdown 5`, here in `examples/`.
 
 MCP is at /mcp, for clients of both eras; the web page that shows what they do is at /guests. It is the same with
-Starlette: `Starlette(routes=[..., Mount("/", mcp)], lifespan=mcp.lifespan)`. The option makes an end to what clients
-listen to when the process is to stop; they come back by themselves.
+Starlette: `Starlette(routes=[..., Mount("/", mcp)], lifespan=mcp.lifespan)`. The option bounds the time that requests
+have when the process is told to stop. Behind a proxy, set `ALLOWED_HOSTS` to the public name.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -33,7 +33,7 @@ class Book(v2026_07_28.Server):
         return new.ListToolsResult(tools=[new.Tool.model_validate(SIGN)], ttl_ms=60_000, cache_scope="public")
 
     async def call_tool(self, params: new.CallToolRequestParams, ctx: v2026_07_28.Context) -> new.CallToolResult:
-        return new.CallToolResult(content=[new.TextContent(text=sign(**params.arguments or {}))])
+        return new.CallToolResult(content=[new.TextContent(text=sign(params.arguments or {}))])
 
 
 class OldBook(v2025_11_25.Server):
@@ -43,11 +43,12 @@ class OldBook(v2025_11_25.Server):
         return old.ListToolsResult(tools=[old.Tool.model_validate(SIGN)])
 
     async def call_tool(self, params: old.CallToolRequestParams, ctx: v2025_11_25.Context) -> old.CallToolResult:
-        return old.CallToolResult(content=[old.TextContent(text=sign(**params.arguments or {}))])
+        return old.CallToolResult(content=[old.TextContent(text=sign(params.arguments or {}))])
 
 
-def sign(name: object = "somebody") -> str:
+def sign(arguments: Mapping[str, object]) -> str:
     """Write a name into the book."""
+    name = arguments.get("name", "somebody")
     guests.append(str(name))
     return f"Welcome, {name}!"
 

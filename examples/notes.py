@@ -51,7 +51,7 @@ async def tags() -> list[str]:
 @app.prompt
 async def summarize(id: str) -> str:
     """Ask for a summary of a note."""
-    return f"Summarize this note: {notes[id].text}"
+    return f"Summarize this note: {(await read(id)).text}"
 
 
 for of in ("summarize", "note://{id}"):

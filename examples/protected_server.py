@@ -1,6 +1,7 @@
 """A server that wants a token: `python examples/protected_server.py --port 8000 --issuer https://auth.example.org`.
 
-It is the resource http://127.0.0.1:PORT/mcp, for clients of all revisions that know authorization. Tokens are JWTs of
+It is the resource http://127.0.0.1:PORT/mcp, for clients of all revisions that know authorization. Behind a proxy, say
+`--resource https://mcp.example.com/mcp`, and set `ALLOWED_HOSTS` to that name. Tokens are JWTs of
 the issuer for this resource; `whoami` needs the scope `mcp:read`, `delete` the scope `mcp:write`.
 """
 
@@ -52,12 +53,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--issuer", required=True, help="the authorization server: https, or http on this machine")
+    parser.add_argument("--resource", metavar="URL", help="what clients call it, and tokens are issued for")
     arguments = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     address = f"127.0.0.1:{arguments.port}"
     try:
         auth = ResourceServer(
-            f"http://{address}/mcp", JwtVerifier(arguments.issuer), scopes=SCOPES, basic_scopes=["mcp:read"]
+            arguments.resource or f"http://{address}/mcp",
+            JwtVerifier(arguments.issuer),
+            scopes=SCOPES,
+            basic_scopes=["mcp:read"],
         )
     except ValueError as error:
         parser.error(str(error))

@@ -257,6 +257,36 @@ def test_private_modules_are_for_their_folder(path: Path) -> None:
     assert not imports(path) & foreign
 
 
+WRITES = {"cli.terminal", "cli", "scaffold.check.probe"}
+"""The modules that may write to stdout and stderr: the last one is a program whose output is captured."""
+
+
+def writers(path: Path) -> Iterator[str]:
+    """The places of a module that write to stdout or stderr, or make a console; asking what they are is no such."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            stream, _, last = name.rpartition(".")
+            if (
+                name == "print"
+                or last in ("echo", "secho", "Console", "print_exc")
+                or (re.match(r"sys\.(__)?std(out|err)", stream) and last not in ("isatty", "fileno"))
+            ):
+                yield name
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if GENERATOR in path.parents], ids=name_of)
+def test_one_module_writes_to_the_terminal(path: Path) -> None:
+    assert name_of(path) in WRITES or list(writers(path)) == []
+
+
+def test_writers_are_found(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("print(1)\ntyper.echo(1)\nsys.stdout.write('')\nrich.Console()\nif sys.stdin.isatty(): pass\n")
+    assert list(writers(file)) == ["print", "typer.echo", "sys.stdout.write", "rich.Console"]
+
+
 def texts(path: Path) -> Iterator[str]:
     """The strings of a module that are no docstrings."""
     tree = ast.parse(path.read_text("utf-8"))

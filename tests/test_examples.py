@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.support.checked_connections import bounded
 from tests.support.commands import ROOT, execute
@@ -73,6 +74,8 @@ async def test_functions_are_a_server_in_sixty_lines(package: Any) -> None:
         assert json.loads(content.text) == read
         missing = await client.call_tool("read", {"id": "beer"})
         assert (missing.is_error, missing.content[0].text) == (True, "there is no note 'beer'")
+        with pytest.raises(ProtocolError, match="there is no note 'beer'"):
+            await client.get_prompt("summarize", {"id": "beer"})
         deleted = [(await client.call_tool("delete", {"id": "milk"})).structured_content for _ in range(2)]
         assert deleted == [{"result": False}, {"result": True}]
     assert asked == ["Delete milk?"] * 2
@@ -121,9 +124,10 @@ def test_a_server_inside_of_a_web_application(tmp_path: Path) -> None:
                 assert [tool.name for tool in (await client.list_tools()).tools] == ["sign"]
                 (block,) = (await client.call_tool("sign", {"name": client.revision})).content
                 assert block.model_dump()["text"] == f"Welcome, {client.revision}!"
+                assert not (await client.call_tool("sign", {"name": "x", "more": 1})).is_error
         async with httpx2.AsyncClient() as browser:
             guests = await browser.get(f"{url}/guests")
-            assert guests.json() == ["the host", "2025-11-25", "2026-07-28"]
+            assert guests.json() == ["the host", "2025-11-25", "x", "2026-07-28", "x"]
             assert (await browser.get(f"{url}/elsewhere")).status_code == 404
 
     with process(command, port, tmp_path / "log") as server:

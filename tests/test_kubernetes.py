@@ -77,6 +77,9 @@ def test_objects_name_each_other_rightly() -> None:
     assert redis["serviceName"] == find("Service", "mcp-redis")["metadata"]["name"]
     (rule,) = find("NetworkPolicy", "mcp-redis")["spec"]["ingress"]
     assert rule["from"] == [{"podSelector": {"matchLabels": labels}}]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    allowed = [one["value"] for one in container["env"] if one["name"] == "ALLOWED_HOSTS"]
+    assert allowed == [one["host"] for one in find("Ingress", "mcp-server")["spec"]["rules"]]
     (paths,) = [one["http"]["paths"] for one in find("Ingress", "mcp-server")["spec"]["rules"]]
     assert [(one["path"], one["backend"]["service"]["name"]) for one in paths] == [("/mcp", "mcp-server")]
 

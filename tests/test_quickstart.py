@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.quickstart import COMMANDS, SECONDS, Step, Taken, steps, take, wheel
+from tests.support.quickstart import COMMANDS, SECONDS, Step, Taken, first_program, steps, take, wheel
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -31,6 +32,31 @@ def test_from_nothing_to_the_first_answer_it_takes_three_commands_and_less_than_
 def test_the_commands_print_what_the_readme_shows(path: list[Taken]) -> None:
     for taken in path:
         assert taken.as_shown, "\n".join([f"$ {taken.step.command}", *taken.printed])
+
+
+@pytest.mark.full
+def test_the_first_program_needs_only_what_is_installed_above_it(tmp_path: Path) -> None:
+    install, program = first_program(README.read_text("utf-8"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "server.py").write_text(program, "utf-8")
+    greeting = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+    }
+    (tmp_path / "greeting").write_text(json.dumps(greeting) + "\n", "utf-8")
+    served = "timeout -s INT 5 python ../../server.py --http 127.0.0.1:0 2>&1 || true"
+    commands = [Step("python ../../server.py < ../../greeting", ()), Step(served, ())]
+    _, answer, http = take([install, *commands], wheel(tmp_path / "wheel"), tmp_path / "home")
+    assert json.loads(answer.printed[0])["result"]["serverInfo"]["name"] == "weather"
+    assert http.printed[0].startswith("listening on http://127.0.0.1:")
+
+
+def test_the_first_program_stands_below_its_installation() -> None:
+    install, program = first_program("# X\n\nRun `pip install 'mcp-bindgen[a]'`:\n\n    import a\n\n    a.b()\n\nEnd\n")
+    assert install == Step("pip install 'mcp-bindgen[a]'", ())
+    assert program == "import a\n\na.b()\n"
 
 
 def test_steps_are_commands_with_the_lines_below_them() -> None:

@@ -291,7 +291,7 @@ def test_migrate_finds_what_to_change(rehearsal: Rehearsal, tmp_path: Path) -> N
     assert {
         ("gone", "Server.read_resource", f"Leave the handler out: no client sends it in {NAME}. {called}"),
         ("gone", "Client.read_resource", f"Leave it out: {NAME} has no such message. {called}"),
-        ("renamed", "types.ReadResourceResult", "Rename it in code that uses it."),
+        ("renamed", "types.ReadResourceResult", "Use `types.FetchResourceResult`."),
         ("gone", "Client.on_create_message", f"Leave the handler out: no server sends it in {NAME}."),
     } < found
     assert not [name for _, name, _ in found if "list_tools" in name]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from mcp_bindgen.runtime import Context
+from mcp_bindgen.runtime import Context, NotAnswered
 
 Object: TypeAlias = dict[str, Any]
 """A JSON object."""
@@ -44,9 +44,12 @@ class Call:
     announce: Announce
 
     async def form(self, key: str, message: str, required: list[str], **fields: Object) -> Object:
-        """Return what the user enters into a form, or decides to do instead."""
+        """Return what the user enters into a form, or decides to do instead; `invalid` where it does not fit."""
         schema = {"type": "object", "properties": fields, "required": required}
-        return await self.ask(key, "elicitation/create", {"message": message, "requestedSchema": schema})
+        try:
+            return await self.ask(key, "elicitation/create", {"message": message, "requestedSchema": schema})
+        except NotAnswered as error:
+            return {"action": error.action}
 
     async def model(self, key: str, prompt: str) -> str:
         """Return the answer of the client's model to a prompt."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcp_bindgen.spec import Store
-from tests.support.commands import execute, inside
+from tests.support.commands import ROOT, execute, inside
 
 WEATHER = """
 from mcp_bindgen.v2025_11_25 import Server
@@ -45,6 +46,18 @@ def test_steps_and_what_peers_miss_are_told_as_json() -> None:
     told = json.loads(inside("bridges", "mcp_bindgen.v2025_11_25:Server", "--json").stdout)
     assert list(told) == list(Store().pins)
     assert inside("bridges", "--missing", "--json").returncode == 2
+
+
+def test_the_rules_of_another_schema_folder_are_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "schema"
+    shutil.copytree(ROOT / "schema", folder)
+    assert inside("bridges", "--missing", "--folder", folder).stderr == "no rule is missing\n"
+    rules = (folder / "bridges.toml").read_text("utf-8")
+    (folder / "bridges.toml").write_text(rules[: rules.rindex('["2026-07-28 -> 2025-11-25"]')], "utf-8")
+    done = inside("bridges", "--missing", "--folder", folder)
+    assert done.returncode == 0
+    assert done.stdout.startswith(f'# for {folder / "bridges.toml"}\n["2026-07-28 -> 2025-11-25"]\n')
+    assert inside("bridges", "tests.cli:X", "--folder", folder).returncode == 2
 
 
 def test_no_rule_is_missing() -> None:

@@ -115,8 +115,8 @@ def test_what_a_server_offers() -> None:
 def test_all_pages_and_kinds_on_plain_lines(odd: str) -> None:
     assert answered(odd).splitlines() == [
         "KIND      NAME         TAKES       MEANING",
-        "tool      [/tool0]     x?, y       two lines [31m[bold]",
-        "tool      [/tool1]     x?, y       two lines [31m[bold]",
+        "tool      [/tool0]     x?, y       two lines \\u001b[31m[bold]",
+        "tool      [/tool1]     x?, y       two lines \\u001b[31m[bold]",
         "prompt    p            a, b?       -",
         "resource  test://r     text/plain  r",
         "template  test://{id}  -           T",
@@ -162,10 +162,10 @@ def in_terminal(*arguments: object) -> str:
 def test_words_of_a_server_are_only_text_on_a_terminal(odd: str) -> None:
     listed = re.sub(r"\x1b\[[01]m", "", in_terminal(odd))  # our own header is bold
     assert "[/tool0]" in listed
-    assert "two lines [31m[bold]" in " ".join(listed.split())
+    assert "two lines \\u001b[31m[bold]" in " ".join(listed.split())
     assert "\x1b" not in listed
-    assert in_terminal(odd, "tools/call", "red") == "[31mred\tand\nmore\n"
-    assert answered(odd, "tools/call", "red") == "\x1b[31mred\tand\nmore\n"
+    assert in_terminal(odd, "tools/call", "red") == "\\u001b[31mred\tand\nmore\n"
+    assert answered(odd, "tools/call", "red") == "\\u001b[31mred\tand\nmore\n"  # --json is exact
 
 
 # --- calling --------------------------------------------------------------------------------------------------

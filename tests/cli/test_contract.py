@@ -194,7 +194,7 @@ def test_a_server_that_refuses_to_list(served: str, tmp_path: Path) -> None:
 
 BAD = [
     tool("find", q={"type": "string"}),
-    {**tool("null"), "annotations": None},
+    {**tool("null"), "annotations": []},
     tool("find", other={"type": "string"}),
     tool("strange", x={"type": "any"}),
     {"name": "bare", "inputSchema": {}},
@@ -202,7 +202,7 @@ BAD = [
     tool("free", x=True, y=False),
 ]
 LEFT_OUT = [
-    "/tools/1/annotations of 'null': null is not of type \"object\"",
+    "/tools/1/annotations of 'null': [] is not of type \"object\"",
     "/tools/2/name of 'find': 'find' is there twice",
     "/tools/3/inputSchema/properties/x/type of 'strange': is no JSON Schema: ",
     "/tools/4/inputSchema of 'bare': \"type\" is a required property",
@@ -264,6 +264,26 @@ def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str)
     assert (done.returncode, done.stdout) == (1, "")
     check_reported(done.stderr, "error")
     assert out.exists() == (command == "check")
+
+
+def test_optional_members_that_are_null_are_absent(served: str, tmp_path: Path) -> None:
+    """Servers write them, and clients read them so."""
+    schema = {"type": "object", "properties": {"x": {"type": ["string", "null"], "default": None, "enum": [None, "a"]}}}
+    entry = {"name": "null", "description": None, "annotations": {"title": None}, "inputSchema": schema}
+    save(tmp_path / "tools.json", {"tools": [entry]})
+    done = inside("contract", "export", served, "--strict")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["tools"] == [{"name": "null", "annotations": {}, "inputSchema": schema}]
+
+
+@pytest.mark.parametrize("command", ["export", "client"])
+def test_a_list_without_a_valid_entry_ends_with_1(served: str, tmp_path: Path, command: str) -> None:
+    save(tmp_path / "tools.json", {"tools": [BAD[3], BAD[4]]})
+    out = tmp_path / "bad.py"
+    words = {"export": ("contract", "export", served), "client": ("client", "--from", served, "--out", out)}
+    done = inside(*words[command])
+    assert (done.returncode, done.stdout, out.exists()) == (1, "", False)
+    assert done.stderr.splitlines()[-1] == "error: no entry of tools is valid; correct the server's tools"
 
 
 def test_files_are_exact(tmp_path: Path) -> None:

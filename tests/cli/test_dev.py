@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -154,6 +157,41 @@ def test_the_page_is_on_this_machine_only_and_runs_nothing_of_others(page: Page)
         body = b'{"method": "ping", "params": ' + b"[" * 5_000_000
         assert client.post("/call", content=body, headers={"x-dev-token": page.token}).status_code == 200
         assert client.get("/offers", headers={"x-dev-token": page.token}).status_code == 200
+
+
+BROWSER = """#!{python}
+import pathlib, stat, sys, urllib.parse, urllib.request
+page = pathlib.Path(urllib.request.url2pathname(urllib.parse.urlsplit(sys.argv[1]).path))
+modes = [stat.S_IMODE(one.stat().st_mode) for one in (page, page.parent)]
+seen = pathlib.Path("/proc/self/cmdline").read_bytes(), pathlib.Path("/proc/self/environ").read_bytes()
+pathlib.Path({found!r}).write_text(repr((*seen, modes, str(page), page.read_text())))
+"""
+
+
+def test_the_browser_is_opened_without_the_token_in_the_list_of_processes(tmp_path: Path) -> None:
+    found, browser = tmp_path / "found", tmp_path / "browser"
+    browser.write_text(BROWSER.format(python=sys.executable, found=str(found)))
+    browser.chmod(0o755)
+    (tmp_path / "server.py").write_text(SERVER, "utf-8")
+    command = [str(COMMAND), "dev", "server.py", "--open"]
+    settings = {**os.environ, "BROWSER": f"{browser} %s"}
+    with subprocess.Popen(command, cwd=tmp_path, env=settings, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        token = url.partition("token=")[2]
+        limit = time.monotonic() + 30
+        while not found.exists() or not found.read_text().endswith(")"):
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        seen, environment, modes, page, text = ast.literal_eval(found.read_text())
+        own = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+    assert len(token) >= 40
+    assert not [one for one in (seen, environment, own) if token.encode() in one]
+    assert modes == [0o600, 0o700]
+    assert f'content="0;url={url}"' in text
+    assert not Path(page).parent.exists()
 
 
 def test_bad_input_is_one_line(tmp_path: Path) -> None:

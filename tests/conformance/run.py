@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from tests.conformance.suite import HERE, Outcome, Scenario, Side, Suite, installed, pinned
 from tests.interop.processes import START, free_port
-from tests.support.cluster import nginx
+from tests.support.cluster import plain_nginx
 from tests.support.redis_server import redis_server
 
 ROOT = HERE.parents[1]
@@ -110,7 +110,7 @@ def sharing() -> Generator[str]:
     with TemporaryDirectory() as folder, redis_server(Path(folder)) as redis, ExitStack() as stack:
         for port in ports:
             stack.enter_context(serving("--redis", redis.url, port=port))
-        yield stack.enter_context(nginx(Path(folder), ports))
+        yield stack.enter_context(plain_nginx(Path(folder), ports))
 
 
 def _answers(port: int) -> bool:

@@ -10,7 +10,7 @@ import time
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import jsonschema_rs
 import pytest
@@ -102,6 +102,33 @@ def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObje
         if accepts.is_valid(document):
             read = model.validate_json(json.dumps(document))
             assert same(json.loads(model.dump_json(read)), document)
+
+
+MEMBERS = st.dictionaries(
+    st.sampled_from("de"),
+    st.sampled_from([{"type": "string"}, {"type": ["string", "null"]}, {"type": "integer"}]),
+    max_size=2,
+)
+
+
+@settings(max_examples=examples(60, 400), deadline=None)
+@given(
+    st.sampled_from(["anyOf", "oneOf"]),
+    st.lists(MEMBERS, min_size=2, max_size=3),
+    st.dictionaries(st.sampled_from("de"), st.sampled_from([None, "x", 1]), max_size=2),
+    st.booleans(),
+)
+def test_a_union_keeps_every_null_that_an_alternative_allows(
+    keyword: str, alternatives: list[dict[str, Any]], document: dict[str, Any], deep: bool
+) -> None:
+    branches: list[Any] = [{"type": "object", "properties": members} for members in alternatives]
+    if deep:
+        branches, document = [{"type": "object", "properties": {"in": one}} for one in branches], {"in": document}
+    schema = {"type": "object", "properties": {"v": {keyword: branches}}}
+    contract = usable(tool(schema))
+    model = TypeAdapter(getattr(imported(contract), contract.tools[0].input))
+    if jsonschema_rs.is_valid(schema, {"v": document}):
+        assert json.loads(model.dump_json(model.validate_json(json.dumps({"v": document})))) == {"v": document}
 
 
 # --- types ----------------------------------------------------------------------------------------------------
@@ -283,6 +310,51 @@ def test_stubs_and_models_have_names_of_their_own(entries: list[str]) -> None:
         assert all(map(is_name, found))
 
 
+TAKEN = [
+    "Warning",
+    "TimeoutError",
+    "None",
+    "Model",
+    "Literal",
+    "Integer",
+    "Field",
+    "Client",
+    "Union",
+    "Annotated",
+    "ConfigDict",
+]
+
+
+def test_shared_definitions_hide_nothing_that_modules_need() -> None:
+    parts: dict[str, Any] = {
+        "Part": {"type": "object", "properties": {name: {"$ref": f"#/$defs/{name}"} for name in TAKEN}}
+    }
+    own = {"again": {"$ref": "#/$defs/Part"}, "size": {"type": "integer", "minimum": 1}, "register": {"enum": ["a"]}}
+    parts |= {name: {"type": "object", "properties": own} for name in TAKEN}
+    schema = {"type": "object", "properties": {"part": {"$ref": "#/$defs/Part"}}, "$defs": parts}
+    module = imported(contract_of({"tools": [tool(schema, name)["tools"][0] for name in ("one", "two")]}))
+    sent = {"part": {name: {"again": {}, "size": 1, "register": "a"} for name in TAKEN}}
+    assert module.OneInput.model_validate_json(json.dumps(sent)).model_dump(mode="json") == sent
+
+
+def test_documented_constants_are_literals_with_their_words() -> None:
+    choice = {"oneOf": [{"const": "a", "description": 'Ends """ here\\'}, {"const": "b", "title": "B."}]}
+    module = imported(contract_of(tool({"type": "object", "properties": {"choice": choice}})))
+    (model,) = (getattr(module, name) for name in module.__all__)
+    assert model.model_fields["choice"].annotation == Literal["a", "b"] | None
+    words = contract_of(tool({"type": "object", "properties": {"choice": choice}})).types.definitions[model.__name__]
+    assert isinstance(words.type, Object)
+    assert words.type.fields[0].doc.split("\n")[2:] == ['- `a`: Ends """ here\\', "- `b`: B."]
+
+
+def test_a_constructor_takes_a_name_for_one_member() -> None:
+    members = {name: {"type": "integer"} for name in ("fooBar", "foo_bar", "copy")}
+    module = imported(contract_of(tool({"type": "object", "properties": members})))
+    (model,) = (getattr(module, name) for name in module.__all__)
+    sent = {"fooBar": 1, "foo_bar": 2, "copy": 3}
+    assert model(foo_bar=2, foo_bar_2=1, copy_=3).model_dump() == model.model_validate(sent).model_dump() == sent
+
+
 def is_name(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
 
@@ -442,6 +514,9 @@ def test_yaml_is_read_as_json(tmp_path: Path) -> None:
     assert argument(contract, "when").default == "2001-01-01"
 
 
+MERGES = "a0: &a0 {x: 1}\n" + "\n".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 20))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
@@ -450,8 +525,15 @@ def test_yaml_is_read_as_json(tmp_path: Path) -> None:
         ("c.yaml", "tools: !!python/object:os.system []", "constructor"),
         ("c.yaml", "instructions: !!set {a, b}", "set"),
         ("c.yaml", "1: 2", "no text as its name"),
-        ("c.yaml", "a: &a [*a]", "deeply"),
-        pytest.param("c.yaml", BOMB, "too many values", marks=pytest.mark.full),
+        ("c.yaml", "a: &a [*a]", "contains itself at line 1 column 4"),
+        ("c.yaml", "a: &a {x: 1, <<: *a}", "contains itself at line 1 column 4"),
+        ("c.yaml", "[" * 3000, "deeply to be a contract at line 1 column 65"),
+        ("c.yaml", "".join(" " * depth + "a:\n" for depth in range(70)), "at line 65 column 65"),
+        ("c.yaml", BOMB, "more than 100000 values by aliases and merge keys at line"),
+        ("c.yaml", MERGES, "more than 100000 values by aliases and merge keys at line 16 "),
+        ("c.yaml", "instructions: 0x" + "f" * 100_000, "digits at line 1 column 15"),
+        ("c.yaml", "%YAML 1.1\n---\na: " + ":".join(["59"] * 30_000), "digits at line 3 column 4"),
+        ("c.yaml", "instructions: !!int ''", "not YAML"),
         ("c.json", '{"tools": [], "tools": []}', "twice"),
         ("c.json", '{"tools": [', "line 1"),
         ("c.json", "[" * 100_000, "deeply"),
@@ -466,6 +548,15 @@ def test_damaged_files_are_refused(name: str, text: str, reason: str, tmp_path: 
         read_contract(path)
     assert str(path) in str(caught.value)
     assert reason in str(caught.value)
+
+
+def test_aliases_and_merge_keys_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    schema = "    type: object\n    properties: {x: &text {type: string}, y: {<<: *text, maxLength: 3}}"
+    path.write_text(f"tools:\n- name: a\n  inputSchema: &schema\n{schema}\n- {{name: b, inputSchema: *schema}}\n")
+    first, second = read_contract(path).tools
+    assert first.raw["inputSchema"] == second.raw["inputSchema"]
+    assert first.raw["inputSchema"]["properties"]["y"] == {"type": "string", "maxLength": 3}
 
 
 @settings(max_examples=examples(20, 40), deadline=None, suppress_health_check=UNCHECKED)

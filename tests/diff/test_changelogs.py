@@ -258,11 +258,9 @@ NAMED: dict[str, list[Fact]] = {
         ("error-code-added", "-32020 HeaderMismatch"),
         ("error-code-added", "-32021 MissingRequiredClientCapability"),
         # any JSON Schema, any structured content
-        ("field-removed-optional", "Tool.inputSchema.properties", IGNORED),
-        ("field-removed-optional", "Tool.inputSchema.required", IGNORED),
-        ("field-removed-optional", "Tool.outputSchema.properties", IGNORED),
-        ("field-removed-optional", "Tool.outputSchema.required", IGNORED),
-        ("field-removed-required", "Tool.outputSchema.type", BREAKS),
+        *each("field-opened", "Tool.@", "inputSchema.properties inputSchema.required", RISKY),
+        *each("field-opened", "Tool.@", "outputSchema.properties outputSchema.required", RISKY),
+        ("field-opened", "Tool.outputSchema.type", BREAKS),
         ("type-widened", "CallToolResult.structuredContent", BREAKS),
         ("type-widened", "ToolResultContent.structuredContent", BREAKS),
         # elicitation by URL ends without a word

@@ -80,6 +80,13 @@ def events(subject: str) -> list[tuple[str, str, str]]:
         ),
         ("HeaderMismatch", [("2026-07-28", "since", "HeaderMismatch")]),
         ("subscriptions/listen", [("2026-07-28", "since", "subscriptions/listen")]),
+        (
+            "Tool.inputSchema.properties",
+            [
+                ("2024-11-05", "since", "Tool.inputSchema.properties"),
+                ("2026-07-28", "opened", "Tool.inputSchema.properties"),
+            ],
+        ),
         ("CallToolResult.content[]|AudioContent", [("2025-03-26", "since", "CallToolResult.content[]|AudioContent")]),
     ],
 )
@@ -104,6 +111,13 @@ def test_what_changed_is_what_the_comparison_says() -> None:
 
 def test_what_takes_the_place_of_something_is_said() -> None:
     assert "`server/discover` may take its place." in inside("history", "initialize").stdout
+
+
+def test_a_member_without_a_name_of_its_own_is_not_gone() -> None:
+    said = " ".join(inside("history", "Tool.inputSchema.properties").stdout.split())
+    assert "since 2024-11-05, without a name of its own since 2026-07-28" in said
+    assert "Keep it, under the same name." in said
+    assert "gone" not in said
 
 
 def test_a_name_that_was_given_to_something_else_has_two_histories() -> None:

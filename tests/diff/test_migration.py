@@ -47,7 +47,7 @@ def test_all_that_differs_between_two_packages_is_found_and_nothing_else(old: st
     }
     assert set(renames.values()) <= offer(new).classes.keys() | offer(new).aliases.keys()
     truth = Truth(offer(old), offer(new), renames).all()
-    names = {use["name"] for use in uses}
+    names = {use["name"] for use in uses if use["kind"] != "repeated"}
     assert (sorted(names - truth), sorted(truth - names)) == ([], [])
     assert all(use["certain"] for use in uses)
     assert len(names) > 5
@@ -231,8 +231,10 @@ def test_handlers_without_annotations_take_what_the_bindings_say(tmp_path: Path)
     )
     assert uses(code, tmp_path, "2025-11-25", "2026-07-28") == [
         "3:9 Server.call_tool",
+        "3:9 Server.call_tool",  # it asks, so it runs again
         "4:16 types.CallToolRequestParams.task",
         "5:13 Context.elicit",
+        "6:15 Server.list_tools",
         "7:17 Context.elicit",
         "9:9 Server.unsubscribe",
         "10:17 Server.unsubscribe",
@@ -394,7 +396,8 @@ def test_advice_is_for_the_side_that_has_the_code(tmp_path: Path) -> None:
     assert hints["Server.on_initialized"] == "Leave the handler out: no client sends it in 2026-07-28."
     assert hints["Server.subscribe"].startswith("Leave the handler out: no client sends it in 2026-07-28. ")
     assert hints["Client.subscribe"].startswith("Leave it out: 2026-07-28 has no such message. ")
-    assert hints["Context.list_roots"] == "Ask with `ctx.ask`: the question travels in the result."
+    asked = "Ask with `ctx.roots` or `ctx.ask_params(key, params)`: the question travels in the result."
+    assert hints["Context.list_roots"] == asked
     assert hints["types.CallToolRequestParams.task"] == "Do without it: the other side does not send it."
 
 

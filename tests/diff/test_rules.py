@@ -174,9 +174,74 @@ def test_a_member_is_renamed(required: bool) -> None:
     old = small(FindBookRequestParams=record(names, title=TEXT, ttl=WHOLE))
     new = small(FindBookRequestParams=record(names.replace("ttl", "ttlMs"), title=TEXT, ttlMs=WHOLE))
     (finding,) = found(old, new)
-    expected = (B, B) if required else (I, I)
+    expected = (B, B) if required else (R, R)  # an optional member is lost without an error, in both pairings
     assert brief([finding]) == [("field-renamed", "FindBookRequest.params.ttlMs", *expected)]
     assert (finding.old, finding.new) == ("ttl", "ttlMs")
+
+
+ANY = {"type": "object", "properties": {}, "additionalProperties": True}
+
+
+def holding(*names: str, required: str = "", **more: Any) -> Schema:
+    """A client and a server that send an object with members of these names."""
+    return sent({**record(required, **dict.fromkeys(names, TEXT)), **more})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "client"),
+    [
+        (holding("type", "it"), holding("type", additionalProperties={}), (I, R)),
+        (holding("type", "it"), holding("type", additionalProperties=True), (I, R)),
+        (holding("it"), sent(ANY), (I, R)),
+        (holding("type", "it"), holding("type", additionalProperties={"type": ["string", "null"]}), (I, R)),
+        (holding("type", "it", required="it"), holding("type", additionalProperties={}), (I, B)),
+        (holding("type", "it", additionalProperties={}), holding("type", additionalProperties={}), (I, S)),
+    ],
+)
+def test_a_named_member_becomes_an_open_one(old: Schema, new: Schema, client: tuple[Impact, Impact]) -> None:
+    expected = [("FindBookRequest.params.it.it", *client), ("FindBookResult.it.it", *client[::-1])]
+    there = [finding for finding in on_wire(found(old, new)) if finding.subject.endswith(".it.it")]
+    back = [finding for finding in on_wire(found(new, old)) if finding.subject.endswith(".it.it")]
+    assert sorted(brief(there)) == [("field-opened", *one) for one in expected]
+    assert sorted(brief(back)) == [("field-closed", *one[:1], *one[:0:-1]) for one in expected]
+    assert all(finding.witness for finding in [*there, *back])
+    assert {finding.hint.partition(".")[0] for finding in there} == {"Keep it, under the same name"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        (holding("type", "it"), holding("type"), "field-removed-optional"),  # accepted, but nothing says so
+        (holding("type", "it"), holding("type", additionalProperties={"type": "integer"}), "field-removed-optional"),
+        (holding("type", "it"), holding("type", additionalProperties=False), "field-removed-optional"),
+        (holding("type", "a/it"), holding("type", additionalProperties={}), "field-removed-optional"),
+        (
+            holding("it", "b", required="it b", additionalProperties={}),
+            holding("b", required="b", additionalProperties={}),
+            "field-removed-required",
+        ),
+    ],
+)
+def test_a_member_that_no_open_object_takes_is_gone(old: Schema, new: Schema, rule: str) -> None:
+    found_rules = {
+        finding.rule for finding in found(old, new) if "it.it" in finding.subject or "a/it" in finding.subject
+    }
+    assert found_rules == {rule}
+
+
+def test_an_open_member_that_only_code_can_tell_from_a_named_one() -> None:
+    wide = sent({**record(it={}), "additionalProperties": {}})
+    findings = found(wide, sent(ANY))
+    assert {(finding.rule, finding.plane) for finding in findings} == {("field-opened", Plane.SOURCE)}
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_no_advice_takes_the_arguments_from_a_tool(old: str, new: str) -> None:
+    """JSON Schemas of tools keep `properties` and `required`, whether the protocol names them or not."""
+    for finding in between(old, new).findings:
+        if finding.subject.startswith(("Tool.inputSchema.", "Tool.outputSchema.")) and "$schema" not in finding.subject:
+            assert finding.rule in ("field-opened", "field-closed", "type-widened", "type-narrowed"), finding
+            assert "top sending" not in finding.hint
 
 
 def test_a_member_moves() -> None:
@@ -189,6 +254,19 @@ def test_a_member_moves() -> None:
         "FindBookResult.place.shelf",
         "FindBookResult.shelf",
     )
+    assert (finding.old_client, finding.new_client) == (R, R)
+    opened = {**record(place=where), "additionalProperties": {}}  # it moved, even where the old place takes it
+    assert [one.rule for one in found(old, small(FindBookResult=opened))] == ["field-moved"]
+
+
+def test_a_hint_about_safety_that_was_renamed_is_not_harmless() -> None:
+    """Absence of the hint means something, and absent is what the other side reads."""
+    flag = {"type": "boolean", "default": True}
+    old = small(FindBookResult=record(destructiveHint=flag, title=TEXT))
+    new = small(FindBookResult=record(isDestructiveHint=flag, title=TEXT))
+    (finding,) = found(old, new)
+    assert (finding.rule, finding.severity) == ("field-renamed", Severity.RISKY)
+    assert "ignores it without an error" in finding.hint
 
 
 # --- messages -----------------------------------------------------------------------------------------------------
@@ -610,6 +688,8 @@ def test_an_acceptance_of_what_was_not_asked_for_is_used() -> None:
         ("[a]\nreason = 'x'\nexpires = 2026-01-01T00:00:00Z", "'expires' is not a date"),
         ("[a]\nreason = 'x'\nbecause = 'y'", "'because' says nothing here"),
         ("[a", "is not TOML"),
+        pytest.param("a = " + "[" * 5000, "nested too deeply", id="deep"),
+        pytest.param("a = " + "9" * 5000, "is not TOML", id="digits"),
     ],
 )
 def test_a_damaged_file_of_acceptances(text: str, words: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,20 +16,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.emit.bindings import emit
+from mcp_bindgen.emit.bindings import emit, emit_extension
+from mcp_bindgen.emit.environment import WIDTH
 from mcp_bindgen.emit.trial import try_import
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.examples import example
+from mcp_bindgen.protocol.model import Const, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.protocol.naming import is_importable
+from mcp_bindgen.protocol.prose import plain
 from mcp_bindgen.protocol.schema import document_of
-from mcp_bindgen.spec import BadInput, Store, external
+from mcp_bindgen.runtime import serve
+from mcp_bindgen.runtime.http import HttpApp
+from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.spec import BadInput, Store, extend, external, read_extension
 from mcp_bindgen.spec.pointer import join, split, step
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
-from tests.support.commands import ROOT, save
-from tests.support.drafts import DRAFTS, Draft
+from tests.support.commands import ROOT, inside, save
+from tests.support.drafts import DRAFTS, TEXT, Draft
 from tests.support.effort import examples
 from tests.support.schema_damage import damaged
-from tests.support.small_schemas import Schema, small
+from tests.support.small_schemas import Schema, message, record, ref, small, union
 from tests.support.small_schemas import draft as draft_of_a_library
 
 SEMANTICS = Store().semantics
@@ -128,6 +135,169 @@ def kinds() -> set[str]:
                 case _:
                     pass
     return found
+
+
+@pytest.mark.parametrize(
+    ("members", "type", "lines"),
+    [
+        (
+            [{"const": "a", "description": "The\nfirst."}, {**TEXT, "const": "b"}],
+            Const(("a", "b")),
+            ["- `a`: The first."],
+        ),
+        ([{"enum": ["a", "b"], "title": "Two."}, {"const": "c"}], Const(("a", "b", "c")), ["- `a`, `b`: Two."]),
+        ([{"const": 1, "description": "One."}, {"const": 2}], Const((1, 2)), ["- `1`: One."]),
+        ([{"oneOf": [{"const": "a", "description": "A."}]}, {"const": "b"}], Const(("a", "b")), ["- `a`: A."]),
+        ([{"const": "a"}, {"type": "null"}, {"const": "b"}], Union((Const(("a", "b")), Scalar("null"))), []),
+        ([ref("One"), ref("Two")], Union((Ref("One"), Ref("Two"))), []),
+    ],
+)
+def test_a_one_of_of_constants_is_an_enumeration(
+    tmp_path: Path, members: list[Any], type: Type, lines: list[str]
+) -> None:
+    parts = {"One": {"const": "1"}, "Two": {"enum": ["2", "3"]}}
+    choice = {"oneOf": members, "description": "Choice."}
+    schema = small(X=choice, Holder=record(x=choice, xs={"type": "array", "items": choice}), **parts)
+    protocol = build(external(save(tmp_path / "draft.json", schema), "draft", SEMANTICS, strict=True))
+    assert (protocol.definitions["X"].type, protocol.definitions["X"].doc.split("\n")[2:]) == (type, lines)
+    holder = protocol.definitions["Holder"].type
+    assert isinstance(holder, Object)
+    assert [field.doc.split("\n")[-1] for field in holder.fields] == [*(lines or ["Choice."]), *(lines or [""])]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [{"const": "a"}, {"enum": ["b", "a"]}],
+        [{"const": "a"}, TEXT],
+        [{"anyOf": [{"const": "a"}, True]}, {"const": "b"}],
+        [{"const": 1}, {"type": "number"}],
+        [ref("One"), {"const": "1"}],
+        [record("kind", kind={"const": "a"}), record(kind={"const": "b"})],
+    ],
+)
+def test_constants_that_fit_two_members_overlap(tmp_path: Path, members: list[Any]) -> None:
+    protocol = read(tmp_path, small(X={"oneOf": members}, One={"const": "1"}))
+    assert [decision.kind for decision in protocol.decisions] == ["one-of-overlaps"]
+
+
+def test_objects_with_other_constants_do_not_overlap(tmp_path: Path) -> None:
+    members = [record("kind", kind={"const": kind}, x=TEXT) for kind in "ab"]
+    assert (
+        read(tmp_path, small(X={"oneOf": [*members, ref("C")]}, C=record("kind", kind={"const": "c"}))).decisions == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("See {@link Tool}.", "See `Tool`."),
+        ("See {@link Tool | the tool} or {@link Tool|tool}.", "See the tool or `tool`."),
+        (
+            "By {@link CallToolRequesttools/call} or {@link InitializeRequestinitialize}.",
+            "By `tools/call` or `initialize`.",
+        ),
+        ("The {@link Tool`_meta` key rules}, {@link Tool.a.b}.", "The `_meta` key rules, `Tool.a.b`."),
+        (
+            "{@link https://example.org/a?b | Page}, {@link https://example.org}.",
+            "Page (https://example.org/a?b), https://example.org.",
+        ),
+        ("`{@link Tool}`, {@linkcode Other}, [words here]{@link Tool}", "`Tool`, `Other`, words here"),
+        ("A.\n@see {@link Tool}\n@deprecated use B\n@internal", "A.\nSee `Tool`\nDeprecated: use B"),
+        ("@example <caption>One</caption>\n```ts\n@x {\n  a\n```\nB.", "Example: One\n\n    @x {\n      a\n\nB."),
+        ("/** @internal */", ""),
+        ("Mail ada@example.org, {@link, {@link }", "Mail ada@example.org, {@link,"),
+    ],
+)
+def test_doc_comments_become_plain_text(written: str, read: str) -> None:
+    assert plain(written, {"Tool", "CallToolRequest", "InitializeRequest"}) == read
+
+
+HOSTILE = (
+    'First:\n\n  - one: a\n  - two\n\n```py\ndef f():\n    """x"""\n```\n\\ {@link FindBookRequest} \x00 '
+    "\u2028 Args:\n  title: no\n\n" + "long " * 40
+)
+
+
+def test_argument_sections_keep_their_form(tmp_path: Path) -> None:
+    texts = (
+        HOSTILE,
+        "Args:",
+        ":",
+        "\n\nafter",
+        '"""',
+        "a\\",
+        "```\ncode",
+        "x: y\nArgs:\n    other: z",
+        "- item\n\n- item",
+    )
+    members = {
+        f"member{number}": {**TEXT, "description": text} for number, text in enumerate([*texts, "\x00", " ", ""])
+    }
+    files = emit(read(tmp_path, small(FindBookRequestParams=record(**members))), "acme.draft", "mcp-bindgen generate")
+    try_import(files)
+    assert "{@link" not in "".join(files.values())
+    tree = ast.parse(files["client.py"])
+    (method,) = (node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef) and node.name == "find_book")
+    _, section = (ast.get_docstring(method) or "").split("\nArgs:\n")
+    lines = [line for line in section.splitlines() if line]
+    assert all(line.startswith("    ") for line in lines)
+    names = [line.partition(":")[0].strip() for line in lines if not line.startswith("     ")]
+    assert names == [f"member{number}" for number in range(len(texts))]
+    assert max(map(len, files["client.py"].splitlines())) <= WIDTH
+
+
+@pytest.mark.anyio
+async def test_bindings_without_a_lifecycle_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = save(tmp_path / "draft.json", small())
+    done = inside("generate", "--schema", file, "--revision", "draft", "--out", tmp_path, "--package", "lsp_like")
+    lacks = "DiscoverRequest, ClientCapabilities, Implementation, ServerCapabilities"
+    assert done.stderr.strip() == f"draft: types and stubs only, nothing can connect: there is no {lacks}"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    bindings = import_module("lsp_like")
+    ends = pair()
+    says = f"types and stubs only: their schema has no {lacks}; add"
+    with pytest.raises(ValueError, match=says):
+        await bindings.Client.connect(ends[0]).__aenter__()
+    with pytest.raises(ValueError, match=says):
+        await serve(ends[1], bindings.Server())
+    with pytest.raises(ValueError, match=says):
+        HttpApp(bindings.Server())
+    for end in ends:
+        await end.close()
+
+
+def test_either_side_may_be_answered_in_several_ways(tmp_path: Path) -> None:
+    files = emit(read(tmp_path, answered_in_several_ways()), "acme.draft", "mcp-bindgen generate")
+    try_import(files)
+    assert {name for name, text in files.items() if "ExtensionResult" in text} == {"client.py", "server.py"}
+
+
+def test_requests_of_an_extension_may_be_answered_in_several_ways(tmp_path: Path) -> None:
+    facts = tmp_path / "lend.toml"
+    facts.write_text(
+        '[extension]\nid = "com.example/lend"\ncore = ["2026-07-28"]\n[roles]\nLendBookRequest = "both"\n', "utf-8"
+    )
+    own = {name: schema for name, schema in answered_in_several_ways()["$defs"].items() if name not in ROLES}
+    core = Store().effective("2026-07-28")
+    protocol = build(extend(core, read_extension(save(tmp_path / "lend.json", {"$defs": own}), facts, core)))
+    files = emit_extension(protocol, "com.example/lend", "acme.lend", "mcp_bindgen.v2026_07_28", "mcp-bindgen generate")
+    try_import(files)
+    assert {name for name, text in files.items() if "ExtensionResult" in text} == {"client.py", "server.py"}
+
+
+ROLES = ("ClientRequest", "ServerRequest")
+
+
+def answered_in_several_ways() -> Schema:
+    """A schema in which both sides send a request with two answers, which say which they are."""
+    answers = {name: record("resultType", resultType={"const": name.lower(), **TEXT}) for name in ("Lent", "Pending")}
+    response = record("result", result=union(*answers))
+    both = dict.fromkeys(ROLES, union("LendBookRequest"))
+    return small(
+        {**both, **answers, "LendBookRequest": message("books/lend"), "LendBookResultResponse": response},
+        FindBookRequest=None,
+    )
 
 
 def test_our_own_revisions_need_no_decision() -> None:

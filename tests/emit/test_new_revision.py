@@ -89,7 +89,7 @@ def test_the_package_knows_its_revision(names: Any) -> None:
 
 def test_a_client_calls_and_is_asked(names: Any) -> None:
     assert names["Client"] == {
-        "borrow_book": "(self, title, *, schema=None, class_=None, some_key=None, list=None, meta=None)",
+        "borrow_book": "(self, title, *, schema=None, class_=None, some_key=None, list_=None, meta=None)",
         "count_books": "(self)",
         "echo": "(self, text)",
         "notify_reader_left": "(self)",
@@ -303,7 +303,7 @@ def pages(item: types.Item) -> int:
 
 
 async def use(client: Client) -> tuple[str | None, int, str]:
-    answer = await client.borrow_book("Emma", class_="novel", list=["a"], some_key=1, meta={"x": 1})
+    answer = await client.borrow_book("Emma", class_="novel", list_=["a"], some_key=1, meta={"x": 1})
     await client.notify_reader_left()
     return answer.loan.due, (await client.count_books()).count, (await client.echo("hello")).text
 '''
@@ -398,11 +398,12 @@ def test_a_draft_is_read_with_a_warning_for_each_decision(tmp_path: Path) -> Non
     done = generate(tmp_path, HALF_FINISHED)
     check_usable(done, tmp_path / "out", HALF_FINISHED)
     place = re.escape(str(tmp_path / "draft.json"))
-    lines = done.stderr.splitlines()
+    *lines, incomplete = done.stderr.splitlines()
+    assert incomplete.startswith("draft: types and stubs only")
     assert len(lines) == 3
     for line, pointer in zip(lines, ["/Shelf/properties/book", "/a part", "/FindBookRequest"], strict=True):
         assert re.fullmatch(rf"warning: {place}#/\$defs{pointer}: [^;]+; [^;]+; .+", line)
-    assert inside("check", *options(tmp_path)).stderr == done.stderr
+    assert inside("check", *options(tmp_path)).stderr.splitlines() == lines
 
 
 def test_strict_stops_where_a_draft_breaks_a_rule(tmp_path: Path) -> None:

@@ -135,14 +135,14 @@ def test_a_record_does_not_speak_for_files_of_others(tmp_path: Path) -> None:
         update(target(tmp_path))
 
 
-def test_no_record_is_kept_where_python_keeps_nothing(
+def test_a_record_is_kept_where_python_keeps_no_compiled_modules(
     tmp_path: Path, renders: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for _ in range(2):
         update(target(tmp_path))
-    assert renders == ["acme", "acme"]
-    assert not (tmp_path / "acme" / "__pycache__").exists()
+    assert renders == ["acme"]
+    assert [path.name for path in (tmp_path / "acme" / "__pycache__").iterdir()] == ["mcp-bindgen.json"]
 
 
 def test_check_does_not_believe_a_record(tmp_path: Path) -> None:

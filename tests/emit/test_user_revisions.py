@@ -18,7 +18,7 @@ from mcp_bindgen.runtime.entrypoints.connect import installed as clients
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import ROOT, Done, execute, inside, save, snapshot
 from tests.support.installation import Installation, installed
-from tests.support.small_schemas import draft, message, record, ref, small, union
+from tests.support.small_schemas import INCOMPLETE, draft, message, record, ref, small, union
 
 REVISIONS = list(Store().pins)
 
@@ -54,7 +54,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
 def kept(user: User, tmp_path: Path) -> User:
     """The user, who keeps `draft`."""
     done = user.bindgen("schema", "import", "draft", save(tmp_path / "draft.json", small()))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, INCOMPLETE)
     return user
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -109,6 +110,18 @@ def test_ids_keep_their_type() -> None:
 def test_plain_dicts_may_stand_for_nested_objects() -> None:
     tool = mcp.Tool.model_validate({"name": "t", "inputSchema": {"type": "object", "x-order": [1, 2]}})
     assert tool.input_schema.model_dump() == {"type": "object", "x-order": [1, 2]}
+
+
+def test_a_json_schema_is_built_alike_whether_the_protocol_names_its_members_or_not() -> None:
+    schemas: list[Any] = [
+        types.ToolInputSchema(properties={"a": {"type": "string"}}, required=["a"]) for types in (mcp, stateless)
+    ]
+    assert schemas[0].model_dump() == schemas[1].model_dump()
+    assert schemas[1].model_dump() == {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    assert schemas[1].model_extra["required"] == ["a"]
+    rest: dict[str, Any] = {"$defs": {"d": True}}
+    output = stateless.ToolOutputSchema(type="array", items={"$ref": "#/$defs/d"}, **rest)
+    assert output.model_dump() == {"type": "array", "items": {"$ref": "#/$defs/d"}, **rest}
 
 
 def test_copies_and_pickles_are_equal() -> None:

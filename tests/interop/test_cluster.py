@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.interop.processes import HERE, needed, node
 from tests.support.checked_connections import bounded
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import PUBLIC_NAME, Cluster, cluster
 
 ROUNDS = 6
 
@@ -30,8 +31,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.mark.full
 def test_the_typescript_sdk(two: Cluster) -> None:
     needed("@modelcontextprotocol/sdk")
-    command = [node(), "cluster_client.mjs", two.url, str(ROUNDS)]
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=60)
+    command = [node(), "--require", "./public_name.cjs", "cluster_client.mjs", two.url, str(ROUNDS)]
+    here = {**os.environ, "PUBLIC_NAME": PUBLIC_NAME, "NODE_EXTRA_CA_CERTS": os.environ["SSL_CERT_FILE"]}
+    done = subprocess.run(command, cwd=HERE, env=here, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "counts": [[[1, 2, 3, 4, 5], "counted to 5"]] * ROUNDS,

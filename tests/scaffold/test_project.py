@@ -27,6 +27,7 @@ from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.testing import Watched
 from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside, save
+from tests.support.effort import cases
 
 BIN = Path(sys.executable).parent
 SERVER = "tools,prompts,resources,completions,logging,tasks"
@@ -136,6 +137,21 @@ def test_a_server_has_one_module_and_speaks_all_revisions_or_those_that_are_name
     assert "speaks every revision" in (tmp_path / "open" / "README.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize("words", cases(["2025-11-25", "2024-11-05 2026-07-28"], quick=["2025-11-25"]))
+def test_a_server_over_sse_is_reached_there_by_its_own_test_and_readme(words: str, tmp_path: Path) -> None:
+    revisions = [option for name in words.split() for option in ("--revision", name)]
+    scaffolded("server", "old", *revisions, "--transport", "sse", "--out", tmp_path)
+    folder = tmp_path / "old"
+    readme = (folder / "README.md").read_text("utf-8")
+    assert "mcp-bindgen call http://127.0.0.1:8000/sse\n" in readme
+    assert '"type": "sse",\n      "url": "http://127.0.0.1:8000/sse"' in readme
+    assert Project.read(folder).transports == ("sse",)
+    test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sse", "tests/test_app.py"]
+    done = execute(*test, cwd=folder, PYTHONPATH=str(folder / "src"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
 def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
     scaffolded("client", "looker", "--out", tmp_path)
     done = execute(sys.executable, "-m", "looker", "false", PYTHONPATH=str(tmp_path / "looker" / "src"))
@@ -193,7 +209,7 @@ def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path)
     readme = (folder / "README.md").read_text("utf-8")
     assert "| `MCP_ISSUER` |" in readme
     assert "authenticates nobody" not in readme
-    assert '"--factory"' in (folder / "Dockerfile").read_text("utf-8")
+    assert "It does not start without MCP_RESOURCE" in (folder / "Dockerfile").read_text("utf-8")
 
 
 def test_a_contract_with_scopes_is_not_served_where_nobody_checks_them(tmp_path: Path) -> None:
@@ -216,7 +232,7 @@ def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path
     assert table["project"]["scripts"] == {"weather": "weather.__main__:main"}
     assert table["project"]["dependencies"] == ["mcp-bindgen[http]>=0.1"]
     dockerfile = (folder / "Dockerfile").read_text("utf-8")
-    assert '"weather.app:app", "--host", "0.0.0.0"' in dockerfile
+    assert 'ENTRYPOINT ["python", "-m", "weather"]\nCMD ["--http", "0.0.0.0:8000"]\n' in dockerfile
     assert "ENV ALLOWED_HOSTS=localhost,127.0.0.1\n" in dockerfile
     assert "USER app\n" in dockerfile
     found = json.loads((folder / "README.md").read_text("utf-8").split("```json")[1].split("```")[0])
@@ -327,7 +343,8 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
         (("..",), "is no name for a project"),
         (("x", "--with", "toolz"), "no capability 'toolz'; did you mean tools?"),
         (("x", "--with", ","), "--with names no capability"),
-        (("x", "--transport", "tcp"), "no transport 'tcp'; known: stdio, http"),
+        (("x", "--transport", "tcp"), "no transport 'tcp'; known: stdio, http, sse"),
+        (("x", "--transport", "sse", "--revision", "2026-07-28"), "MCP 2026-07-28 has no HTTP+SSE; give an older"),
         (("x", "--auth", "--transport", "stdio"), "--auth is for servers over HTTP; add http to --transport"),
         (("x", "--revision", "2025-11-26"), "did you mean 2025-11-25?"),
         ((), "the project needs a name; as in: mcp-bindgen scaffold server weather"),

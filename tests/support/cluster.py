@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -20,33 +21,95 @@ import anyio
 import httpx2
 import pytest
 
+from mcp_bindgen.runtime.http.client import _endpoint
 from tests.support.commands import ROOT
 from tests.support.processes import PATIENCE, free_port, process
 from tests.support.redis_server import RedisServer, redis_server
 
 NGINX_CONF = ROOT / "examples" / "nginx.conf"
+PUBLIC_NAME = "mcp.example.com"
 OLD, NEW = "2025-11-25", "2026-07-28"
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
 @contextmanager
 def nginx(folder: Path, ports: Sequence[int]) -> Iterator[str]:
-    """nginx in front of workers, configured as the example says; gives its address."""
+    """nginx in front of two workers, configured by the example with nothing but other ports; gives its address.
+
+    The certificate is made by the command that the example shows. While nginx runs, this process trusts it, and finds
+    the public name of the example on this machine.
+    """
+    example = NGINX_CONF.read_text("utf-8")
+    (shown,) = re.findall(r"^# +(openssl (?:.*\\\n)*.*)", example, re.MULTILINE)
+    words = shlex.split(shown.replace("\\\n#", ""))
+    subprocess.run(words, cwd=folder, check=True, capture_output=True)
+    front = free_port()
+    instead = {443: front, **dict(zip((8001, 8002), ports, strict=True))}
+    conf, count = re.subn(
+        r"(?<=listen )443\b|(?<=server 127\.0\.0\.1:)80\d\d\b", lambda found: str(instead[int(found[0])]), example
+    )
+    assert count == 4
+    with _running(folder, conf, front), _found_here(folder / f"{PUBLIC_NAME}.pem"):
+        yield f"https://{PUBLIC_NAME}:{front}/mcp"
+
+
+_PLAIN = """
+daemon off; pid nginx.pid; error_log stderr warn;
+events {{}}
+http {{
+    access_log off;
+    upstream workers {{ {workers} keepalive 32; keepalive_timeout 2s; }}
+    server {{
+        listen 127.0.0.1:{front};
+        location / {{
+            proxy_pass http://workers;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $http_host;
+            proxy_buffering off;
+            proxy_read_timeout 1h;
+        }}
+    }}
+}}
+"""
+
+
+@contextmanager
+def plain_nginx(folder: Path, ports: Sequence[int]) -> Iterator[str]:
+    """nginx without TLS in front of workers, for clients that only take local addresses; gives its address."""
+    front = free_port()
+    workers = " ".join(f"server 127.0.0.1:{port} max_fails=0;" for port in ports)
+    with _running(folder, _PLAIN.format(workers=workers, front=front), front):
+        yield f"http://127.0.0.1:{front}/mcp"
+
+
+@contextmanager
+def _running(folder: Path, conf: str, front: int) -> Iterator[None]:
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
         missing = "there is no nginx"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-    front = free_port()
-    conf = NGINX_CONF.read_text("utf-8")
-    servers = re.compile(r"(?: +server 127\.0\.0\.1:80\d\d;\n)+")
-    assert servers.search(conf)
-    conf = servers.sub("".join(f"        server 127.0.0.1:{port} max_fails=0;\n" for port in ports), conf)
-    assert "listen 127.0.0.1:8000;" in conf
-    conf = conf.replace("listen 127.0.0.1:8000;", f"listen 127.0.0.1:{front};")
     (folder / "nginx.conf").write_text(conf, "utf-8")
-    command = [program, "-p", folder, "-c", folder / "nginx.conf", "-e", "stderr"]
-    with process(command, front, folder / "nginx.log"):
-        yield f"http://127.0.0.1:{front}/mcp"
+    with process([program, "-p", folder, "-c", folder / "nginx.conf"], front, folder / "nginx.log"):
+        yield
+
+
+@contextmanager
+def _found_here(certificate: Path) -> Iterator[None]:
+    """Resolve the public name to this machine, and trust its certificate."""
+    resolve: Any = socket.getaddrinfo
+
+    def here(host: Any, *arguments: Any, **more: Any) -> Any:
+        return resolve("127.0.0.1" if host in (PUBLIC_NAME, PUBLIC_NAME.encode()) else host, *arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", here)
+        patch.setenv("SSL_CERT_FILE", str(certificate))
+        _endpoint._certificates.cache_clear()
+        try:
+            yield
+        finally:
+            _endpoint._certificates.cache_clear()
 
 
 class Cluster:
@@ -71,6 +134,7 @@ class Cluster:
         self._starter = subprocess.Popen(
             [sys.executable, "-m", "tests.support.cluster_worker", redis.url, str(lease)],
             cwd=ROOT,
+            env={**os.environ, "ALLOWED_HOSTS": f"{PUBLIC_NAME},127.0.0.1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -87,11 +151,16 @@ class Cluster:
         said = self._starter.stdout.readline().split()
         assert said[:1] == [str(port)], self.log.read_text()
         self.workers[port] = int(said[1])
+        self._reach(port)
+        return port
+
+    def _reach(self, port: int) -> None:
+        """Waits until a worker listens."""
         end = time.monotonic() + PATIENCE
         while True:
             with suppress(OSError):
                 socket.create_connection(("127.0.0.1", port)).close()
-                return port
+                return
             assert time.monotonic() < end, self.log.read_text()
             time.sleep(0.01)
 
@@ -107,6 +176,15 @@ class Cluster:
         """The address of a worker."""
         return f"http://127.0.0.1:{port}/mcp"
 
+    def wait(self, port: int) -> None:
+        """Waits until a worker is gone."""
+        end = time.monotonic() + PATIENCE
+        with suppress(ProcessLookupError):
+            while True:
+                os.kill(self.workers[port], 0)
+                assert time.monotonic() < end, self.log.read_text()
+                time.sleep(0.01)
+
     def stop(self) -> None:
         """Ends all of it."""
         for pid in self.workers.values():
@@ -119,14 +197,45 @@ class Cluster:
         self._log.close()
 
 
+class ShippedCluster(Cluster):
+    """Workers that are started by the command line of the example."""
+
+    def __init__(self, folder: Path, redis: RedisServer, lease: float) -> None:
+        super().__init__(folder, redis, lease)
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(self, port: int | None = None) -> int:
+        """Starts a worker, and waits until it listens; returns its port."""
+        port = port or free_port()
+        command: list[Any] = [sys.executable, ROOT / "examples" / "cluster_server.py", "--port", str(port)]
+        self._processes[port] = subprocess.Popen(
+            [*command, "--redis", self.redis.url],
+            env={**os.environ, "ALLOWED_HOSTS": PUBLIC_NAME},
+            stdout=self._log,
+            stderr=self._log,
+        )
+        self.workers[port] = self._processes[port].pid
+        self._reach(port)
+        return port
+
+    def wait(self, port: int) -> None:
+        """Waits until a worker is gone."""
+        self._processes[port].wait(PATIENCE)
+
+    def stop(self) -> None:
+        """Ends all of it."""
+        super().stop()
+        for one in self._processes.values():
+            one.wait(PATIENCE)
+
+
 @contextmanager
-def cluster(folder: Path, count: int = 2, lease: float = 2.0) -> Iterator[Cluster]:
-    """Workers behind nginx."""
+def cluster(folder: Path, lease: float = 2.0, kind: type[Cluster] = Cluster) -> Iterator[Cluster]:
+    """Two workers behind nginx."""
     with redis_server(folder) as redis:
-        made = Cluster(folder, redis, lease)
+        made = kind(folder, redis, lease)
         try:
-            ports = [made.start() for _ in range(count)]
-            with nginx(folder, ports) as url:
+            with nginx(folder, [made.start(), made.start()]) as url:
                 made.url = url
                 yield made
         finally:

@@ -11,13 +11,11 @@ import importlib.util
 import os
 import signal
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from mcp_bindgen.runtime.http.server.serve import serve_http
 from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
 from tests.support.commands import ROOT
 
@@ -35,7 +33,7 @@ def example(path: Path) -> Any:
 def main() -> None:
     """Starts a worker for each line."""
     url, lease = sys.argv[1], float(sys.argv[2])
-    servers = example(ROOT / "examples" / "cluster_server.py").SERVERS
+    serve = example(ROOT / "examples" / "cluster_server.py").serve
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
         port = int(line)
@@ -43,8 +41,7 @@ def main() -> None:
         if pid == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.close(0)
-            store = RedisStore(url, lease=lease)
-            anyio.run(partial(serve_http, *servers, address=f"127.0.0.1:{port}", store=store))
+            anyio.run(serve, port, RedisStore(url, lease=lease))
             os._exit(0)
         print(port, pid, flush=True)
 

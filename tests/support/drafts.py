@@ -156,7 +156,7 @@ DRAFTS = [
         "member-taken",
         "style",
         record(fooBar=TEXT, foo_bar=WHOLE),
-        "'fooBar' and 'foo_bar'",
+        "'foo_bar' and 'fooBar'",
         "'foo_bar_2'",
         {"fooBar": ""},
     ),

@@ -59,6 +59,7 @@ class Offer:
     """One package."""
 
     classes: dict[str, dict[str, Parameter]] = field(default_factory=dict[str, dict[str, Parameter]])
+    open: set[str] = field(default_factory=set[str])
     aliases: dict[str, ast.expr] = field(default_factory=dict[str, ast.expr])
     calls: dict[str, Stub] = field(default_factory=dict[str, Stub])
     walks: dict[str, Stub] = field(default_factory=dict[str, Stub])
@@ -201,6 +202,8 @@ def _type(node: ast.stmt, found: Offer) -> None:
                 for one in body
                 if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
             }
+            if any(isinstance(one, ast.If) for one in body):  # the constructor, for type checkers
+                found.open.add(name)
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="TypeAliasType"), args=[_, type])):
             found.aliases[name] = type
         case ast.AnnAssign(target=ast.Name(id=name), value=type) if type is not None:

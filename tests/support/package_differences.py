@@ -71,7 +71,8 @@ class Truth:
                 now = others.get(field) if others is not None else None
                 if now is None or not fits(self.now(now.annotation), self.was(was.annotation)):
                     differs.add(f"types.{name}.{field}")
-                if others is not None and (now is None or not self.accepts(was, now)):
+                given = now is None and self.before.get(name) in self.new.open
+                if others is not None and not given and (now is None or not self.accepts(was, now)):
                     differs.add(f"types.{name}({field}=)")
             differs |= {f"types.{name}({field}=)" for field in missing(fields, others or {})}
         return differs

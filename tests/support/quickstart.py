@@ -79,6 +79,13 @@ def steps(readme: str) -> list[Step]:
     ]
 
 
+def first_program(readme: str) -> tuple[Step, str]:
+    """The first program of a README, and the command for what it needs, which stands above it."""
+    block = next(re.finditer(r"(?:^    .*\n|^[ ]*\n(?=    ))+", readme, re.MULTILINE))
+    (command,) = re.findall(r"`(pip install [^`]+)`", readme[: block.start()])
+    return Step(command, ()), "".join(line.removeprefix("    ") + "\n" for line in block[0].strip("\n").splitlines())
+
+
 def _trimmed(lines: Sequence[str]) -> tuple[str, ...]:
     """Lines without the empty ones around them."""
     return tuple("\n".join(lines).strip("\n").splitlines())

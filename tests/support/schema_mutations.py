@@ -37,6 +37,7 @@ MIRRORED = {
     "error-code-added": "error-code-removed",
     "definition-added": "definition-removed",
     "ref-extracted": "ref-inlined",
+    "field-opened": "field-closed",
 }
 MIRRORED |= {there: here for here, there in MIRRORED.items()}
 
@@ -337,7 +338,8 @@ def field_mutations(places: Places, random: Random) -> Iterator[Mutation]:
             continue
         capability = places.is_capability(place)
         new = place.below(called=[".zzField"]).subjects
-        added = frozenset({"capability-added" if capability else "field-added-optional"})
+        is_open = schema.get("additionalProperties") in (True, {})
+        added = frozenset({"capability-added" if capability else _optional("added", "zzField", is_open)})
         after = add_optional(schema, random)
         assert after is not None
         yield one("optional field added", places, place, after, added, new)
@@ -354,14 +356,27 @@ def field_mutations(places: Places, random: Random) -> Iterator[Mutation]:
             properties = {known: child for known, child in schema["properties"].items() if known != name}
             after = {**schema, "properties": properties, "required": others}
             if not (place.definition in places.errors and name in ("error", "code")):  # that is what makes it an error
-                rule = "field-removed-required" if required else "field-removed-optional"
+                rule = "field-removed-required" if required else _optional("removed", name, is_open)
                 rules = frozenset({"capability-removed" if capability else rule})
                 yield one("field removed", places, place, after, rules, subjects)
+                if "additionalProperties" not in schema and "/" not in name and not capability:
+                    rules = frozenset({"field-opened"})
+                    opened = {**after, "additionalProperties": {}}
+                    yield one("field opened", places, place, opened, rules, subjects, impacts=False)
             if capability:
                 continue
             after = {**schema, "required": others if required else [*others, name]}
             rules = frozenset({"field-became-optional" if required else "field-became-required"})
             yield one("required or not", places, place, after, rules, subjects)
+
+
+def _optional(how: str, name: str, is_open: bool) -> str:
+    """The rule for an optional member that comes or goes: an object that takes any member takes it all the same."""
+    return (
+        {"added": "field-closed", "removed": "field-opened"}[how]
+        if is_open and "/" not in name
+        else (f"field-{how}-optional")
+    )
 
 
 def part_mutations(places: Places, random: Random) -> Iterator[Mutation]:
@@ -378,22 +393,30 @@ def part_mutations(places: Places, random: Random) -> Iterator[Mutation]:
             after = edit(schema, random)
             assert after is not None
             found = tuple(
-                Expected(frozenset({rule}), frozenset(f"{subject}{via}.zzField" for subject in places.subjects(owner)))
+                Expected(
+                    frozenset({_optional("added", "zzField", is_open) if edit is add_optional else rule}),
+                    frozenset(f"{subject}{via}.zzField" for subject in places.subjects(owner)),
+                )
                 for owner in sorted(changed)
-                for via in _ways(places.definitions[owner], name)
+                for via, is_open in _ways(places, owner, name)
             )
             yield Mutation(kind, name, places.definitions, {**places.definitions, name: after}, found)
 
 
-def _ways(schema: Schema, part: str) -> list[str]:
-    """From an object to where it has a part of an `allOf`, as the end of a subject."""
+def _ways(places: Places, owner: str, part: str) -> list[tuple[str, bool]]:
+    """From an object to where it has a part of an `allOf`: the end of a subject, and whether that states to be open."""
+
+    def is_open(schema: Schema) -> bool:
+        parts = [schema, *(known for name, known in places.definitions.items() if ref(name) in schema.get("allOf", ()))]
+        return any(one.get("additionalProperties") in (True, {}) for one in parts)
+
+    schema = places.definitions[owner]
     below = [
-        "".join(step)
+        ("".join(piece(name)[:1]), is_open(child))
         for name, child in schema.get("properties", {}).items()
         if ref(part) in child.get("allOf", ())
-        for step in [piece(name)[:1]]
     ]
-    return below or [""]
+    return below or [("", is_open(schema))]
 
 
 def move_mutations(places: Places, random: Random) -> Iterator[Mutation]:

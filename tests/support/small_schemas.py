@@ -7,6 +7,12 @@ from typing import Any
 
 Schema = dict[str, Any]
 
+INCOMPLETE = (
+    "draft: types and stubs only, nothing can connect: "
+    "there is no DiscoverRequest, ClientCapabilities, Implementation, ServerCapabilities\n"
+)
+"""What `generate` and `schema import` say of a schema named `draft` that has no lifecycle."""
+
 
 def ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}

@@ -125,7 +125,9 @@ class Old(Tools, v2025_11_25.Server):
 if "WORKER_TRACE" in os.environ:
     tracemalloc.start()
 
-served = HttpApp(Old(), New(), store=None if STORE is None else SqliteEventStore(STORE))
+HOSTS = os.environ.get("ALLOWED_HOSTS", "localhost,127.0.0.1").split(",")
+
+served = HttpApp(Old(), New(), store=None if STORE is None else SqliteEventStore(STORE), allowed_hosts=HOSTS)
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:

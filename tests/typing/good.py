@@ -76,7 +76,9 @@ class Extended(tasks.Server, apps.Server):
     info = stateless.Implementation(name="extended", version="1")
 
     def list_tools(self, params: stateless.PaginatedRequestParams, ctx: runtime.Context) -> stateless.ListToolsResult:
-        tool = stateless.Tool(name="board", input_schema=stateless.ToolInputSchema())
+        written = stateless.ToolInputSchema(properties={"text": {"type": "string"}}, required=["text"], minProperties=1)
+        read = stateless.ToolOutputSchema(**stateless.Icon.model_json_schema())
+        tool = stateless.Tool(name="board", input_schema=written, output_schema=read)
         shown = apps.meta.TOOL_UI.put(tool, apps.types.McpUiToolMeta(resource_uri="ui://board", visibility=["model"]))
         assert_type(shown, stateless.Tool)
         assert_type(apps.meta.TOOL_UI.read(shown), apps.types.McpUiToolMeta | None)

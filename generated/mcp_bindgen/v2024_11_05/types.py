@@ -4,7 +4,7 @@
 """Define the types of MCP 2024-11-05: one class or alias for each definition of its schema."""
 
 import typing
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -98,6 +98,10 @@ class InitializedNotificationParams(Model):
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
 
 class JSONRPCErrorError(Model):
     """What went wrong with a request: a code for programs and a sentence for people."""
@@ -117,6 +121,10 @@ class JSONRPCNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ListPromptsRequestParams(Model):
@@ -199,6 +207,10 @@ class NotificationParams(Model):
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
 
 class PaginatedRequestParams(Model):
     """What a request for a page needs: nothing for the first, afterwards a cursor."""
@@ -241,6 +253,10 @@ class PromptListChangedNotificationParams(Model):
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
 
 class PromptReference(Model):
     """Points to a prompt by name, to ask for completions of its arguments."""
@@ -276,6 +292,10 @@ class RequestParams(Model):
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
+
 
 class ResourceContents(Model):
     """What text and binary resource contents have in common."""
@@ -292,6 +312,10 @@ class ResourceListChangedNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ResourceReference(Model):
@@ -337,6 +361,10 @@ class RootsListChangedNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ServerCapabilitiesPrompts(Model):
@@ -408,6 +436,10 @@ class ToolListChangedNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class UnsubscribeRequestParams(Model):
@@ -580,6 +612,10 @@ class JSONRPCRequestParams(Model):
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
+
 
 class JSONRPCResponse(Model):
     """The JSON-RPC response to a request that succeeded."""
@@ -629,6 +665,10 @@ class ListRootsRequestParams(Model):
 
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
 
 
 class ListRootsResult(Model):
@@ -688,6 +728,10 @@ class PingRequestParams(Model):
 
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
 
 
 class ProgressNotificationParams(Model):

@@ -3,7 +3,7 @@
 # Regenerate with: mcp-bindgen generate 2025-03-26
 """Define the types of MCP 2025-03-26: one class or alias for each definition of its schema."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -97,6 +97,10 @@ class InitializedNotificationParams(Model):
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
 
 class JSONRPCErrorError(Model):
     """What went wrong with a request: a code for programs and a sentence for people."""
@@ -116,6 +120,10 @@ class JSONRPCNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ListPromptsRequestParams(Model):
@@ -198,6 +206,10 @@ class NotificationParams(Model):
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
 
 class PaginatedRequestParams(Model):
     """What a request for a page needs: nothing for the first, afterwards a cursor."""
@@ -240,6 +252,10 @@ class PromptListChangedNotificationParams(Model):
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
 
 class PromptReference(Model):
     """Points to a prompt by name, to ask for completions of its arguments."""
@@ -275,6 +291,10 @@ class RequestParams(Model):
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
+
 
 class ResourceContents(Model):
     """What text and binary resource contents have in common."""
@@ -291,6 +311,10 @@ class ResourceListChangedNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ResourceReference(Model):
@@ -336,6 +360,10 @@ class RootsListChangedNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ServerCapabilitiesPrompts(Model):
@@ -432,6 +460,10 @@ class ToolListChangedNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class UnsubscribeRequestParams(Model):
@@ -620,6 +652,10 @@ class JSONRPCRequestParams(Model):
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
+
 
 class JSONRPCResponse(Model):
     """The JSON-RPC response to a request that succeeded."""
@@ -669,6 +705,10 @@ class ListRootsRequestParams(Model):
 
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
 
 
 class ListRootsResult(Model):
@@ -728,6 +768,10 @@ class PingRequestParams(Model):
 
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
 
 
 class ProgressNotificationParams(Model):

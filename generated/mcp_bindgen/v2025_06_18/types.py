@@ -3,7 +3,7 @@
 # Regenerate with: mcp-bindgen generate 2025-06-18
 """Define the types of MCP 2025-06-18: one class or alias for each definition of its schema."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -171,6 +171,10 @@ class InitializedNotificationParams(Model):
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
 
 class JSONRPCErrorError(Model):
     """What went wrong with a request: a code for programs and a sentence for people."""
@@ -190,6 +194,10 @@ class JSONRPCNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ListPromptsRequestParams(Model):
@@ -272,6 +280,10 @@ class NotificationParams(Model):
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
 
 class NumberSchema(Model):
     """A form field for a number, with optional limits."""
@@ -336,6 +348,10 @@ class PromptListChangedNotificationParams(Model):
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
+
 
 class PromptReference(Model):
     """Points to a prompt by name, to ask for completions of its arguments."""
@@ -367,12 +383,20 @@ class RequestMeta(Model):
     progress_token: ProgressToken | None = None
     """Asks for progress notifications, which repeat this token; absent if none are wanted."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, progress_token: ProgressToken | None = None, **members: Json) -> None: ...
+
 
 class RequestParams(Model):
     """Parameters that any request may have."""
 
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
 
 
 class ResourceContents(Model):
@@ -393,6 +417,10 @@ class ResourceListChangedNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ResourceTemplateReference(Model):
@@ -441,6 +469,10 @@ class RootsListChangedNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ServerCapabilitiesPrompts(Model):
@@ -562,6 +594,10 @@ class ToolListChangedNotificationParams(Model):
 
     meta: dict[str, Json] | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: dict[str, Json] | None = None, **members: Json) -> None: ...
 
 
 class ToolOutputSchema(Model):
@@ -781,6 +817,10 @@ class JSONRPCRequestParams(Model):
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
+
 
 class JSONRPCResponse(Model):
     """The JSON-RPC response to a request that succeeded."""
@@ -830,6 +870,10 @@ class ListRootsRequestParams(Model):
 
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
 
 
 class ListRootsResult(Model):
@@ -889,6 +933,10 @@ class PingRequestParams(Model):
 
     meta: RequestMeta | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, meta: RequestMeta | None = None, **members: Json) -> None: ...
 
 
 PrimitiveSchemaDefinition = TypeAliasType(

@@ -3,7 +3,7 @@
 # Regenerate with: mcp-bindgen generate 2025-11-25
 """Define the types of MCP 2025-11-25: one class or alias for each definition of its schema."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -456,6 +456,10 @@ class RequestMeta(Model):
 
     progress_token: ProgressToken | None = None
     """Asks for progress notifications, which repeat this token; absent if none are wanted."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, progress_token: ProgressToken | None = None, **members: Json) -> None: ...
 
 
 class RequestParams(Model):
@@ -1626,6 +1630,10 @@ class URLElicitationRequiredErrorErrorData(Model):
 
     elicitations: list[ElicitRequestURLParams]
     """The elicitations to complete, all of them in URL mode."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, elicitations: list[ElicitRequestURLParams], **members: Json) -> None: ...
 
 
 class UnsubscribeRequest(Model):

@@ -3,7 +3,7 @@
 # Regenerate with: mcp-bindgen generate 2026-07-28
 """Define the types of MCP 2026-07-28: one class or alias for each definition of its schema."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -631,12 +631,22 @@ class ToolInputSchema(Model):
     type: Literal["object"] = "object"
     """The JSON type of the arguments as a whole, always `object`."""
 
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(
+            self, *, schema_: str | None = None, type: Literal["object"] = "object", **members: Json
+        ) -> None: ...
+
 
 class ToolOutputSchema(Model):
     """JSON Schema of the structured content in a tool's results, for any type of value."""
 
     schema_: Annotated[str | None, Field(alias="$schema")] = None
     """The JSON Schema dialect, as a URI; absent means draft 2020-12."""
+
+    if TYPE_CHECKING:  # the schema allows any other member
+
+        def __init__(self, *, schema_: str | None = None, **members: Json) -> None: ...
 
 
 class ToolUseContent(Model):

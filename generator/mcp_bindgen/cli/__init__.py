@@ -38,8 +38,15 @@ def main() -> None:
         _abandon(1)
     except OSError as error:
         with suppress(OSError):
-            print(f"error: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr)
+            from .terminal import say
+
+            say(f"error: {error.filename or 'the output'}: {error.strerror or error}", err=True)
         _abandon(2)
+    except Exception:  # Python would write colours itself, and past our streams
+        from traceback import print_exc
+
+        print_exc()
+        _abandon(1)
 
 
 def _prepare_streams() -> None:

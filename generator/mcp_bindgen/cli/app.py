@@ -10,8 +10,10 @@ import typer
 from typer.core import TyperGroup
 
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import printable
 
 from .output import MARKUP
+from .terminal import guard_streams, say
 
 _COMMANDS: dict[str, dict[str, Any]] = {
     "generate": {},
@@ -65,6 +67,8 @@ def _load(name: str) -> Any:
     return typer.main.get_group(alone).commands[name]
 
 
+_CLICK_ERROR: type[Exception] = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
+
 app = typer.Typer(
     name="mcp-bindgen",
     help="Typed Python bindings for every revision of the Model Context Protocol, generated from its schemas.",
@@ -79,7 +83,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"mcp-bindgen {version('mcp-bindgen')}")
+        say(f"mcp-bindgen {version('mcp-bindgen')}")
         raise typer.Exit
 
 
@@ -92,15 +96,24 @@ def _options(
 
 def run() -> None:
     """Run the command that the arguments name."""
+    guard_streams()
     try:
-        app()
+        sys.exit(app(standalone_mode=False) or 0)
+    except _CLICK_ERROR as error:
+        usage: Any = error
+        usage.message = printable(usage.message)
+        usage.show()  # as plain text: the consoles of typer write what users and files say as it is
+        sys.exit(usage.exit_code)
+    except typer.Abort:
+        say("Aborted!", err=True)
+        sys.exit(1)
     except BadInput as error:
-        typer.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
         sys.exit(2)
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
         if missing == __name__.partition(".")[0]:
             raise
         fix = "run: pip install 'mcp-bindgen[generate]'"
-        typer.echo(f"error: this command needs {missing}, which is not installed; {fix}", err=True)
+        say(f"error: this command needs {missing}, which is not installed; {fix}", err=True)
         sys.exit(2)

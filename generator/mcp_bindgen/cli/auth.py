@@ -19,6 +19,7 @@ from mcp_bindgen.spec import BadInput
 
 from .live import entry_of
 from .output import print_json, print_table
+from .terminal import say
 
 if TYPE_CHECKING:
     from mcp_bindgen.runtime.auth.store import Store
@@ -53,9 +54,9 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
         rows = [
             [one.resource or "-", one.issuer, one.client, " ".join(one.scopes) or "-", _expiry(one)] for one in found
         ]
-        print_table(["SERVER", "ISSUER", "CLIENT", "SCOPES", "EXPIRES"], [list(map(harmless, row)) for row in rows])
+        print_table(["SERVER", "ISSUER", "CLIENT", "SCOPES", "EXPIRES"], rows)
     else:
-        typer.echo("There are no logins.", err=True)
+        say("There are no logins.", err=True)
 
 
 def _json(one: Kept) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def shown_time(seconds: float) -> str:
 def warn(problems: Sequence[AuthorizationError]) -> None:
     """Tell what is kept and cannot be read, in a line for each; the message says what to do."""
     for problem in problems:
-        typer.echo(harmless(f"warning: {problem}"), err=True)
+        say(f"warning: {problem}", err=True)
 
 
 # --- for other commands ---------------------------------------------------------------------------------------

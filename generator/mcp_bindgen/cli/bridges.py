@@ -14,9 +14,10 @@ from mcp_bindgen.bridge.words import Section, missing_rules, sections, step_word
 from mcp_bindgen.runtime.bridges.chain import chain
 from mcp_bindgen.runtime.bridges.words import missed
 from mcp_bindgen.spec import BadInput, Store
-from mcp_bindgen.spec.errors import printable
 
+from .options import Folder
 from .output import print_json
+from .terminal import say, write
 
 Subject = Annotated[
     str | None,
@@ -28,6 +29,7 @@ def bridges(
     subject: Subject = None,
     missing: Annotated[bool, typer.Option("--missing", help="Show the rules that are missing, to be written.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    folder: Folder = None,
 ) -> None:
     """Say what becomes of what one revision says in another one: converted, lost, refused.
 
@@ -38,13 +40,17 @@ def bridges(
     `mcp-bindgen bridges weather:Weather` says what clients of each revision will miss of what this server offers.
 
     `mcp-bindgen bridges --missing` prints the rules that somebody has to write, as TOML.
+
+    `mcp-bindgen bridges --missing --folder schema` prints those of another schema folder.
     """
     if missing and (as_json or subject is not None):
         raise BadInput("--missing prints TOML, of all steps", fix="leave the rest out")
+    if folder is not None and subject is not None:
+        raise BadInput("--folder is for the steps between revisions", fix="leave it out")
     if subject is not None:
         _print_missed(subject, as_json=as_json)
         return
-    store = Store()
+    store = Store(folder)
     both = [(users, plan) for users in (False, True) for plan in plans(store, users=users)]
     if missing:
         _print_missing(store, both)
@@ -52,7 +58,9 @@ def bridges(
     if as_json:
         print_json([{"step": plan.name, "sections": [_section(one) for one in sections(plan)]} for _, plan in both])
         return
-    print("\n\n".join("\n".join([plan.name, *(f"  {line}" for line in step_words(plan))]) for _, plan in both))
+    for number, (_, plan) in enumerate(both):
+        for line in [*([""] if number else []), plan.name, *(f"  {line}" for line in step_words(plan))]:
+            say(line)
 
 
 def _section(section: Section) -> dict[str, Any]:
@@ -63,10 +71,10 @@ def _section(section: Section) -> dict[str, Any]:
 def _print_missing(store: Store, both: list[tuple[bool, Plan]]) -> None:
     lacking = [(users, plan) for users, plan in both if plan.missing]
     for users in {users: None for users, _ in lacking}:
-        print(f"# for {printable(str(rule_file(store, users=users)))}")
-        print("\n".join(missing_rules(plan) for own, plan in lacking if own is users), end="")
+        say(f"# for {rule_file(store, users=users)}")
+        write("\n".join(missing_rules(plan) for own, plan in lacking if own is users))
     if not lacking:
-        typer.echo("no rule is missing", err=True)
+        say("no rule is missing", err=True)
 
 
 def _print_missed(subject: str, *, as_json: bool) -> None:
@@ -81,8 +89,8 @@ def _print_missed(subject: str, *, as_json: bool) -> None:
         print_json(told)
         return
     for name, lines in told.items():
-        print(f"MCP {name}{'' if lines else ': nothing is missed'}")
-        print("".join(f"  {line}\n" for line in lines), end="")
+        for line in [f"MCP {name}{'' if lines else ': nothing is missed'}", *(f"  {line}" for line in lines)]:
+            say(line)
 
 
 def _imported(subject: str) -> Any:
@@ -92,7 +100,7 @@ def _imported(subject: str) -> Any:
     try:
         found = getattr(import_module(module), name)
     except Exception as error:  # whatever an import may raise
-        reason = printable(" ".join(f"{type(error).__name__}: {error}".split()))
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise BadInput(
             f"{subject!r} cannot be imported: {reason}", fix="give it as MODULE:CLASS, as in weather:Weather"
         ) from None

@@ -19,14 +19,15 @@ from mcp_bindgen.runtime.core.revision import Revision as Facts
 from mcp_bindgen.runtime.core.routing import Route
 from mcp_bindgen.runtime.eras.lifecycle import INITIALIZE
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import suggestion
+from mcp_bindgen.spec.errors import printable, suggestion
 from mcp_bindgen.spec.json import is_object
 
 from .dialogue import Dialogue
 from .extensions import Packages, routes
 from .live import Document, Env, Failed, Live, Revision, Timeout, Verbose, Work, bindings, lists, revisions_of
 from .output import print_json
-from .results import KINDS, print_offers, readable, show
+from .results import KINDS, print_offers, readable
+from .terminal import say, write
 
 _Answer: TypeAlias = tuple[Document, tuple[Quarantined, ...]]
 
@@ -59,7 +60,7 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
             found = live.ask(lambda names: dict.fromkeys(names, lists), ctx.params.get("revision"))
     except Exception:  # a shell shows no errors while somebody types
         return []
-    names = [str(item.get(key, "")) for item in found.get(member, ())]
+    names = [name for item in found.get(member, ()) if (name := str(item.get(key, ""))) == printable(name)]
     return [name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
 
 
@@ -124,22 +125,22 @@ def call(
     except Failed as error:
         asks = "elicitation" in str(error) and not dialogue.answers
         hint = "\nIt asks its user something: --answer VALUE answers, --answer cancel does not." if asks else ""
-        show(f"error: {dialogue.unanswered or error}{hint}", stderr=True)
+        write(f"error: {dialogue.unanswered or error}{hint}\n", err=True)
         raise typer.Exit(1) from None
     if dialogue.unanswered is not None:
-        show(f"error: {dialogue.unanswered}", stderr=True)
+        say(f"error: {dialogue.unanswered}", err=True)
         raise typer.Exit(1)
     for one in left_out:
-        show(f"{'error' if strict else 'warning'}: left out, because it is not valid: {one}", stderr=True)
+        say(f"{'error' if strict else 'warning'}: left out, because it is not valid: {one}", err=True)
     failed = answer.get("isError") is True
     if as_json:
         print_json(answer)
     elif answer.keys() & KINDS.keys() or method is None:
         print_offers(answer)
         if "nextCursor" in answer:
-            typer.echo(f"there is more; go on with {json.dumps({'cursor': answer['nextCursor']})}", err=True)
+            say(f"there is more; go on with {json.dumps({'cursor': answer['nextCursor']})}", err=True)
     else:
-        show(readable(answer), stderr=failed)
+        write(f"{readable(answer)}\n", err=failed)
     if failed or (strict and left_out):
         raise typer.Exit(1)
 
@@ -265,8 +266,8 @@ def _object(text: str) -> Document:
 
     try:
         value = json.loads(text, parse_constant=refuse)
-    except ValueError as error:
-        raise BadInput(f"not JSON: {text}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not JSON: {text[:200]}: {error}") from None
     if not is_object(value):
         raise BadInput(f"not a JSON object: {text}")
     return value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
 
 from mcp_bindgen.emit import bridges_of, drift, targets
@@ -21,7 +19,8 @@ from .options import (
     Strict,
     names,
 )
-from .output import console, say_copies, say_corrections, say_decisions, say_missing
+from .output import say_copies, say_corrections, say_decisions, say_missing
+from .terminal import StatusLine, say, write
 
 
 def check(
@@ -58,28 +57,27 @@ def check(
     )
     say_corrections(*(target.source for target in wanted))
     say_copies(*(target.source for target in wanted))
-    progress = console(stderr=True)
     drifted: list[str] = []
     for target in wanted:
-        with progress.status(f"checking {target.name}"):
+        with StatusLine(f"checking {target.name}"):
             say_decisions(target.protocol)
             difference = drift(target.folder, target.render())
         if difference:
             drifted.append(target.command)
-            sys.stdout.write(difference)
-        print(f"{target.name}  {'differs' if difference else 'in sync'}", flush=True)
+            write(difference)
+        say(f"{target.name}  {'differs' if difference else 'in sync'}")
     wrong = False
     for steps in bridges_of(wanted) if out is None else ():
-        with progress.status("checking bridges"):
+        with StatusLine("checking bridges"):
             difference = drift(steps.folder, steps.render())
             if not steps.is_told:
                 difference += "docs/bridges.md does not say what the steps are\n"
         if difference:
             drifted.append(steps.command)
-            sys.stdout.write(difference)
+            write(difference)
         wrong = say_missing(steps) or wrong
-        print(f"bridges  {'differ' if difference else 'in sync'}", flush=True)
+        say(f"bridges  {'differ' if difference else 'in sync'}")
     if drifted:
-        typer.echo(f"out of sync; run: {' && '.join(drifted)}", err=True)
+        say(f"out of sync; run: {' && '.join(drifted)}", err=True)
     if drifted or wrong:
         raise typer.Exit(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +26,7 @@ from .contract import contract_at
 from .declared import Declare
 from .live import Env, Revision, Strict, Timeout, Verbose
 from .output import page
+from .terminal import say, write_report
 
 
 def client(
@@ -89,8 +89,8 @@ def client(
     files = client_files(contract, protocol, class_name, out.stem, _source(contract, server), shlex.join(words))
     report = replace_generated(out.parent, files, force=force, sweep=False)
     for line in report.lines():
-        print(line)
-    print(f"{class_name}: {_summary(contract)}, MCP {protocol.revision}")
+        say(line)
+    say(f"{class_name}: {_summary(contract)}, MCP {protocol.revision}")
     if not report.complete:
         raise typer.Exit(1)
 
@@ -108,12 +108,12 @@ def _check(
     """Say what is wrong with a module and its server; exits with 1 if that breaks the client."""
     problems = list(module.problems())
     for problem in problems:
-        print(problem)
+        say(str(problem))
     asked = revision or module.revision
     live = contract_at(server, asked, timeout=timeout, env=env, verbose=verbose, strict=strict, declare=declare)
     comparison = compare_contracts(module.contract(), live)
     width, colour = page()
-    sys.stdout.write(text(comparison, width=width, colour=colour))
+    write_report(text(comparison, width=width, colour=colour))
     if problems or comparison.breaking:
         raise typer.Exit(1)
 

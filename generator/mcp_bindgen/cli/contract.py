@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
@@ -19,12 +18,13 @@ from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.names import odd_tools
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.transaction import save
 
 from .diff import FailOn
 from .live import Env, Revision, Strict, Timeout, Verbose, offers
 from .output import MARKUP, PAGE, page, print_json
+from .terminal import say, write_report
+from .terminal import write as write_text
 
 contract = typer.Typer(
     help="Contracts: what a server offers, as a document.", no_args_is_help=True, rich_markup_mode=MARKUP
@@ -91,7 +91,7 @@ def warn_of_names(contract: Contract) -> None:
     """Say on stderr which tools have names that hosts may refuse."""
     for name in odd_tools(tool.name for tool in contract.tools):
         said = f"the tool {name!r} has a name that hosts may refuse; use up to 128 of A-Z a-z 0-9 _ - and ."
-        print(f"warning: {printable(said)}", file=sys.stderr)
+        say(f"warning: {said}", err=True)
 
 
 @contract.command("export")
@@ -145,16 +145,16 @@ def _write_or_check(document: Mapping[str, Any], out: Path | None, *, check: boo
     if not check or out is None:
         text = write(document, out)
         if out is None:
-            sys.stdout.write(text)
+            write_text(text)
         return
     there = read_contract(out)
     if there.document == document:
-        print(f"{out} is up to date.")
+        say(f"{out} is up to date.")
         return
     from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
 
     _print(compare_contracts(there, contract_of(document)), Form.TEXT, None, witness=False)
-    print(f"{out} is not up to date: run the same without --check")
+    say(f"{out} is not up to date: run the same without --check")
     raise typer.Exit(1)
 
 
@@ -207,7 +207,7 @@ def _print(comparison: ContractComparison, format: Form, output: Path | None, *,
     else:
         text = report.text(comparison, width=width, colour=colour, witness=witness)
     if output is None:
-        sys.stdout.write(text)
+        write_report(text)
     else:
         save(output, text, "give another --output")
 
@@ -242,7 +242,7 @@ def from_module(
     _write_or_check(document, out, check=check)
     if out is not None and not check and path is None:
         shown = shlex.join(["--contract", str(out), "--from-module", module])
-        print(f"{out} is written. A server that calls the functions: mcp-bindgen scaffold server NAME {shown}")
+        say(f"{out} is written. A server that calls the functions: mcp-bindgen scaffold server NAME {shown}")
 
 
 @contract.command("check")
@@ -267,12 +267,12 @@ def check(
     if as_json:
         print_json([{**asdict(problem), "file": str(problem.file)} for problem in problems])
     for problem in () if as_json else problems:
-        print(problem)
+        say(str(problem))
     if problems:
         raise typer.Exit(1)
     if as_json:
         return
-    print("The project keeps to its contract.")
+    say("The project keeps to its contract.")
 
 
 @contract.command("generate")
@@ -295,15 +295,17 @@ def generate(
 
     report = generate_contract(project, force=force)
     for line in report.lines():
-        print(line)
+        say(line)
     found, stubs = Project.read(project), ""
     if found.kind == "server" and found.contract is not None:
         contract = read_contract(found.contract)
         warn_of_names(contract)
         stubs = unwritten(found, contract)
     if stubs:
-        print(f"\nNot written yet; paste it into your class below {printable(str(found.source))}:\n\n{stubs}")
+        say()
+        say(f"Not written yet; paste it into your class below {found.source}:")
+        write_text(f"\n{stubs}\n")
     if not report.complete:
         raise typer.Exit(1)
     if not report.written and not stubs:
-        print("All is up to date.")
+        say("All is up to date.")

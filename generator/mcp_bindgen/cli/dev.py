@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
+import tempfile
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,7 @@ from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput
 
 from .live import Env, Revision, Timeout, entry_of
+from .terminal import say
 
 
 def dev(
@@ -60,12 +62,26 @@ def dev(
     bench = Bench(server, entry, watched, revision, timeout, secrets.token_urlsafe(32))
 
     def ready(url: str) -> None:
-        typer.echo(f"{server} is on {url}\nCtrl-C ends it.")
-        sys.stdout.flush()
+        say(f"{server} is on {url}")
+        say("Ctrl-C ends it.")
         if open_:
-            webbrowser.open(url)
+            webbrowser.open(_link_page(Path(private), url).as_uri())
 
-    anyio.run(serve_page, bench, port, ready)
+    with tempfile.TemporaryDirectory(prefix="mcp-bindgen-") as private:
+        anyio.run(serve_page, bench, port, ready)
+
+
+def _link_page(folder: Path, url: str) -> Path:
+    """Write a page that leads to `url`: other users see the command line of a browser, but not this file."""
+    page = folder / "open.html"
+    page.touch(0o600)
+    page.write_text(
+        f'<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+        f'<meta http-equiv="refresh" content="0;url={url}">'
+        f'<title>mcp-bindgen dev</title><a href="{url}">Open the page</a>\n',
+        "utf-8",
+    )
+    return page
 
 
 def _command(server: str) -> tuple[list[str], list[str], Path]:

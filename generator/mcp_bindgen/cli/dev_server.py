@@ -204,7 +204,7 @@ class _Recorded:
 def _read(message: bytes) -> Any:
     try:
         return json.loads(message)
-    except ValueError:
+    except (ValueError, RecursionError):
         return message.decode("utf-8", "replace")
 
 
@@ -279,7 +279,7 @@ async def _body(request: Request) -> dict[str, Any]:
         data += part
         if len(data) > _MOST:
             return {}
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         found: Any = json.loads(bytes(data))
         if is_object(found):
             return found
@@ -305,7 +305,12 @@ async def serve_page(bench: Bench, port: int, ready: Callable[[str], None]) -> N
         raise BadInput(f"port {port} cannot be used: {error.strerror}", fix="give another --port") from None
     port = listener.getsockname()[1]
     config = uvicorn.Config(
-        page_app(bench, port), log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1
+        page_app(bench, port),
+        log_level="warning",
+        use_colors=False,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     async with anyio.create_task_group() as tasks:

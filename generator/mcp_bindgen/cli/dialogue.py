@@ -9,18 +9,16 @@ import json
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import typer
 
 from mcp_bindgen.runtime.core.logs import harmless
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object
 
-from .output import console
-
-if TYPE_CHECKING:
-    from rich.status import Status
+from .terminal import StatusLine, say
 
 Value: TypeAlias = str | int | float | bool | list[str]
 
@@ -57,7 +55,7 @@ class Dialogue:
         self._is_seen = sys.stderr.isatty()
         self._is_asked = sys.stdin.isatty() and self._is_seen
         self.answers = bool(self._is_asked or answers)
-        self._status: Status | None = None
+        self._status: StatusLine | None = None
         self.unanswered: Unanswered | None = None
 
     def client(self, kind: type[Any]) -> Any:
@@ -81,7 +79,7 @@ class Dialogue:
         if not self._is_seen:
             yield
             return
-        with console(stderr=True).status(_text(words)) as self._status:
+        with StatusLine(words) as self._status:
             yield
         self._status = None
 
@@ -94,7 +92,7 @@ class Dialogue:
         if self._status is not None:
             total = "" if params.total is None else f"/{params.total:g}"
             said = getattr(params, "message", None)
-            self._status.update(_text(f"{params.progress:g}{total}{f' {said}' if said else ''}"))
+            self._status.update(harmless(f"{params.progress:g}{total}{f' {said}' if said else ''}"))
 
     def _log(self, params: Any) -> None:
         if self._is_seen:
@@ -103,7 +101,7 @@ class Dialogue:
             self._say(f"[{params.level}] {name}{data}")
 
     def _say(self, words: str) -> None:
-        console(stderr=True).print(harmless(words), markup=False, soft_wrap=True)
+        say(harmless(words), err=True)
 
     # --- questions --------------------------------------------------------------------------------------------
 
@@ -161,10 +159,11 @@ class Dialogue:
                 kind = field.get("type", "text")
                 raise Unanswered(f"the server asks: {harmless(message)}; answer with --answer {harmless(name)}={kind}")
             return default
-        title, hint = field.get("title", name), _hint(field)
+        shown = "" if default is None else f" [{default}]"
+        question = printable(harmless(f"{field.get('title', name)}{_hint(field)}{shown}"))
         while True:
             said = typer.prompt(
-                harmless(f"{title}{hint}"), default="" if default is None and not required else default, err=True
+                question, default="" if default is None and not required else default, show_default=False, err=True
             )
             if said == "":
                 return None
@@ -172,11 +171,6 @@ class Dialogue:
                 return read(str(said))
             except ValueError as error:
                 self._say(str(error))
-
-
-def _text(words: str) -> str:
-    """Return text of others for a line of rich's."""
-    return harmless(words).replace("[", "\\[")
 
 
 def _choices(field: Mapping[str, Any]) -> list[str]:

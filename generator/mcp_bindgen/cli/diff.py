@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -26,7 +25,8 @@ from mcp_bindgen.spec.sources import git_place, is_range
 from mcp_bindgen.spec.transaction import save
 
 from .options import SOURCES, Folder, Strict, names
-from .output import PAGE, console, page, print_json, say_corrections, say_decisions
+from .output import PAGE, page, print_json, say_corrections, say_decisions
+from .terminal import StatusLine, say, write_report
 
 
 class Role(StrEnum):
@@ -149,7 +149,7 @@ def diff(
     if output is not None:
         save(output, text, "give another --output")
     else:
-        sys.stdout.write(text)
+        write_report(text)
     _warn(report)
     if fails(fail_on, report.findings):
         raise typer.Exit(1)
@@ -164,7 +164,7 @@ def _walk(
     name: str, store: Store, facts: Mapping[str, Any], evidence: bool, every_commit: bool
 ) -> tuple[list[Comparison], Walked]:
     walk = Walk(git_place(name), store, facts, merged=every_commit)
-    with console(stderr=True).status("comparing commits") as status:
+    with StatusLine("comparing commits") as status:
         count = iter(range(1, len(walk.commits) + 1))
         return walk.compare(
             evidence=evidence,
@@ -180,8 +180,6 @@ def style(output: Path | None, witness: bool) -> Style:
 
 def _warn(report: Accepted) -> None:
     for acceptance in report.expired:
-        typer.echo(
-            f"warning: {acceptance.fingerprint} was accepted until {acceptance.expires}: {acceptance.reason}", err=True
-        )
+        say(f"warning: {acceptance.fingerprint} was accepted until {acceptance.expires}: {acceptance.reason}", err=True)
     for acceptance in report.unused:
-        typer.echo(f"warning: {acceptance.fingerprint} is accepted but not found: {acceptance.reason}", err=True)
+        say(f"warning: {acceptance.fingerprint} is accepted but not found: {acceptance.reason}", err=True)

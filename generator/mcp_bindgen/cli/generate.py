@@ -24,7 +24,8 @@ from .options import (
     Strict,
     names,
 )
-from .output import console, say_copies, say_corrections, say_decisions, say_missing
+from .output import say_copies, say_corrections, say_decisions, say_incomplete, say_missing
+from .terminal import StatusLine, say
 
 
 def generate(
@@ -70,21 +71,21 @@ def generate(
     )
     say_corrections(*(target.source for target in wanted))
     say_copies(*(target.source for target in wanted))
-    progress = console(stderr=True)
     for target in wanted:
         start = time.perf_counter()
-        with progress.status(f"generating {target.name}"):
+        with StatusLine(f"generating {target.name}"):
             say_decisions(target.protocol)
             made = update(target, force=force, trial=target.can_be_tried)
-        print(_line(target, made, time.perf_counter() - start), flush=True)
+        say(_line(target, made, time.perf_counter() - start))
+        say_incomplete(target.protocol)
     if out is None:
         for steps in bridges_of(wanted):
             start = time.perf_counter()
-            with progress.status("generating bridges"):
+            with StatusLine("generating bridges"):
                 made = update(steps)
                 steps.tell()
             say_missing(steps)
-            print(_bridges_line(steps, made, time.perf_counter() - start), flush=True)
+            say(_bridges_line(steps, made, time.perf_counter() - start))
 
 
 def _line(target: Target, made: Update, seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -17,6 +16,7 @@ from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
 from .options import SOURCES, Folder, Semantics, Strict
 from .output import page, print_json, say_corrections, say_decisions
+from .terminal import say, write_report
 
 
 def history(
@@ -64,5 +64,6 @@ def history(
     width, colour = page()
     for number, (id, one) in enumerate(found):
         if id is not None:
-            sys.stdout.write(("\n" if number else "") + f"In the extension {id}:\n")
-        sys.stdout.write(text(one, width=width, colour=colour))
+            for line in [*([""] if number else []), f"In the extension {id}:"]:
+                say(line)
+        write_report(text(one, width=width, colour=colour))

@@ -15,8 +15,9 @@ import typer
 from mcp_bindgen.install.hosts import HOSTS, Server, back_up, enter, place_of
 from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.spec import BadInput, transaction
-from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.transaction import Change
+
+from .terminal import say, write_patch
 
 _SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth")
 _NAME = re.compile(r"[\w.-]{1,64}")
@@ -70,7 +71,7 @@ def install(
     found = _server(server, name, env or [])
     changes = enter(place, host, found, force=force)
     if not changes:
-        print(f"{printable(str(place))}: {found.name} is there already")
+        say(f"{place}: {found.name} is there already")
     else:
         put(place, changes, f"{found.name} is entered", dry_run=dry_run)
 
@@ -89,13 +90,13 @@ def place_named(host: str | None, file: Path | None, *, project: bool) -> Path:
 def put(place: Path, changes: Mapping[str, Change], done: str, *, dry_run: bool) -> None:
     """Change a file, after a copy of it, and say so; or print the change."""
     if dry_run:
-        typer.echo(transaction.unified_diff(changes).decode("utf-8", "replace"), nl=False)
+        write_patch(transaction.unified_diff(changes))
         return
     place.parent.mkdir(parents=True, exist_ok=True)
     backup = back_up(place)
     transaction.put(place.parent, changes)
-    print(f"{printable(str(place))}: {done}" + (f"; as it was: {backup.name}" if backup is not None else ""))
-    print("Restart the host, or have it read its configuration again.")
+    say(f"{place}: {done}" + (f"; as it was: {backup.name}" if backup is not None else ""))
+    say("Restart the host, or have it read its configuration again.")
 
 
 def _server(words: str, name: str | None, env: list[str]) -> Server:
@@ -139,7 +140,7 @@ def _server(words: str, name: str | None, env: list[str]) -> Server:
 def _setting(text: str) -> tuple[str, str | None]:
     key, equals, value = text.partition("=")
     if not key.isidentifier():
-        raise BadInput(f"--env {printable(key)} is no name of a variable", fix="give KEY, or KEY=VALUE")
+        raise BadInput(f"--env {key} is no name of a variable", fix="give KEY, or KEY=VALUE")
     if equals and _SECRET.search(key):
         raise BadInput(
             f"{key} looks like a secret, which is not written", fix=f"give --env {key}, and set it where the host runs"
@@ -156,5 +157,5 @@ def _stem(words: list[str]) -> str:
 def _named(given: str | None, guess: str) -> str:
     name = given or re.sub(r"[^\w.-]+", "-", guess).strip("-.")
     if _NAME.fullmatch(name) is None:
-        raise BadInput(f"{printable(name)!r} is no name for a server", fix="give --name with letters, digits, - and _")
+        raise BadInput(f"{name!r} is no name for a server", fix="give --name with letters, digits, - and _")
     return name

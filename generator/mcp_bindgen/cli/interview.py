@@ -17,6 +17,7 @@ from mcp_bindgen.scaffold.project import TRANSPORTS, Kind
 from mcp_bindgen.spec import BadInput, Store
 
 from .options import names
+from .terminal import say
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
@@ -61,7 +62,7 @@ def interview(
     way = transport or _ask(
         f"Transports ({', '.join(TRANSPORTS)})", "stdio", lambda said: ",".join(transports_of(names(said, "an answer")))
     )
-    if kind == "server" and "http" in transports_of(names(way, "--transport")) and not auth:
+    if kind == "server" and set(transports_of(names(way, "--transport"))) - {"stdio"} and not auth:
         stated = scopes_of(contract)
 
         def protected(said: str) -> bool:
@@ -81,4 +82,4 @@ def _ask(question: str, default: str, read: Callable[[str], T]) -> T:
         try:
             return read(str(typer.prompt(question, default=default)).strip())
         except BadInput as error:
-            typer.echo(f"  {error}", err=True)
+            say(f"  {error}", err=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import json
 import logging
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -41,6 +40,7 @@ from mcp_bindgen.runtime.entrypoints.stored_login import entry_auth, login_comma
 from mcp_bindgen.runtime.entrypoints.target import command_words
 from mcp_bindgen.runtime.tasks import leave
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 
@@ -48,7 +48,8 @@ from . import complete
 from .declared import capability_names, declaring
 from .dialogue import Dialogue
 from .extensions import client_class
-from .output import INTERRUPTED, console
+from .output import INTERRUPTED
+from .terminal import StatusLine, say, shown_lines
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
@@ -137,7 +138,7 @@ class Live:
         left = [name for name in ours if name not in wanted]
         if not self.verbose:
             logging.getLogger("mcp_bindgen").addHandler(logging.NullHandler())
-        with tempfile.TemporaryFile() as log:
+        with shown_lines() if self.verbose else tempfile.TemporaryFile() as log:
             while True:
                 try:
                     return _Conversation(self, log).run(wanted)
@@ -151,7 +152,7 @@ class Live:
 
 @dataclass
 class _Conversation:
-    """One connection to a server; `log` keeps what it writes to stderr."""
+    """One connection to a server; its stderr goes to `log`."""
 
     live: Live
     log: IO[bytes]
@@ -167,7 +168,7 @@ class _Conversation:
         except (ProtocolError, CapabilityMissing) as error:
             data = getattr(error, "data", None)
             more = f"\n{json.dumps(data, ensure_ascii=False)}" if data else ""
-            raise Failed(f"{error}{more}") from None
+            raise Failed(f"{printable(str(error))}{more}") from None
         except AuthorizationError as error:
             raise BadInput(harmless(str(error))) from None
         except (ConnectionClosed, RequestTimeout) as error:
@@ -189,12 +190,11 @@ class _Conversation:
         for client in clients:
             progress = None if dialogue is None else dialogue.on_progress
             client.options = Options(timeout=self.live.timeout, on_progress=progress)
-        stderr = None if self.live.verbose else self.log
         is_url = self.live.server.startswith(("http://", "https://"))
         auth = entry_auth(self.live.target, login_command(self.live.target, None if is_url else self.live.server))
         limit = anyio.current_time() + self.live.timeout
         connection = connect(
-            self.live.target, *clients, auth=auth, timeout=self.live.timeout, exactly=True, stderr=stderr
+            self.live.target, *clients, auth=auth, timeout=self.live.timeout, exactly=True, stderr=self.log
         )
         try:
             async with connection as client:  # what a server says is shown as it says it
@@ -204,7 +204,9 @@ class _Conversation:
             self.timed_out = anyio.current_time() >= limit
 
     def _last_words(self) -> str:
-        """Return the last line that the server wrote to stderr, if it wrote any that we kept."""
+        """Return the last line that the server wrote to stderr, unless all lines are shown."""
+        if self.live.verbose:
+            return ""
         self.log.seek(0)
         lines = self.log.read().decode("utf-8", "replace").split("\n")
         return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
@@ -221,7 +223,7 @@ def _has_bindings(revision: str, *, wanted: bool) -> bool:
     except ImportError as error:
         if wanted:
             raise BadInput(str(error), fix=f"the schema is there; see: mcp-bindgen generate {revision}") from None
-        print(f"warning: MCP {revision} is left out: {error}", file=sys.stderr)
+        say(f"warning: MCP {revision} is left out: {error}", err=True)
         return False
     return True
 
@@ -271,18 +273,17 @@ def offers(
 
     Raises:
         BadInput: There is no such server, no connection, or no answer that is a list.
-        typer.Exit: An entry is not valid, and that is to be strict.
+        typer.Exit: An entry is not valid and `strict` is set, or no entry of a list is valid.
     """
-    from mcp_bindgen.contract.document import contract_of_valid  # the validator takes time to load
+    from mcp_bindgen.contract.checks import ENTRIES  # the validator takes time to load
+    from mcp_bindgen.contract.document import contract_of_valid
 
     kinds = (bindings(name, "client").Client for name in revisions_of(None))
     live = replace(
         Live.named(server, env, timeout=timeout, verbose=verbose), declares=capability_names(declare or "", kinds)
     )
-    target = console(stderr=True)
-    status = target.status(f"Asking {_shown(server)} ...") if target.is_terminal and not verbose else nullcontext()
     try:
-        with status:
+        with nullcontext() if verbose else StatusLine(f"Asking {_shown(server)} ..."):
             said, left_out = live.ask(lambda revisions: dict.fromkeys(revisions, document), revision)
     except Failed as error:
         raise BadInput(f"{server!r} does not say what it offers: {error}".replace("\n", " ")) from None
@@ -291,9 +292,13 @@ def offers(
     if contract.left_out:
         count = len(contract.left_out)
         what = "1 entry of the server is" if count == 1 else f"{count} entries of the server are"
-        print(f"{'error' if strict else 'warning'}: {what} not valid, and left out:", file=sys.stderr)
-        print(*(f"  {one}" for one in contract.left_out), sep="\n", file=sys.stderr)
-        if strict:
+        say(f"{'error' if strict else 'warning'}: {what} not valid, and left out:", err=True)
+        for one in contract.left_out:
+            say(f"  {one}", err=True)
+        lost = [member for member in said if member in ENTRIES and said[member] and not contract.document[member]]
+        for member in lost:
+            say(f"error: no entry of {member} is valid; correct the server's {member}", err=True)
+        if strict or lost:
             raise typer.Exit(1)
     return contract
 
@@ -415,6 +420,5 @@ def _entry(server: str) -> Entry | None:
 
 
 def _shown(server: str) -> str:
-    """Return words on one line for a terminal, with nothing that it would act on."""
-    line = "".join(char for char in server if char.isprintable() and char not in "[]")
-    return line if len(line) <= 60 else f"{line[:57]}..."
+    """Return words that are short enough for a line."""
+    return server if len(server) <= 60 else f"{server[:57]}..."

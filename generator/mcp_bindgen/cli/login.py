@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcp_bindgen.runtime.core.errors import AuthorizationError
-from mcp_bindgen.runtime.core.logs import harmless
 from mcp_bindgen.runtime.entrypoints.auth_settings import AuthSettings
 from mcp_bindgen.spec import BadInput
 
 from .auth import server_entry, shown_time, shown_url, with_logins
+from .terminal import say, write
 
 if TYPE_CHECKING:
     from mcp_bindgen.runtime.auth.client.login import Browser, Headless
@@ -118,10 +118,10 @@ def login(
 
     found = with_logins(work)
     if found is None:
-        typer.echo(f"{shown_url(entry)} asks for no login.")
+        say(f"{shown_url(entry)} asks for no login.")
         return
     scopes = f" with {' '.join(found.scopes)}" if found.scopes else ""
-    typer.echo(harmless(f"Logged in to {shown_url(entry)} at {found.issuer}{scopes}, {_lasting(found)}."))
+    say(f"Logged in to {shown_url(entry)} at {found.issuer}{scopes}, {_lasting(found)}.")
 
 
 def _lasting(one: Kept) -> str:
@@ -145,7 +145,7 @@ def _secret(file: Path | None) -> str | None:
 
 
 def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    write(f"{text}\n", err=True)
 
 
 def _in_browser(server: str) -> Browser:
@@ -172,7 +172,7 @@ def _elsewhere() -> Headless:
 
 async def _line(prompt: str) -> str:
     """Return a line from stdin; Ctrl-C ends the command although nobody writes one."""
-    print(prompt, end="", file=sys.stderr, flush=True)
+    write(prompt, err=True)
     loop = asyncio.get_running_loop()
     line: asyncio.Future[bytes] = loop.create_future()
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mcp_bindgen.runtime.core.errors import AuthorizationError
-from mcp_bindgen.runtime.core.logs import harmless
 from mcp_bindgen.spec import BadInput
 
 from .auth import server_entry, shown_url, warn, with_logins
+from .terminal import say
 
 if TYPE_CHECKING:
     from mcp_bindgen.runtime.auth.store import Store
@@ -44,9 +44,9 @@ def logout(
     from mcp_bindgen.runtime.auth.client.token_endpoint import NotRevocable
 
     for problem in problems:
-        typer.echo(harmless(f"warning: deleted here, but not revoked: {problem}"), err=True)
+        say(f"warning: deleted here, but not revoked: {problem}", err=True)
     what = "all servers" if entry is None else shown_url(entry)
-    typer.echo(f"Logged out of {what}." if count else f"There is no login to {what}.")
+    say(f"Logged out of {what}." if count else f"There is no login to {what}.")
     warn(left)
     if (left and (entry is None or not count)) or not all(isinstance(problem, NotRevocable) for problem in problems):
         raise typer.Exit(1)

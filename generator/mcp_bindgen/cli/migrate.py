@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mcp_bindgen.diff import compare
+from mcp_bindgen.diff.extensions import tell_moves
 from mcp_bindgen.diff.migration import migrate as read_project
 from mcp_bindgen.diff.migration.report import Format, github, record, text
 from mcp_bindgen.diff.source import load
@@ -17,6 +17,7 @@ from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
 from .options import SOURCES, Folder, Semantics, Strict
 from .output import page, print_json, say_corrections, say_decisions
+from .terminal import write, write_report
 
 
 def migrate(
@@ -35,8 +36,9 @@ def migrate(
 ) -> None:
     """List what your code uses of the bindings that another revision has not, or has otherwise; nothing is written.
 
-    A use that may be something else, because what your code says of it allows for both, is marked with "perhaps". The
-    exit code is 1 when there is something to change.
+    A use that may be something else, because what your code says of it allows for both, is marked with "perhaps".
+    Handlers that run again from their start after each question to the client are listed with the lines that run again.
+    The exit code is 1 when there is something to change.
 
     Examples:
 
@@ -51,14 +53,14 @@ def migrate(
     ((before, after),) = load([old, new], store, facts)
     say_corrections(before, after)
     say_decisions(before, after)
-    found = read_project(compare(before, after), path, package=package)
+    found = read_project(tell_moves(compare(before, after), store), path, package=package)
     match format:
         case Format.TEXT:
             width, colour = page()
-            sys.stdout.write(text(found, width=width, colour=colour))
+            write_report(text(found, width=width, colour=colour))
         case Format.JSON:
             print_json(record(found))
         case Format.GITHUB:
-            sys.stdout.write(github(found))
+            write(github(found))
     if found.uses:
         raise typer.Exit(1)

@@ -8,15 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import typer
-
 from mcp_bindgen.spec import Correction, Decision, EffectiveSchema
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.pointer import split
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from .terminal import console, say, write
 
+if TYPE_CHECKING:
     from mcp_bindgen.emit import Bridges
     from mcp_bindgen.protocol import Protocol as Revision
 
@@ -25,8 +23,6 @@ PAGE = 80
 
 INTERRUPTED = 130
 """The exit code of a program that Ctrl-C ended, as shells say it."""
-
-_WIDE = 10_000
 
 MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
 """How `--help` is laid out: boxes and colour only where a person looks."""
@@ -50,18 +46,6 @@ class HasCorrections(Protocol):
         ...
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Return a console for stdout or stderr; in a pipe lines are plain and never folded. `NO_COLOR` is honoured.
-
-    Where a pipe is asked to look like a terminal, with `FORCE_COLOR`, it still is one: programs read it.
-    """
-    from rich.console import Console  # takes time to load
-
-    if (sys.stderr if stderr else sys.stdout).isatty():
-        return Console(stderr=stderr, highlight=False)
-    return Console(stderr=stderr, highlight=False, width=_WIDE, force_terminal=False, no_color=True)
-
-
 def page() -> tuple[int, bool]:
     """Return how wide text on stdout may be, and whether it may have colour; a pipe is as wide as a page."""
     if not sys.stdout.isatty():
@@ -71,22 +55,21 @@ def page() -> tuple[int, bool]:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table: folded to the terminal, or one aligned line per row in a pipe."""
-    rows = list(rows)
+    """Print a table, each cell as one line: folded to the terminal, or one aligned line per row in a pipe."""
+    cells = [[printable(" ".join(cell.split())) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        from rich.markup import escape
         from rich.table import Column, Table
 
         table = Table(
             *(Column(name, overflow="fold") for name in columns), box=None, header_style="bold", pad_edge=False
         )
-        for row in rows:
-            table.add_row(*map(escape, row))
+        for row in cells:
+            table.add_row(*row)
         console().print(table)
         return
-    widths = [max(len(line[index]) for line in [columns, *rows]) for index in range(len(columns))]
-    for line in [columns, *rows]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    widths = [max(len(line[index]) for line in [columns, *cells]) for index in range(len(columns))]
+    for line in [columns, *cells]:
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def say_missing(steps: Bridges) -> bool:
@@ -97,35 +80,41 @@ def say_missing(steps: Bridges) -> bool:
     """
     missing = sum(len(plan.missing) for plan in steps.plans)
     if missing:
-        typer.echo(
+        say(
             f"bridges: {missing} places have no rule and are refused; see them with: mcp-bindgen bridges --missing",
             err=True,
         )
     unused = [(plan, rule) for plan in steps.plans for rule in plan.unused]
     for plan, rule in unused:
-        typer.echo(
-            f"{steps.file}: {plan.name}: {printable('.'.join(rule.path))} is no place; remove the rule", err=True
-        )
+        say(f"{steps.file}: {plan.name}: {'.'.join(rule.path)} is no place; remove the rule", err=True)
     return not steps.users and bool(missing or unused)
 
 
 def say_corrections(*sources: HasCorrections) -> None:
     """Say on stderr which known mistakes were corrected in files from outside; each of them once."""
     for correction in dict.fromkeys(correction for source in sources for correction in source.corrections):
-        typer.echo(f"corrected: {printable(str(correction))}", err=True)
+        say(f"corrected: {correction}", err=True)
 
 
 def say_decisions(*sources: HasDecisions) -> None:
     """Say on stderr how schema files were read that break a rule: a line for each decision, once."""
     for decision in dict.fromkeys(decision for source in sources for decision in source.decisions):
-        typer.echo(f"warning: {decision}", err=True)
+        say(f"warning: {decision}", err=True)
+
+
+def say_incomplete(*protocols: Revision) -> None:
+    """Say on stderr which revisions have no definitions to connect with."""
+    for protocol in protocols:
+        if protocol.facts.missing:
+            missing = ", ".join(protocol.facts.missing)
+            say(f"{protocol.revision}: types and stubs only, nothing can connect: there is no {missing}", err=True)
 
 
 def say_copies(*sources: EffectiveSchema) -> None:
     """Say on stderr which definitions of extensions have the name of one of core's, and say something else."""
     for extension in (extension for source in sources for extension in source.extensions):
         for copy in extension.copies:
-            typer.echo(f"warning: {printable(f'{extension.file}: {copy}')}", err=True)
+            say(f"warning: {extension.file}: {copy}", err=True)
 
 
 def about(protocol: Revision, definition: str) -> list[dict[str, str]]:
@@ -136,4 +125,4 @@ def about(protocol: Revision, definition: str) -> list[dict[str, str]]:
 
 def print_json(value: Any) -> None:
     """Print `value` for machines."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

@@ -1,12 +1,12 @@
-"""Show what servers answer to `mcp-bindgen call`. Their words are not ours: on a terminal they are only text."""
+"""Show the answers of servers to `mcp-bindgen call` as text."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .output import print_table
@@ -27,7 +27,7 @@ def print_offers(offers: Mapping[str, Any]) -> None:
         for member in KINDS
         for item in offers.get(member, ())
     ]
-    print_table(["KIND", "NAME", "TAKES", "MEANING"], [[_line(cell) for cell in row] for row in rows])
+    print_table(["KIND", "NAME", "TAKES", "MEANING"], rows)
 
 
 def _takes(item: Mapping[str, Any]) -> str:
@@ -52,18 +52,10 @@ def readable(result: Mapping[str, Any]) -> str:
     if is_array(content):
         return "\n".join(_said(content, result.get("structuredContent")))
     if is_array(messages):
-        return "\n".join(f"{message['role']}: {_block(message['content'])}" for message in messages)
+        return "\n".join(f"{printable(message['role'])}: {_block(message['content'])}" for message in messages)
     if is_array(contents):
         return "\n".join(_resource(part) for part in contents)
     return _json(result)
-
-
-def show(text: str, *, stderr: bool = False) -> None:
-    """Print what a server said; on a terminal it cannot move the cursor or change colours."""
-    target = sys.stderr if stderr else sys.stdout
-    if target.isatty():
-        text = "".join(char for char in text if char.isprintable() or char in "\n\t")
-    print(text, file=target)
 
 
 def _said(content: Sequence[Any], structured: Any) -> Iterator[str]:
@@ -78,7 +70,7 @@ def _said(content: Sequence[Any], structured: Any) -> Iterator[str]:
 def _repeats(block: Mapping[str, Any], structured: Any) -> bool:
     try:
         return bool(json.loads(block.get("text", "")) == structured)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
@@ -87,11 +79,11 @@ def _block(block: Any) -> str:
         case {"type": "text", "text": str(text)}:
             return text
         case {"type": "image" | "audio" as kind, "mimeType": mime, "data": str(data)}:
-            return f"[{kind} {mime}, {_size(data)} bytes]"
+            return printable(f"[{kind} {mime}, {_size(data)} bytes]")
         case {"type": "resource", "resource": resource}:
             return _resource(resource)
         case {"type": "resource_link", "uri": uri}:
-            return f"[link {uri}]"
+            return printable(f"[link {uri}]")
         case _:
             return _json(block)
 
@@ -99,7 +91,7 @@ def _block(block: Any) -> str:
 def _resource(part: Mapping[str, Any]) -> str:
     if "text" in part:
         return str(part["text"])
-    return f"[{part['uri']} {part.get('mimeType', 'of unknown type')}, {_size(part['blob'])} bytes]"
+    return printable(f"[{part['uri']} {part.get('mimeType', 'of unknown type')}, {_size(part['blob'])} bytes]")
 
 
 def _size(base64: str) -> int:
@@ -108,8 +100,3 @@ def _size(base64: str) -> int:
 
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def _line(text: str) -> str:
-    """Return words on one line, with nothing that a terminal would act on."""
-    return "".join(char for char in " ".join(text.split()) if char.isprintable())

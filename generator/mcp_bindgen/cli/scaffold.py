@@ -20,6 +20,7 @@ from mcp_bindgen.spec import BadInput
 from . import live
 from .interview import interview
 from .options import names
+from .terminal import say, write
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
@@ -36,7 +37,7 @@ With = Annotated[
         "--with", metavar="NAMES", help="What to offer: tools,prompts,resources,logging, and extensions: tasks"
     ),
 ]
-Transport = Annotated[str | None, typer.Option(metavar="NAMES", help="How messages travel: stdio,http")]
+Transport = Annotated[str | None, typer.Option(metavar="NAMES", help="How messages travel: stdio,http,sse")]
 ContractFile = Annotated[
     Path | None, typer.Option("--contract", metavar="FILE", help="The server's tools, prompts and resources.")
 ]
@@ -198,9 +199,10 @@ def _start(
     files = layout(planned)
     if not dry_run:
         write_new(folder, files)
-    typer.echo("\n".join(tree(str(folder), files)))
+    for line in tree(str(folder), files):
+        say(line)
     if not dry_run:
-        typer.echo(_next(planned, folder, server))
+        write(_next(planned, folder, server) + "\n")
 
 
 def _next(planned: Plan, folder: Path, server: str) -> str:

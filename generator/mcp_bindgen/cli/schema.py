@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
@@ -20,7 +19,17 @@ from mcp_bindgen.spec.extension import is_id
 from mcp_bindgen.spec.store import user_folder
 
 from .options import SOURCES, Folder, Strict
-from .output import MARKUP, console, page, print_json, print_table, say_corrections, say_decisions, say_missing
+from .output import (
+    MARKUP,
+    page,
+    print_json,
+    print_table,
+    say_corrections,
+    say_decisions,
+    say_incomplete,
+    say_missing,
+)
+from .terminal import StatusLine, say, write, write_report
 
 schema = typer.Typer(
     help="List, import, remove and verify the schemas that everything is generated from.",
@@ -75,7 +84,7 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
         [[pin.name, pin.era, pin.status, pin.date, pin.commit or "-", origin] for pin, origin in rows],
     )
     if others:
-        print()
+        say()
         print_table(
             ["EXTENSION", "ID", "STATUS", "CHANGED", "UPSTREAM", "EXTENDS", "FROM"],
             [
@@ -87,7 +96,7 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
             ],
         )
     if store.users is not None:
-        print(f"Your folder: {store.users.parent}")
+        say(f"Your folder: {store.users.parent}")
 
 
 @schema.command("import")
@@ -144,22 +153,23 @@ def import_(
         imported, copies = Extensions(Store(folder)).add(
             revision, source, root=home / "schema" if home is not None else None, **given
         )
-        print(f"{imported.id}@{imported.version}  structure {imported.structure[:16]}")
+        say(f"{imported.id}@{imported.version}  structure {imported.structure[:16]}")
         for copy in copies:
-            typer.echo(f"differs from core: {source.label}: {copy}", err=True)
+            say(f"differs from core: {source.label}: {copy}", err=True)
         say_decisions(reading)
         return
     if folder is not None or is_checkout():
         pin = Store(folder).add(revision, source, **given)
-        print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
+        say(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
         say_decisions(reading)
         return
-    with console(stderr=True).status(f"importing {revision}"):
+    with StatusLine(f"importing {revision}"):
         pin, target = import_revision(revision, source, **given)
-    print(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
-    print(f"{target.package}  {target.folder}")
+    say(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
+    say(f"{target.package}  {target.folder}")
     say_corrections(target.source)
     say_decisions(reading, target.protocol)
+    say_incomplete(target.protocol)
     for steps in bridges_of([target]):
         say_missing(steps)
 
@@ -180,13 +190,13 @@ def remove(revision: Revision, folder: Folder = None) -> None:
         if folder is None and not extensions.is_users(extensions.pin(revision)):
             raise BadInput(f"{revision} is of this installation", fix="name one of your own folder, or give --folder")
         gone = extensions.remove(revision)
-        print(f"{gone.id}@{gone.version}  removed")
+        say(f"{gone.id}@{gone.version}  removed")
         return
     if folder is not None:
         Store(folder).remove(revision)
     else:
         remove_revision(revision)
-    print(f"{revision}  removed")
+    say(f"{revision}  removed")
 
 
 @schema.command()
@@ -202,13 +212,11 @@ def verify(revision: Revision, file: File, folder: Folder = None) -> None:
         store.pin(revision)  # says which revisions there are
     same_bytes, differences = (extensions if known else store).verify(revision, file)
     for line in differences:
-        print(line)
+        say(line)
     if differences:
-        typer.echo(f"{revision}: {len(differences)} differences in structure", err=True)
+        say(f"{revision}: {len(differences)} differences in structure", err=True)
         raise typer.Exit(1)
-    print(
-        f"{revision}: same structure, {'the pinned file' if same_bytes else 'but not the pinned file (prose differs)'}"
-    )
+    say(f"{revision}: same structure, {'the pinned file' if same_bytes else 'but not the pinned file (prose differs)'}")
 
 
 @schema.command()
@@ -259,7 +267,7 @@ def status(
     both: list[Report | ExtensionReport] = [*reports, *others]
     sound = all(report.sound for report in both)
     if stubs:
-        sys.stdout.write(entries(reports, store.docs))
+        write(entries(reports, store.docs))
         return
     if as_json:
         print_json([{**asdict(report), "sound": report.sound} for report in both])
@@ -270,14 +278,14 @@ def status(
         _print_revisions(reports)
     for report in reports:
         if revision is not None or report.is_open:
-            print("\n".join(tasks(report)))
+            write("".join(f"{line}\n" for line in tasks(report)))
         for pointer in report.unlisted:
-            typer.echo(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
+            say(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
     if others:
         _print_extensions(others, first=not reports)
     for other in others:
         if revision is not None or not other.sound:
-            print("\n".join(extension_tasks(other)))
+            write("".join(f"{line}\n" for line in extension_tasks(other)))
     if not sound:
         raise typer.Exit(1)
 
@@ -300,7 +308,7 @@ def _print_revisions(reports: list[Report]) -> None:
 
 def _print_extensions(reports: list[ExtensionReport], *, first: bool) -> None:
     if not first:
-        print()
+        say()
     print_table(
         ["EXTENSION", "STRUCTURE", "EXTENDS", "DEFINITIONS", "WITHOUT WORDS"],
         [
@@ -330,10 +338,10 @@ def _against(store: Store, file: str, revision: str | None) -> None:
     release = against(store, source, revision)
     if release.comparison.findings:
         width, colour = page()
-        sys.stdout.write(text([release.comparison], width=width, colour=colour))
+        write_report(text([release.comparison], width=width, colour=colour))
     else:
-        print(f"{release.revision}: {source.label} changes nothing")
+        say(f"{release.revision}: {source.label} changes nothing")
     for pointer in release.unfit:
-        typer.echo(f"warning: the mistake of {pointer} is gone from {source.label}", err=True)
+        say(f"warning: the mistake of {pointer} is gone from {source.label}", err=True)
     if not release.same:
         raise typer.Exit(1)

@@ -14,6 +14,7 @@ from mcp_bindgen.spec.errors import suggestion
 
 from .options import SOURCES, Folder, Strict, With
 from .output import about, print_json, print_table, say_corrections, say_decisions
+from .terminal import say, write
 
 
 def show(
@@ -68,13 +69,13 @@ def _users(protocol: Protocol, name: str) -> list[str]:
 def _print(protocol: Protocol, definition: Definition) -> None:
     type = definition.type
     origin = next((f"{one.id} {one.version} on " for one in protocol.extensions if one.id == definition.origin), "")
-    print(f"{definition.name} ({origin}MCP {protocol.revision}): {describe(type)}")
+    say(f"{definition.name} ({origin}MCP {protocol.revision}): {describe(type)}")
     if definition.doc:
-        print(definition.doc)
+        write(f"{definition.doc}\n")
     if definition.deprecated:
-        print(f"Deprecated {definition.deprecated}.")
+        say(f"Deprecated {definition.deprecated}.")
     if isinstance(type, Object):
-        print()
+        say()
         print_table(
             ["FIELD", "PYTHON", "TYPE", "REQUIRED", "MEANING"],
             [
@@ -82,10 +83,11 @@ def _print(protocol: Protocol, definition: Definition) -> None:
                 for field in type.fields
             ],
         )
-        print(f"\nOther members: {describe(type.extra) if type.extra is not None else 'none'}")
+        say()
+        say(f"Other members: {describe(type.extra) if type.extra is not None else 'none'}")
     users = _users(protocol, definition.name)
     if users:
-        print(f"Used by: {', '.join(users)}")
+        say(f"Used by: {', '.join(users)}")
 
 
 def _record(protocol: Protocol, definition: Definition) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from mcp_bindgen.protocol import naming
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.scaffold.upgrade.import_check import Interpreter
 from mcp_bindgen.spec import BadInput, Store
-from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.revisions import order
 from mcp_bindgen.spec.transaction import put, unified_diff
 
 from . import complete
 from .output import page
+from .terminal import say, write_patch, write_report
 
 if TYPE_CHECKING:
     from mcp_bindgen.scaffold.upgrade.project_upgrade import Upgrade
@@ -99,13 +99,15 @@ def upgrade(
         return
     found = prepare(project, old, to, interpreter=Interpreter(python), force=force, store=store)
     if dry_run:
-        typer.echo(unified_diff(found.changes), nl=False)
+        write_patch(unified_diff(found.changes))
     else:
         found.carry_out()
     width, colour = page()
     lines = [*_done(found, python, dry_run), "", *textwrap.wrap(_era(found, store), width), ""]
     report = text(replace(found.migration, imports=()), width=width, colour=colour)
-    typer.echo("".join(f"{printable(line)}\n" for line in lines) + report, nl=False, err=dry_run)
+    for line in lines:
+        say(line, err=dry_run)
+    write_report(report, err=dry_run)
     if not found.is_complete:
         raise typer.Exit(1)
 
@@ -119,21 +121,21 @@ def _add(project: Project, revision: str, *, force: bool, dry_run: bool) -> None
         return
     changes, kept = added(project, revision, force=force)
     if dry_run:
-        typer.echo(unified_diff(changes), nl=False)
+        write_patch(unified_diff(changes))
     else:
         put(project.folder, changes)
     spoken = " and ".join(sorted([*project.revisions, revision], key=order))
-    typer.echo(f"{project.name}: MCP {spoken}{' (nothing is written)' if dry_run else ''}", err=dry_run)
+    say(f"{project.name}: MCP {spoken}{' (nothing is written)' if dry_run else ''}", err=dry_run)
     for name in kept:
-        typer.echo(f"left       {project.generated / name} was edited; --force moves it aside", err=dry_run)
+        say(f"left       {project.generated / name} was edited; --force moves it aside", err=dry_run)
     if kept:
         raise typer.Exit(1)
 
 
 def _nothing_to_do(project: Project, revision: str, left: Mapping[str, str]) -> None:
-    print(f"{project.name} speaks MCP {revision} already")
+    say(f"{project.name} speaks MCP {revision} already")
     for file, other in left.items():
-        print(f"{printable(str(project.folder / file))} still imports {naming.package(other)}; --from {other} moves it")
+        say(f"{project.folder / file} still imports {naming.package(other)}; --from {other} moves it")
 
 
 def _done(found: Upgrade, python: Path, dry_run: bool) -> Iterator[str]:

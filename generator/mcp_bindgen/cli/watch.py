@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +16,8 @@ from mcp_bindgen.spec.transaction import save
 
 from .diff import FailOn, fails, style
 from .options import SOURCES, Semantics, Strict
-from .output import console, say_corrections, say_decisions
+from .output import say_corrections, say_decisions
+from .terminal import StatusLine, write_report
 
 
 def watch(
@@ -53,7 +53,7 @@ def watch(
     if source == sources.STDIN and state is None:
         raise BadInput("standard input has no name to be remembered by", fix="give --state FILE")
     facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
-    with console(stderr=True).status("reading"):
+    with StatusLine("reading"):
         read = sources.read(source)
         remembered = State(state or state_path(read))
         look = remembered.look(read, store, facts, evidence=witness or format is LookFormat.JSON)
@@ -63,8 +63,7 @@ def watch(
     if output is not None:
         save(output, report, "give another --output")
     else:
-        sys.stdout.write(report)
-        sys.stdout.flush()
+        write_report(report)
     if not keep:
         remembered.remember(read, date.today())
     if look.comparison is not None and fails(fail_on, look.comparison.findings):

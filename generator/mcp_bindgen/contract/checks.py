@@ -87,6 +87,40 @@ def check_members(members: Mapping[str, Any], revision: str | None = None) -> No
             seen[name] = index
 
 
+def without_nulls(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document without optional members of entries that are `null` though the protocol does not allow it.
+
+    Clients read such a member as absent, so the entry is usable. Schemas inside of entries stay as they are.
+    """
+    store, found = Store(), dict(document)
+    for revision in store.pins:
+        if revision not in (document.get("revision"), store.newest):
+            continue
+        definitions = store.effective(revision).definitions
+        for member in ENTRIES.keys() & found.keys():
+            schema = {"items": definitions.get(ENTRIES[member], {})}
+            found[member] = _without_nulls(found[member], schema, definitions)
+    return found
+
+
+def _without_nulls(value: Any, schema: Any, definitions: Mapping[str, Any]) -> Any:
+    schema = definitions[schema["$ref"].removeprefix("#/$defs/")] if "$ref" in schema else schema
+    if is_array(value) and "items" in schema:
+        return [_without_nulls(one, schema["items"], definitions) for one in value]
+    if not is_object(value) or "properties" not in schema:
+        return value
+    known, required = schema["properties"], schema.get("required", ())
+    return {
+        name: _without_nulls(one, known.get(name, {}), definitions)
+        for name, one in value.items()
+        if one is not None or name not in known or name in required or _allows_null(known[name], definitions)
+    }
+
+
+def _allows_null(schema: Any, definitions: Mapping[str, Any]) -> bool:
+    return jsonschema_rs.is_valid({**schema, "$defs": definitions}, None)
+
+
 def check_spelling(document: Any) -> None:
     """Check that no member of an entry is nearly one of the protocol's, whatever else may be there.
 

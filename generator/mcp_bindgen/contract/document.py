@@ -59,7 +59,8 @@ def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contr
 def contract_of_valid(document: Mapping[str, Any]) -> Contract:
     """Return the contract of those entries of a document that are valid; it says which ones were left out, and why.
 
-    This is for what others wrote. Of entries with the same name, the first is kept.
+    This is for the lists of live servers. Of entries with the same name, the first is kept. An optional member that is
+    `null` is read as an absent one, as clients read it.
 
     Raises:
         BadInput: Something else than an entry is wrong.
@@ -67,6 +68,7 @@ def contract_of_valid(document: Mapping[str, Any]) -> Contract:
     try:
         return contract_of(document)
     except BadInput:
+        document = checks.without_nulls(document)
         kept, left_out = dict(document), list[str]()
     for member, unique in checks.UNIQUE.items():
         entries: Any = document.get(member)
@@ -185,8 +187,8 @@ class _Builder:
 
 def _described(raw: Mapping[str, Any]) -> str:
     """Return the words for an entry: its description, else its title; one that nobody can see is none."""
-    texts = [raw.get("description", ""), raw.get("title", "")]
-    return next(filter(is_visible, texts), "")
+    texts = (raw.get("description"), raw.get("title"))
+    return next((text for text in texts if isinstance(text, str) and is_visible(text)), "")
 
 
 def _arguments(entries: list[dict[str, Any]], pointer: str) -> Iterator[Field]:

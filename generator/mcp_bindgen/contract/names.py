@@ -69,7 +69,7 @@ def stubs() -> Scope:
 
 def definitions() -> Scope:
     """Return the scope of the models of a contract."""
-    return Scope(mark="")
+    return Scope(naming.CONTRACT_MODULES, mark="")
 
 
 def stub(name: str, prefix: str = "") -> str:
@@ -79,9 +79,9 @@ def stub(name: str, prefix: str = "") -> str:
 
 
 def definition(name: str, suffix: str) -> str:
-    """Return the model for an entry: `get-sum`, `Input` -> `GetSumInput`."""
+    """Return the model for an entry: `get-sum`, `Input` -> `GetSumInput`. A capital in it tells it from fields."""
     text = _pascal(name)
-    return (text if text.isidentifier() else f"Entry{text}") + suffix
+    return (text if text.isidentifier() and (suffix or text[0].isupper()) else f"Entry{text}") + suffix
 
 
 def inner(parent: str, member: str) -> str:
@@ -90,9 +90,10 @@ def inner(parent: str, member: str) -> str:
 
 
 def fields(wires: Iterable[str]) -> dict[str, str]:
-    """Return wire name -> Python name for all members of one object."""
-    scope = Scope()
-    return {wire: scope.claim(_field(wire)) for wire in wires}
+    """Return wire name -> Python name for all members of one object; no name is the wire name of another member."""
+    stems = {wire: _field(wire) for wire in wires}
+    others = Scope(stems)
+    return {wire: wire if wire == stem else others.claim(stem) for wire, stem in stems.items()}
 
 
 def _field(wire: str) -> str:

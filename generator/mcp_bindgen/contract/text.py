@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,10 @@ from mcp_bindgen.spec.transaction import save
 _YAML = (".yaml", ".yml")
 _FIX = "give a document of JSON, as in the result of tools/list"
 _DEEPEST = 64  # levels of JSON; what reads schemas and writes models calls itself several times for each
-_MOST = 1_000_000  # values; in YAML a few lines of aliases can stand for more than any memory holds
+_MOST = 1_000_000  # values
+_MAX_COPIES = 100_000  # values of YAML beside those that are written: aliases multiply
+_MAX_NUMBER_CHARS = 4300  # as Python's own limit for decimal numbers
+_DEPTH_CHANGES = {"MappingStartEvent": 1, "SequenceStartEvent": 1, "MappingEndEvent": -1, "SequenceEndEvent": -1}
 
 
 def read(path: Path) -> Any:
@@ -114,17 +118,69 @@ def _yaml(text: str) -> Any:
     for tag in ("timestamp", "binary"):
         yaml.constructor.add_constructor(f"tag:yaml.org,2002:{tag}", _as_written)
     try:
-        return yaml.load(text)
+        _check_depth(yaml.parse(text))
+        node = yaml.compose(text)
+        if node is None:
+            return None
+        _check_size(node)
+        return yaml.constructor.construct_document(node)
     except DuplicateKeyError as error:
         raise BadInput(f"a member stands twice in one object{_line(error)}", fix="remove one of them") from None
     except MarkedYAMLError as error:
         marked: Any = error
         problem = str(marked.problem or marked.context or "it cannot be understood")
         raise BadInput(f"is not YAML: {problem}{_line(error)}", fix="correct it there") from None
-    except (YAMLError, ValueError) as error:
-        raise BadInput(f"is not YAML: {str(error).splitlines()[0]}", fix="correct it there") from None
-    except RecursionError:
-        raise BadInput("is nested too deeply to be a contract", fix="give the result of tools/list") from None
+    except (YAMLError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:  # odd tags
+        problem = next(iter(str(error).splitlines()), "it has a value that does not fit its tag")
+        raise BadInput(f"is not YAML: {problem}", fix="correct it there") from None
+
+
+def _check_depth(events: Iterable[Any]) -> None:
+    """Check the depth before the composer, which calls itself for each level.
+
+    Raises:
+        BadInput: The document has more than `_DEEPEST` levels.
+    """
+    depth = 0
+    for event in events:
+        depth += _DEPTH_CHANGES.get(type(event).__name__, 0)
+        if depth > _DEEPEST:
+            raise BadInput(f"is nested too deeply to be a contract{_at(event.start_mark)}", fix=_FIX)
+
+
+def _check_size(root: Any) -> None:
+    """Check how many values a document has once aliases and merge keys are replaced by copies.
+
+    Raises:
+        BadInput: There are too many, a number is too long, or a value contains itself.
+    """
+    sizes: dict[int, int] = {}
+    pending: list[tuple[Any, bool]] = [(root, False)]
+    open_nodes: set[int] = set()
+    while pending:
+        node, is_complete = pending.pop()
+        children = _children(node)
+        if is_complete:
+            open_nodes.remove(id(node))
+            sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
+            if sizes[id(node)] > _MAX_COPIES + len(sizes):
+                words = f"stands for more than {_MAX_COPIES} values by aliases and merge keys"
+                raise BadInput(f"{words}{_at(node.start_mark)}", fix="write out fewer copies")
+        elif id(node) in open_nodes:
+            raise BadInput(f"has a value that contains itself{_at(node.start_mark)}", fix="remove the alias")
+        elif id(node) not in sizes:
+            open_nodes.add(id(node))
+            pending += [(node, True), *((child, False) for child in children)]
+
+
+def _children(node: Any) -> list[Any]:
+    """Return the nodes directly inside of a node."""
+    if node.id != "scalar":
+        inner: list[Any] = node.value
+        return [child for pair in inner for child in pair] if node.id == "mapping" else inner
+    if str(node.tag).endswith((":int", ":float")) and len(node.value) > _MAX_NUMBER_CHARS:
+        raise BadInput(f"has a number with too many digits{_at(node.start_mark)}", fix="use a smaller one")
+    return []
 
 
 def _as_written(loader: Any, node: Any) -> Any:
@@ -136,5 +192,8 @@ def _never_an_alias(data: object) -> bool:
 
 
 def _line(error: Any) -> str:
-    mark = error.problem_mark or error.context_mark
+    return _at(error.problem_mark or error.context_mark)
+
+
+def _at(mark: Any) -> str:
     return f" at line {mark.line + 1} column {mark.column + 1}" if mark is not None else ""

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
+from mcp_bindgen.protocol.constants import with_constants
 from mcp_bindgen.protocol.model import (
     Array,
     Const,
@@ -196,7 +197,7 @@ class Reader:
             case "object":
                 if not self._has_members(nodes):
                     extra = self._extra(places, nodes, f"{stem}Value" if top else stem)
-                    return Map(Free() if extra is None else extra)
+                    return Map(Free(implied=True) if extra is None else extra)
                 alone = not top and all(node.get("type") == "object" and "nullable" not in node for node in nodes)
                 return self._named(places, "" if alone else "object", f"{stem}Value" if top else stem)
             case "string" | "integer" | "number" | "boolean" | "null":
@@ -227,7 +228,7 @@ class Reader:
 
     def _extra(self, places: Places, nodes: list[dict[str, Any]], stem: str) -> Type | None:
         """Return the type of members without a name of their own; `None` if there may be none."""
-        found: Type = Free()
+        found: Type = Free(implied=True)
         for place, node in zip(places, nodes, strict=True):
             if "additionalProperties" not in node or node.get("patternProperties"):
                 continue
@@ -294,8 +295,8 @@ class Reader:
         for node in map(self.root.at, places):
             for keyword in ("description", "title"):
                 if is_object(node) and isinstance(words := node.get(keyword), str) and is_visible(words):
-                    return words
-        return ""
+                    return with_constants(words, node)
+        return next(filter(is_visible, (with_constants("", node) for node in map(self.root.at, places))), "")
 
 
 def is_visible(words: str) -> bool:

@@ -7,6 +7,7 @@ a list of changes; what they mean for whom is decided later, when all places are
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
+from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 
@@ -162,12 +163,12 @@ class Comparer(Sides):
             gone.remove(was)
             come.remove(now)
             below = location.below("field", now.wire, was.type, now.type, wire=now.wire not in payload)
-            parts = f"field-removed-{_required(was)}", f"field-added-{_required(now)}"
+            parts = "field-renamed", f"field-removed-{_required(was)}", f"field-added-{_required(now)}"
             self.note("field-renamed", below, (was.wire, now.wire), below.types, parts)
         for side, members in enumerate((gone, come)):
             for member in members:
                 below = location.below("field", member.wire, member.type, member.type, wire=member.wire not in payload)
-                self.member(side, member, below, objects[1 - side].extra)
+                self.member(side, member, below, objects)
         for wire, was in before.items():
             if wire in after:
                 now = after[wire]
@@ -181,15 +182,42 @@ class Comparer(Sides):
                 self.place(below)
         self.extras(objects[OLD].extra, objects[NEW].extra, location)
 
-    def member(self, side: int, field: Field, location: Location, others: Type | None) -> None:
-        """Note a member that only one side has; `others` is what the side without it has for members like it."""
+    def member(self, side: int, field: Field, location: Location, objects: tuple[Object, Object]) -> None:
+        """Note a member that only one of two objects names."""
         mine, foreign = self.forms[side], self.forms[1 - side]
+        others = objects[1 - side].extra  # what the object that does not name it has for members like it
         is_capability = location.subject in self._capabilities[side] and not field.required
         rule = f"capability-{HOW[side]}" if is_capability else f"field-{HOW[side]}-{_required(field)}"
         parts: tuple[str, ...] = ()
         if others is None or (others != Free() and foreign.key(others) != mine.key(field.type)):
             parts = rule, ("type-narrowed", "type-widened")[side]  # it is not ignored there, but refused
-        self.note(rule, location, only(side, mine.words(field.type), ""), only(side, field.type, None), parts)
+        words, types = only(side, mine.words(field.type), ""), only(side, field.type, None)
+        change = Change(rule, location, words, types, parts)
+        in_place = None if is_capability else self.opened(side, field, change, objects)
+        self.changes.append(replace(change, in_place=in_place))
+
+    def opened(self, side: int, field: Field, change: Change, objects: tuple[Object, Object]) -> Change | None:
+        """Return what the removal or addition of a member is where the object of the other side takes it unnamed.
+
+        It is none of this where the other side does not state that it takes such members. Keys with a prefix are
+        reserved, so they were never free. Where both objects are open, only the name of a member comes or goes: one
+        that is required is still an addition or a removal, and the others have the impacts of these.
+        """
+        own, others = objects[side].extra, objects[1 - side].extra
+        was_open = own is not None and not _is_implied(own)
+        if others is None or _is_implied(others) or "/" in field.wire or (field.required and was_open):
+            return None
+        if not self.accepting[1 - side].covers(others, field.type):
+            return None
+        rule, presence = (("field-opened", "field-became-optional"), ("field-closed", "field-became-required"))[side]
+        types = (field.type, others) if side == OLD else (others, field.type)
+        words = [forms.words(type) for forms, type in zip(self.forms, types, strict=True)]
+        words[side] += ", required" if field.required else ""
+        is_same = not field.required and self.accepting[side].covers(field.type, others)
+        location = change.location  # generated code shows all of it, the wire only other values
+        place = replace(location, types=types, wire=location.wire and not is_same)
+        parts = (rule, presence) if field.required else (change.rule,) if was_open else ()
+        return Change(rule, place, (words[OLD], words[NEW]), types, parts)
 
     def extras(self, old: Type | None, new: Type | None, location: Location) -> None:
         """Compare what other members an object may have."""
@@ -203,6 +231,10 @@ class Comparer(Sides):
 
 def _required(field: Field) -> str:
     return "required" if field.required else "optional"
+
+
+def _is_implied(extra: Type | None) -> bool:
+    return isinstance(extra, Free) and extra.implied
 
 
 def _fields(type: Type) -> tuple[Field, ...]:

@@ -21,7 +21,7 @@ from .match import match, renamed_methods
 from .reach import answers, sent
 from .selectors import Selector, find, locate, unknown
 
-EventKind = Literal["since", "changed", "renamed", "gone"]
+EventKind = Literal["since", "changed", "renamed", "opened", "gone"]
 Selectors = tuple[Selector | None, Selector | None]
 """What a subject is called in the old and in the new revision."""
 
@@ -35,7 +35,7 @@ class Event:
 
     Attributes:
         revision: The revision that has it so.
-        kind: What happened.
+        kind: What happened; a member is `opened` if the object takes it without naming it any more.
         name: What it is called in this revision, or was in the one before when it is gone.
         was: What it was called before, when it was renamed.
         words: What it is, when it is new.
@@ -124,7 +124,8 @@ def _events(line: Sequence[Selector | None], protocols: Sequence[Protocol], step
         revision, findings = protocol.revision, tuple(step.about((old, new)))
         if new is None:
             if old is not None:
-                yield Event(revision, "gone", str(old), findings=findings)
+                is_open = any(finding.rule == "field-opened" for finding in findings)
+                yield Event(revision, "opened" if is_open else "gone", str(old), findings=findings)
         elif old is None:
             yield Event(revision, "since", str(new), words=_described(protocol, new), findings=findings)
         elif str(old) != str(new):

@@ -88,6 +88,8 @@ class Change:
         types: The old and the new type of just what changed: a member of an object, a form of a union, a value.
         parts: The rules whose impacts add up to it, where it is two changes in one.
         confused: Whether nothing rejects it, because it looks like something else.
+        in_place: What it is unless it is part of a move: a member that only one side names, while the object of the
+            other side takes it all the same.
     """
 
     rule: str
@@ -96,6 +98,7 @@ class Change:
     types: tuple[Type | None, Type | None] = (None, None)
     parts: tuple[str, ...] = ()
     confused: bool = False
+    in_place: Change | None = None
 
     @property
     def subject(self) -> str:

@@ -108,7 +108,7 @@ class Witnesses:
         if rule.startswith("additional-properties-"):
             yield {**self._merged(change.location, NEW), "other": True}
             return
-        if rule.endswith(("-required", "-became-optional")):
+        if rule.endswith(("-required", "-became-optional", "-opened", "-closed")):
             yield _GONE
         types = [(self.examples[side], type) for side in (NEW, OLD) if (type := change.types[side]) is not None]
         yield from (examples.one(type) for examples, type in types)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def docstring(text: str, indent: int = 4) -> str:
         return f'"""{safe[:-1]}\\""""' if ends_loose else f'"""{safe}"""'
     lines = [_escaped(line) for part in _reflow(plain) for line in _wrap(part, WIDTH - indent)]
     return '"""' + "\n".join(f"{pad}{line}" if line else "" for line in lines).lstrip() + f'\n{pad}"""'
+
+
+def arguments_section(docs: Mapping[str, str]) -> str:
+    """Return the `Args` section of a docstring: argument -> words, of which every line is below its argument.
+
+    It is empty if there are no words to see.
+    """
+    parts = {name: _reflow(_printable(text).strip()) for name, text in docs.items()}
+    lines: list[str] = []
+    for name, (first, *rest) in ((name, found) for name, found in parts.items() if found):
+        lines += [f"    {name}: {first}", *(f"        {part}" if part else "" for part in rest)]
+    return "\n".join(["Args:", *lines]) if lines else ""
 
 
 def _escaped(text: str) -> str:
@@ -73,7 +86,8 @@ def _reflow(text: str) -> list[str]:
 
 def _wrap(part: str, width: int) -> list[str]:
     margin = " " * (len(part) - len(part.lstrip()))
-    return textwrap.wrap(part, width, initial_indent="", subsequent_indent=f"{margin}    " if margin else "") or [""]
+    hanging = "" if len(margin) > 4 and not part.lstrip().startswith(("- ", "* ")) else "    "
+    return textwrap.wrap(part, width, subsequent_indent=f"{margin}{hanging}" if margin else "") or [""]
 
 
 def render(template: str, **values: object) -> str:

@@ -119,9 +119,7 @@ def _read(folder: Path) -> object:
 
 
 def _remember(folder: Path, record: list[str]) -> None:
-    """Write the record where compiled modules may be written too; a package is complete without it."""
-    if sys.dont_write_bytecode:
-        return
+    """Write the record, also where Python writes no compiled modules; a package is complete without it."""
     path = folder / _RECORD
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)

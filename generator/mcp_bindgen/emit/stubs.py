@@ -11,7 +11,7 @@ from mcp_bindgen.protocol.calls import Walk
 from mcp_bindgen.protocol.model import Field, Method, Object, Sender
 
 from .annotations import optional
-from .environment import docstring
+from .environment import arguments_section, docstring
 from .part import Part
 
 _KIND = "resultType"
@@ -204,10 +204,8 @@ def _call_doc(part: Part, method: Method, sender: Sender, arguments: tuple[Argum
     type = part.protocol.resolve(method.params) if method.params is not None else None
     if isinstance(type, Object):
         docs = {field.name: field.doc for field in type.fields}
-        about = [f"{argument.name}: {docs[argument.field]}" for argument in arguments if docs.get(argument.field)]
-        if about:
-            lines.append("\n".join(["Args:", *(f"    {line}" for line in about)]))
-    return "\n\n".join([*lines, *_deprecation(method)])
+        lines.append(arguments_section({argument.name: docs.get(argument.field, "") for argument in arguments}))
+    return "\n\n".join(filter(None, [*lines, *_deprecation(method)]))
 
 
 def _arguments(part: Part, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:

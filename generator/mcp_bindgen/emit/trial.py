@@ -51,11 +51,11 @@ def try_import(files: Mapping[str, str]) -> None:
 
 def _build(module: ModuleType) -> None:
     """Build what a module defers to its first use."""
-    from pydantic import TypeAdapter  # takes time to load
+    import pydantic  # takes time to load; a local name in capitals could hide a definition from pydantic
 
     members = vars(module)
     for name in members.get("__all__", ()):
-        TypeAdapter(members[name]).rebuild(raise_errors=True)
+        pydantic.TypeAdapter(members[name]).rebuild(raise_errors=True)
     if module.__name__ == f"{_PACKAGE}.dispatcher":
         for side in ("SERVER", "CLIENT"):
             routes: dict[str, Any] | tuple[Any, ...] = members[side].routes  # by name; of an extension a tuple

@@ -13,10 +13,12 @@ from typing import Any
 from datamodel_code_generator.enums import DataModelType
 from datamodel_code_generator.format import PythonVersion
 from datamodel_code_generator.model import get_data_model_types
+from datamodel_code_generator.model.pydantic_v2 import BaseModel
 from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
+from datamodel_code_generator.reference import FieldNameResolver
 
 from mcp_bindgen.protocol import naming
-from mcp_bindgen.protocol.calls import classes
+from mcp_bindgen.protocol.calls import classes, takes_any
 from mcp_bindgen.protocol.model import (
     Array,
     Const,
@@ -45,22 +47,6 @@ _EXTRA = "extra__"
 _ABI = "mcp_bindgen.runtime.abi"
 _RESULT = "ExtensionResult"
 """The base of what extensions answer methods of the core with."""
-
-_IMPORTED = (
-    "Boolean",
-    "Constant",
-    "ExtensionResult",
-    "Field",
-    "Integer",
-    "Json",
-    "Model",
-    "Nullable",
-    "Number",
-    "TYPE_CHECKING",
-    "TypeAlias",
-    "TypeAliasType",
-)
-"""What modules of types import, beside what datamodel-code-generator writes."""
 
 _KEYWORDS = {
     "minimum": "ge",
@@ -134,9 +120,9 @@ class _Module:
     def own(self) -> dict[str, str]:
         """The names by which it knows what it imports: private ones, where the schema has a definition of the name."""
         if self.form.base != PROTOCOL.base:
-            return {name: name for name in _IMPORTED}
+            return {name: name for name in naming.IMPORTED}
         taken = {*self.definitions, *self.imported, *(definition.alias for definition in self.definitions.values())}
-        return {name: f"_{name}" if name in taken else name for name in _IMPORTED}
+        return {name: _private(name, taken) for name in naming.IMPORTED}
 
     @property
     def shadows(self) -> bool:
@@ -202,11 +188,30 @@ def _body(module: _Module) -> str:
     return text
 
 
+class _KeptNames(FieldNameResolver):
+    """Resolver that keeps the names of fields: `naming.py` is the one place where they are made."""
+
+    def get_valid_name(
+        self,
+        name: str,
+        excludes: set[str] | None = None,
+        ignore_snake_case_field: bool = False,
+        upper_camel: bool = False,
+    ) -> str:
+        """Return `name`."""
+        return name
+
+
+class _DataModel(BaseModel):
+    FIELD_NAME_RESOLVER_CLASS = _KeptNames
+    SUPPORTS_FIELD_RENAMING = False
+
+
 def _models(module: _Module) -> str:
     kinds = get_data_model_types(DataModelType.PydanticV2BaseModel, PythonVersion.PY_311, use_type_alias=True)
     parser = JsonSchemaParser(
         json.dumps(_document(module)),
-        data_model_type=kinds.data_model,
+        data_model_type=_DataModel,
         data_model_root_type=kinds.root_model,
         data_model_field_type=kinds.field_model,
         data_type_manager_type=kinds.data_type_manager,
@@ -233,6 +238,15 @@ def _quoted(body: ast.Module) -> Iterator[tuple[str, str]]:
                 yield name, target
             case _:
                 pass
+
+
+def _private(name: str, taken: Set[str]) -> str:
+    """Return `name`, or where it is taken, `_name` with as many underscores behind it as make it free."""
+    if name in taken:
+        name = f"_{name}"
+    while name in taken:
+        name = f"{name}_"
+    return name
 
 
 def _without(protocol: Protocol, others: Mapping[str, str]) -> Protocol:
@@ -356,6 +370,7 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
         data[name] = {"doc": docstring(_doc(definition)), "own": own}
         if isinstance(type, Object):
             data[name]["closed"] = type.extra is None
+            data[name]["others"] = _others(type) if module.form.base == _ABI and takes_any(definition) else ""
             data[name]["members"] = {field.name: _member(field, protocol, module.form) for field in type.fields}
         else:
             data[name]["recursive"] = recursive.get(name)
@@ -363,6 +378,14 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
             data[name]["refinements"] = _refinements(type, protocol)
             data[name]["plain_doc"] = docstring(_doc(definition), indent=0)
     return data
+
+
+def _others(type: Object) -> str:
+    """Return the name of the parameter for members without a name: one that no field has."""
+    name = "members"
+    while any(field.name == name for field in type.fields):
+        name += "_"
+    return name
 
 
 def _doc(definition: Definition) -> str:

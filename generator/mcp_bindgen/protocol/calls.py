@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from . import naming
-from .model import Array, Const, Field, Method, Object, Protocol, Ref, Sender, Type, Union
+from .model import Array, Const, Definition, Field, Free, Method, Object, Protocol, Ref, Sender, Type, Union
 
 _META = "_meta"
 
@@ -134,6 +134,16 @@ def questions(protocol: Protocol) -> Iterator[tuple[Method, tuple[str, ...]]]:
         others = {name for other in asked if other is not method for name in params[other.name]}
         if method.params is not None and method.result is not None and not others & set(params[method.name]):
             yield method, params[method.name]
+
+
+def takes_any(definition: Definition) -> bool:
+    """Return whether a constructor takes members without a name as keywords.
+
+    An inline object that says so is a place for them, such as a JSON Schema. Elsewhere, and in extensions, whose
+    schemas often open everything, a constructor keeps finding mistyped names.
+    """
+    extra = definition.type.extra if isinstance(definition.type, Object) else None
+    return definition.hoisted and not definition.origin and isinstance(extra, Free) and not extra.implied
 
 
 def classes(protocol: Protocol, type: Type | None) -> Iterator[str]:

@@ -11,6 +11,8 @@ from mcp_bindgen.spec import BadInput, Schema
 from mcp_bindgen.spec.keywords import STRUCTURE
 from mcp_bindgen.spec.pointer import join
 
+from .constants import are_of
+
 _LENGTHS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
 _LONGEST = 2**63 - 1
 _NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -44,10 +46,10 @@ def _is_idle(keyword: str, value: Any) -> bool:
 
 
 def beside_union(schema: Schema, pointer: str) -> BadInput | None:
-    """Return the error for a union beside which something else narrows; only `"type": "object"` may stand there."""
+    """Return the error for a union beside which something narrows, other than the type of its members."""
     for union in ("anyOf", "oneOf"):
         beside = [keyword for keyword in STRUCTURE if keyword in schema and keyword not in (union, "format")]
-        beside = [keyword for keyword in beside if (keyword, schema[keyword]) != ("type", "object")]
+        beside = [keyword for keyword in beside if keyword != "type" or not _is_redundant(schema)]
         if union in schema and beside:
             return BadInput(
                 f"{union!r} beside other keywords is not supported: {', '.join(beside)}",
@@ -55,6 +57,11 @@ def beside_union(schema: Schema, pointer: str) -> BadInput | None:
                 fix="move them into its members",
             )
     return None
+
+
+def _is_redundant(schema: Schema) -> bool:
+    constants = {keyword: value for keyword, value in schema.items() if keyword in ("anyOf", "oneOf")}
+    return schema["type"] == "object" or are_of(constants, schema["type"])
 
 
 def unfit(constraints: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, BadInput]]:

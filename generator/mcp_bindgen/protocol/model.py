@@ -235,6 +235,7 @@ class Facts:
         trace_context: The members of `_meta` that carry the context of a trace.
         argument_errors_in_results: Whether a tool answers arguments that do not fit with a result.
         draft: Whether the revision is not released yet.
+        missing: The definitions that a connection begins with and that the schema lacks.
     """
 
     utilities: tuple[tuple[str, str], ...] = ()
@@ -246,6 +247,7 @@ class Facts:
     trace_context: tuple[str, ...] = ()
     argument_errors_in_results: bool = False
     draft: bool = False
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections.abc import Callable, Iterable
@@ -14,8 +15,11 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+|[0-9]+")
 _DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
 _ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
 _MODULES = frozenset({"core", "methods", "types"})
-_FIELDS = frozenset(name for name in dir(BaseModel) if not name.startswith("_")) | _ANNOTATIONS | {"mro", "self"}
-_ARGUMENTS = frozenset({"self"}) | _MODULES
+_ATTRIBUTES = frozenset({*dir(BaseModel), *dir(type(BaseModel))})
+"""The attributes of models and of their classes, which pydantic lets no field hide."""
+
+_FIELDS = _ATTRIBUTES | _ANNOTATIONS | {"self", "typing"}
+_ARGUMENTS = frozenset({"self"}) | _MODULES | _ANNOTATIONS
 _SIDES = frozenset(
     {
         "adds",
@@ -58,9 +62,11 @@ _CLIENTS = frozenset(
 _SERVERS = frozenset(
     {
         "agree",
+        "allows",
         "announces",
         "around",
         "authorize",
+        "begin_subscription",
         "bridged_engines",
         "broadcast",
         "connections",
@@ -103,14 +109,36 @@ _CONTEXTS = frozenset(
 INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS
 """The names of the runtime's classes: a stub of that name would hide what it inherits."""
 
-_STUBS = INHERITED | _ANNOTATIONS | _MODULES
+_STUBS = INHERITED | _ANNOTATIONS | _MODULES | {"overload"}
 _TABLES = frozenset({"METHODS", "FLAGS"})
 _TYPING = frozenset({"Literal", "Optional", "Union"})
-_LIBRARY = _TYPING | {"Model", "TypeAliasType"}
-"""What datamodel-code-generator needs itself, so that it gives no class the name."""
+_LIBRARY = _TYPING | {"ConfigDict", "Model", "TypeAliasType"}
+"""The names that datamodel-code-generator needs itself, so that it gives them to no class."""
 
-_UNUSABLE = _TYPING | _ANNOTATIONS | {"__all__", "typing"}
-"""What modules of types need under just this name."""
+IMPORTED = (
+    "Boolean",
+    "Constant",
+    "ExtensionResult",
+    "Field",
+    "Integer",
+    "Json",
+    "Model",
+    "Nullable",
+    "Number",
+    "TYPE_CHECKING",
+    "TypeAlias",
+    "TypeAliasType",
+)
+"""The names that modules of types import, beside those that datamodel-code-generator writes."""
+
+_CLASSES = _LIBRARY | frozenset(dir(builtins))
+"""The names that no class has. A reference to a class below it is a text, which Python reads as the builtin."""
+
+CONTRACT_MODULES = _CLASSES | frozenset({*IMPORTED, "Annotated", "Client"})
+"""The names that the modules of a contract need: no model of it has one."""
+
+_UNUSABLE = _TYPING | _ANNOTATIONS | {"typing"}
+"""The names that modules of types need for their imports and annotations."""
 
 
 def words(name: str) -> list[str]:
@@ -135,12 +163,13 @@ def constant(name: str) -> str:
 
 def is_definition(name: str) -> bool:
     """Return whether generated code can use the name of a definition as it is: for a class, or an alias."""
-    return _DEFINITION.fullmatch(name) is not None and not keyword.iskeyword(name) and name not in _LIBRARY
+    return _DEFINITION.fullmatch(name) is not None and name not in _CLASSES
 
 
 def is_importable(name: str) -> bool:
     """Return whether a module of types can give something by that name."""
-    return name.isidentifier() and not keyword.iskeyword(name) and name not in _UNUSABLE
+    is_special = name.startswith("__") and name.endswith("__")
+    return name.isidentifier() and not keyword.iskeyword(name) and not is_special and name not in _UNUSABLE
 
 
 def definition(name: str) -> str:
@@ -174,20 +203,22 @@ def _free(name: str, reserved: frozenset[str]) -> str:
 def fields(owner: str, wires: Iterable[str], reading: Reading) -> dict[str, str]:
     """Return wire name -> Python name for all members of one object.
 
+    A member that Python can call as the wire does has that name; constructors take both names.
+
     Raises:
         BadInput: In a strict reading: two members would have the same name in Python.
     """
-    names: dict[str, str] = {}
-    for wire in wires:
-        name = field(wire)
-        if name in names.values():
+    stems = {wire: field(wire) for wire in wires}
+    names = {wire: wire for wire, stem in stems.items() if stem == wire}
+    for wire, name in stems.items():
+        if wire != name in names.values():
             other = next(known for known in names if names[known] == name)
             error = BadInput(
                 f"the members {other!r} and {wire!r} of {owner} are both {name!r} in Python",
                 pointer=f"/$defs/{owner}",
                 fix="rename one of them with a patch",
             )
-            name = numbered(f"{name.removesuffix('_')}_", set(names.values()).__contains__)
+            name = numbered(f"{name.removesuffix('_')}_", {*stems, *names.values()}.__contains__)
             reading.settle("member-taken", error, f"{wire!r} is {name!r}")
         names[wire] = name
     return names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Json = str | int | float | bool | None
@@ -11,7 +11,14 @@ Json = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Free:
-    """Any JSON value, `null` included."""
+    """Any JSON value, `null` included.
+
+    Attributes:
+        implied: True if the schema leaves it out: members that an object does not name, without
+            `additionalProperties`. Receivers accept them, but senders have no reason to send them.
+    """
+
+    implied: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Object:
     """
 
     fields: tuple[Field, ...]
-    extra: Type | None = Free()
+    extra: Type | None = Free(implied=True)
 
     def field(self, wire: str) -> Field | None:
         """Return the field with the wire name `wire`, if there is one."""

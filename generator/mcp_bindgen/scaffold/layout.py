@@ -19,6 +19,8 @@ from .project import Project
 from .rendering import module, render
 from .server import first_calls, server_files, start
 
+_TRANSPORTS = {"stdio": "stdio", "http": "Streamable HTTP", "sse": "HTTP+SSE"}
+
 
 def project_of(plan: Plan, folder: Path) -> Project:
     """Return what the project says of itself once it is in `folder`."""
@@ -71,7 +73,7 @@ def _values(plan: Plan) -> dict[str, object]:
         "revisions": [f"MCP {revision}" for revision in served],
         "narrowed": f", revisions={list(plan.narrowed)}".replace("'", '"') if plan.narrowed else "",
         "is_open": plan.kind == "server" and not plan.narrowed,
-        "transports": ["Streamable HTTP" if name == "http" else name for name in plan.transports],
+        "transports": [_TRANSPORTS[name] for name in plan.transports],
         "stdio": "stdio" in plan.transports,
         "http": plan.http,
         "auth": plan.auth,
@@ -80,7 +82,9 @@ def _values(plan: Plan) -> dict[str, object]:
         "ours": [package for package in spoken if package not in owned],
         "packages": spoken,
         "owned": [revision_plan.own for revision_plan in plan.revision_plans if revision_plan.own is not None],
-        "sse": not has_reached(served[0], Store().semantics["transports"]["streamable-http"]),
+        "path": plan.path,
+        "sse": "sse" in plan.transports
+        or not has_reached(served[0], Store().semantics["transports"]["streamable-http"]),
         "introduced": quoted(plan.introduced),
         "place": begin.place,
         "imported": begin.imported,

@@ -93,8 +93,13 @@ class Plan:
 
     @property
     def http(self) -> bool:
-        """Whether it speaks HTTP."""
-        return "http" in self.transports
+        """True if it speaks HTTP, of either kind."""
+        return not {"http", "sse"}.isdisjoint(self.transports)
+
+    @property
+    def path(self) -> str:
+        """The path of its documented HTTP address; tokens are issued for `/mcp`."""
+        return "/mcp" if "http" in self.transports or self.auth else "/sse"
 
     @property
     def revisions(self) -> tuple[str, ...]:
@@ -199,6 +204,8 @@ def plan(
     file = f"contract{source.suffix.lower()}" if source is not None else None
     narrowed = tuple(known) if kind == "server" and len(known) > 1 else ()
     ways = transports_of(transports)
+    if "sse" in ways and store.pin(known[0]).era == "stateless":
+        raise BadInput(f"MCP {known[0]} has no HTTP+SSE", fix="give an older --revision, or --transport http")
     planned = Plan(names, kind, revision_plans, ways, contract, file, text, auth, narrowed, functions)
     if auth and not planned.http:
         raise BadInput("--auth is for servers over HTTP", fix="add http to --transport")

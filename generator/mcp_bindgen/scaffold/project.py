@@ -21,7 +21,7 @@ Kind = Literal["server", "client"]
 
 FILE = "pyproject.toml"
 TABLE = "mcp-bindgen"
-TRANSPORTS = ("stdio", "http")
+TRANSPORTS = ("stdio", "http", "sse")
 _FIX = "start one with: mcp-bindgen scaffold server NAME"
 
 
@@ -35,7 +35,7 @@ class Project:
         package: The import name of its package, which is in `src/`.
         revisions: The revisions that it speaks, the oldest first.
         contract: The file of its contract, if it has one.
-        transports: How messages travel: `stdio`, `http`.
+        transports: How messages travel: `stdio`, `http` (Streamable HTTP), `sse` (HTTP+SSE).
     """
 
     folder: Path

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from difflib import get_close_matches
+from unicodedata import category
+
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters and marks without a shape; the two selectors of emoji and text style are ordinary text."""
 
 
 class BadInput(Exception):
@@ -64,6 +72,19 @@ def suggestion(name: str, known: Iterable[str], otherwise: str = "", *, most: in
     return f"{f'did you mean {near[0]}? ' if near else ''}known: {', '.join(choices)}"
 
 
-def printable(text: str) -> str:
-    """Escape line breaks, and whatever else a terminal cannot show or would obey: input has strange names at times."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+def printable(text: str, keep: str = "") -> str:
+    """Return text without characters that a terminal obeys or hides: control and format characters, line breaks.
+
+    Each of them becomes an escape of JSON, so JSON text keeps its value.
+
+    Args:
+        text: The text.
+        keep: Characters to leave as they are, such as line breaks in text of several lines.
+    """
+    unsafe = {ord(char): json.dumps(char)[1:-1] for char in set(text) - set(keep) if not _is_visible(char)}
+    return text.translate(unsafe) if unsafe else text
+
+
+def _is_visible(char: str) -> bool:
+    """Return whether a terminal shows a character, and as itself; spaces of any width are visible."""
+    return (char.isprintable() or category(char) == "Zs") and _INVISIBLE.match(char) is None

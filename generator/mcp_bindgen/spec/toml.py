@@ -18,7 +18,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"cannot be read ({error.strerror})", file=path, fix="give the path of a TOML file") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"is not UTF-8 (byte {error.start})", file=path, fix="save it as UTF-8 TOML") from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise BadInput("is nested too deeply", file=path, fix="correct it there") from None
+    except ValueError as error:  # syntax, or a number with too many digits
         raise BadInput(f"is not TOML: {error}", file=path, fix="correct it there") from None
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .core.errors import InvalidParams as InvalidParams, MethodNotFound as MethodNotFound
     from .core.errors import NotAnswered as NotAnswered
     from .core.errors import ProtocolError as ProtocolError, RequestTimeout as RequestTimeout
+    from .core.errors import ServerUnavailable as ServerUnavailable
     from .core.errors import SessionRequired as SessionRequired, TooManyRequests as TooManyRequests
     from .core.errors import UnexpectedAnswer as UnexpectedAnswer, UnsupportedRevision as UnsupportedRevision
     from .core.link import Link as Link
@@ -54,6 +55,7 @@ _MODULES = {
         "NotAnswered",
         "ProtocolError",
         "RequestTimeout",
+        "ServerUnavailable",
         "SessionRequired",
         "TooManyRequests",
         "UnexpectedAnswer",

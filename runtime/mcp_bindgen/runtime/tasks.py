@@ -82,6 +82,30 @@ def is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
+_TURN = 0.005  # seconds
+
+
+class Turn:
+    """Time that a task may use the event loop before it lets other tasks run.
+
+    Attributes:
+        end: When the turn is over, on the clock of `time.monotonic`.
+    """
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a turn."""
+        self.end = time.monotonic() + _TURN
+
+    async def give_way(self) -> None:
+        """Let other tasks run if the turn is over, and begin the next turn."""
+        if time.monotonic() > self.end:
+            await asyncio.sleep(0)
+            self.begin()
+
+
 _FAR = 30 * 24 * 3600.0  # seconds that nobody needs to wait for
 
 
@@ -104,6 +128,8 @@ def scheduled(when: float | None, call: Callable[[], object]) -> Generator[None]
 
 # --- threads --------------------------------------------------------------------------------------------------
 
+_MAX_THREADS = 120  # threads of the process for handlers that block
+
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("thread_limiter")
 _unlimited: RunVar[anyio.CapacityLimiter] = RunVar("unlimited")
 _at_work: set[object] = set()
@@ -111,7 +137,7 @@ _at_work: set[object] = set()
 
 def thread_limiter() -> anyio.CapacityLimiter:
     """Return what limits the threads for handlers that block, in this event loop: set its `total_tokens`."""
-    return _of_this_loop(_limiter, 256)
+    return _of_this_loop(_limiter, _MAX_THREADS)
 
 
 def leave(status: int = 0) -> None:

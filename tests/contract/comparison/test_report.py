@@ -119,6 +119,19 @@ CHANGES: list[tuple[Schema, Schema, list[tuple[str, str, str]]]] = [
         record(city={**TEXT, "description": "Where."}),
         [("get-forecast: argument city has another description", "safe", "safe")],
     ),
+    (
+        record("city", city=TEXT, unit=TEXT),
+        record("city", city=TEXT) | {"additionalProperties": True},
+        [
+            (
+                "get-forecast: argument unit is no named member any more, but the object takes it unnamed, as any JSON;"
+                " it was string",
+                "risky",
+                "risky",
+            ),
+            ("get-forecast: arguments accepts what it refused before", "safe", "breaking"),
+        ],
+    ),
 ]
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import json
 import threading
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import anyio
+import jsonschema_rs
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, RootModel
 from typing_extensions import TypedDict
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
@@ -65,6 +70,24 @@ async def served(app: App, revision: str, *bases: type) -> AsyncGenerator[Connec
     client = type("Caller", (*bases, bindings(revision).Client), {})()
     async with lifespans(servers), connected(client, *servers) as connection:
         yield connection
+
+
+class Tagged(BaseModel):
+    tags: set[int | bool] = Field(alias="theTags")
+
+
+class Rows(RootModel[dict[bool, str]]): ...
+
+
+class Chosen(BaseModel):
+    rows: dict[float, str] = Field(validation_alias=AliasChoices("theRows", "rows"))
+
+
+def split(value: Any) -> Any:
+    return value.split(",") if isinstance(value, str) else value
+
+
+Split = Annotated[set[float], BeforeValidator(split, json_schema_input_type=str | list[float])]
 
 
 def small() -> App:
@@ -274,6 +297,86 @@ async def test_arguments_are_held_against_the_schema(revision: str) -> None:
                 said = caught.value.message
             assert said.startswith(f"Invalid arguments of {name}: ")
             assert problem in said
+
+
+MERGING: list[tuple[Any, Any, Any]] = [
+    (dict[int, str], {"1": "a", "01": "b"}, {"1": "a", "-2": "b"}),
+    (dict[float, str], {"1": "a", "1.0": "b"}, {"1": "a", "2": "b"}),
+    (dict[bool, str], {"true": "a", "1": "b"}, {"true": "a", "false": "b"}),
+    (dict[date, str], {"2030-01-01": "a", "2030-01-01T00:00:00": "b"}, {"2030-01-01": "a", "2030-01-02": "b"}),
+    (set[int | bool], [1, True], [1, False]),
+    (set[Any], [0, False], ["0", 0]),
+    (frozenset[float], [2**53, 2**53 + 1], [1, 2.5]),
+    (set[tuple[int | bool, ...]], [[1], [True]], [[1], [2]]),
+    (list[Tagged], [{"theTags": [True, 1]}], [{"theTags": [True, 2]}]),
+    (OrderedDict[float, str], {"1": "a", "1.0": "b"}, {"1": "a", "2": "b"}),
+    (Rows, {"true": "a", "1": "b"}, {"true": "a", "0": "b"}),
+    (list[Chosen], [{"theRows": {"1": "a", "1.0": "b"}}], [{"theRows": {"1": "a"}}]),
+    (Split, [2**53, 2**53 + 1], "1,2,3"),
+    (dict[str, set[UUID]], {"a": [str(UUID(int=171)), str(UUID(int=171)).upper()]}, {"a": [str(UUID(int=171))]}),
+]
+
+
+@pytest.mark.parametrize(("kind", "merged", "distinct"), MERGING)
+@bounded()
+async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merged: Any, distinct: Any) -> None:
+    """No member of an object and no item of an array is lost without a word."""
+    app = App("merging")
+
+    def count(x: Any) -> str:
+        return repr(x)
+
+    count.__annotations__["x"] = kind
+    app.tool(count)
+    async with served(app, "2025-11-25") as connection:
+        refused = await connection.client.call_tool("count", {"x": merged})
+        assert refused.is_error
+        assert refused.content[0].text.startswith("Invalid arguments of count: arguments.x")
+        assert not (await connection.client.call_tool("count", {"x": distinct})).is_error
+        listed = (await connection.client.list_tools()).tools[0].model_dump()
+        assert jsonschema_rs.is_valid(listed["inputSchema"], {"x": distinct})
+        if kind == dict[int, str]:
+            assert not jsonschema_rs.is_valid(listed["inputSchema"], {"x": merged})
+
+
+@every
+@bounded()
+async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -> None:
+    app = App("asking")
+
+    @app.tool
+    async def delete(ctx: Context) -> str:
+        return str(await ctx.ask("Delete it?", bool))
+
+    @app.tool
+    async def delete_all(ctx: Context) -> str:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(ctx.ask("Delete one?", bool))
+            tasks.create_task(ctx.ask("Delete two?", bool))
+        return "deleted"
+
+    async with served(app, revision) as connection:
+        for name in ("delete", "delete_all"):
+            if revision == STATELESS:  # that revision has an error that names the capability
+                with pytest.raises(ProtocolError) as caught:
+                    await connection.client.call_tool(name)
+                assert (caught.value.code, caught.value.data) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
+            else:
+                assert "needs the capability 'elicitation'" in await failure(connection, name)
+
+
+@bounded()
+async def test_a_prompt_about_a_missing_resource_is_an_error_of_its_caller() -> None:
+    app = App("notes")
+
+    @app.prompt
+    async def summarize(id: str) -> str:
+        raise ResourceNotFound(f"there is no note {id!r}")
+
+    async with served(app, "2025-11-25") as connection:
+        with pytest.raises(ProtocolError, match="there is no note 'beer'") as caught:
+            await connection.client.get_prompt("summarize", {"id": "beer"})
+    assert caught.value.code == -32602
 
 
 @bounded()
@@ -615,7 +718,7 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
 
 @bounded()
 async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bindgen.runtime.eras.handshake._MOST_FOLLOWED", 2)
+    monkeypatch.setattr("mcp_bindgen.runtime.eras.operations.MAX_FOLLOWED_URIS", 2)
     app = App("contents", dynamic=["contents"])
 
     @app.resource("note://{id}")

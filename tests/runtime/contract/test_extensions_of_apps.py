@@ -113,7 +113,9 @@ async def test_files_of_skills_are_resources_in_every_revision(revision: str, fo
             (await client.read_resource(f"{root}/{name}")).contents[0] for name in ("references/times.csv", "scale.bin")
         ]
         assert (times.text, times.mime_type, scale.blob) == ("green,2\n", "text/csv", "/wA=")
-        for path in ("../../../etc/passwd", "references", "references/../SKILL.md", "", "%53KILL.md"):
+        for path in ("references/../SKILL.md", "%53KILL.md"):  # other spellings of the same URI
+            assert (await client.read_resource(f"{root}/{path}")).contents[0].text.startswith("---")
+        for path in ("../../../etc/passwd", "references", "references%2F..%2FSKILL.md", "", "%2553KILL.md"):
             with pytest.raises(ProtocolError):
                 await client.read_resource(f"{root}/{path}")
 

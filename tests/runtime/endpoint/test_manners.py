@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -54,6 +55,76 @@ async def test_progress_only_grows(revision: str, caplog: pytest.LogCaptureFixtu
         await asking.call_tool("x")
     assert seen == [1, 3, 3.5, 4] * 2
     assert "progress 2 after 3 is not sent: it must increase" in caplog.text
+
+
+@every_revision
+@bounded(20)
+async def test_asynchronous_progress_callbacks_are_awaited_in_order(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(params: Any, ctx: Any) -> None:
+        for amount in range(1, 6):
+            await ctx.progress(amount)
+
+    seen: list[Any] = []
+
+    async def on_progress(params: Any) -> None:
+        await anyio.sleep(0.01 / params.progress)
+        if params.progress == 3:
+            raise ValueError("three")
+        seen.append(params.progress)
+
+    async with connected(bindings(revision).Client(), tool(work, revision)) as connection:
+        await connection.client.with_options(on_progress=on_progress).call_tool("x")
+    assert seen == [1, 2, 4, 5]
+    assert caplog.text.count("the progress callback of tools/call failed") == 1
+
+
+@bounded(20)
+async def test_a_request_that_fails_cancels_its_progress_callback() -> None:
+    started, ended = anyio.Event(), anyio.Event()
+
+    async def work(params: Any, ctx: Any) -> None:
+        await ctx.progress(1)
+        await started.wait()
+        raise ProtocolError(-32000, "no")
+
+    async def on_progress(params: Any) -> None:
+        started.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    async with connected(bindings(LATEST).Client(), tool(work)) as connection:
+        with pytest.raises(ProtocolError):
+            await connection.client.with_options(on_progress=on_progress).call_tool("x")
+        await ended.wait()
+
+
+@every_revision
+@bounded(20)
+async def test_a_progress_callback_cannot_cancel_its_caller_or_outlast_total_timeout(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(params: Any, ctx: Any) -> None:
+        await ctx.progress(1)
+        await ctx.progress(2)
+
+    seen: list[Any] = []
+
+    async def on_progress(params: Any) -> None:
+        seen.append(params.progress)
+        if params.progress == 2:
+            await anyio.sleep_forever()
+        ended = asyncio.create_task(anyio.sleep_forever())
+        ended.cancel()
+        await ended
+
+    async with connected(bindings(revision).Client(), tool(work, revision)) as connection:
+        await connection.client.with_options(on_progress=on_progress, total_timeout=1).call_tool("x")
+    assert seen == [1, 2]
+    assert "has not ended within total_timeout" in caplog.text
 
 
 @bounded(20)

@@ -9,12 +9,16 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 import anyio
+import jsonschema_rs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mcp_bindgen.runtime import CapabilityMissing, Context, NotAnswered, ProtocolError, Root, UnexpectedAnswer
 from tests.support.checked_connections import STATEFUL, STATELESS, bindings, bounded, connected
+from tests.support.effort import examples
 
 EVERY = [*STATEFUL, STATELESS]
 ASKING = ["2025-06-18", "2025-11-25", STATELESS]
@@ -199,13 +203,13 @@ async def test_only_what_is_flat_is_asked_for(revision: str, kind: Any) -> None:
         (bool, {"action": "cancel"}, "NotAnswered: the question 'Well?' was cancelled"),
         (str, {"action": "decline"}, "NotAnswered: the question 'Well?' was declined"),
         (str, {"action": "cancel"}, "NotAnswered: the question 'Well?' was cancelled"),
-        (str, accepting(), "NotAnswered: the question 'Well?' has an invalid answer: it is missing"),
-        (bool, {"action": "accept"}, "NotAnswered: the question 'Well?' has an invalid answer: it is missing"),
+        (str, accepting(), "NotAnswered: the question 'Well?' has an invalid answer: answer: Field required"),
+        (bool, {"action": "accept"}, "NotAnswered: the question 'Well?' has an invalid answer: answer: Field required"),
         (bool, accepting(answer="yes"), "NotAnswered: the question 'Well?' has an invalid answer: answer: "),
         (int, accepting(answer=True), "NotAnswered: the question 'Well?' has an invalid answer: answer: "),
         (int, accepting(answer="1"), "NotAnswered: the question 'Well?' has an invalid answer: answer: "),
         (Colour, accepting(answer="green"), "NotAnswered: the question 'Well?' has an invalid answer: answer: "),
-        (Details, accepting(name="Ada"), "NotAnswered: the question 'Well?' has an invalid answer: answer.age: "),
+        (Details, accepting(name="Ada"), "NotAnswered: the question 'Well?' has an invalid answer: age: "),
     ],
 )
 @bounded()
@@ -214,6 +218,65 @@ async def test_no_answer_is_an_error_and_declining_a_yes_is_a_no(
 ) -> None:
     _, found = await conversation(revision, lambda ctx: ctx.ask("Well?", kind), [answer])
     assert found == said or (said.endswith(": ") and found.startswith(said))
+
+
+FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "line": {"type": "string", "minLength": 2, "maxLength": 4},
+        "size": {"type": "integer", "minimum": 0.5, "maximum": 3.5},
+        "price": {"type": "number", "minimum": 0.5},
+        "sure": {"type": "boolean"},
+        "colour": {"type": "string", "enum": ["red", "blue"]},
+    },
+    "required": ["line", "other"],
+}
+LISTS: dict[str, Any] = {
+    "one": {"type": "string", "oneOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]},
+    "many": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "minItems": 1, "maxItems": 2},
+    "titled": {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]}},
+}
+
+
+def form(revision: str, schema: dict[str, Any]) -> Any:
+    """The params of an elicitation with a form."""
+    mcp: Any = bindings(revision).types
+    kind = getattr(mcp, "ElicitRequestFormParams", None) or mcp.ElicitRequestParams
+    return kind.model_validate({"message": "Well?", "requestedSchema": schema})
+
+
+@pytest.mark.parametrize(
+    ("revision", "by_call"),
+    [("2025-06-18", False), ("2025-06-18", True), ("2025-11-25", False), ("2025-11-25", True), (STATELESS, False)],
+)
+@given(data=st.data())
+@settings(max_examples=examples(12, 100))
+def test_answers_to_forms_fit_the_requested_schema(revision: str, by_call: bool, data: st.DataObject) -> None:
+    """A JSON Schema validator judges."""
+    has_lists = revision != "2025-06-18"
+    schema = {**FORM, "properties": FORM["properties"] | (LISTS if has_lists else {})}
+    texts = st.sampled_from(["a", "b", "red", "green", "abcde", ""])
+    values: Any = texts | st.sampled_from([0, 0.5, 1, 2.0, 3.5, 4]) | st.booleans()
+    values = values | st.lists(texts, max_size=3) if has_lists else values
+    content = data.draw(st.dictionaries(st.sampled_from([*schema["properties"], "other"]), values, max_size=4))
+    params = form(revision, schema)
+
+    async def ask(ctx: Any) -> Any:
+        answer = await (ctx.call(bindings(revision).methods.ELICIT, params) if by_call else ctx.ask_params("k", params))
+        return answer.content
+
+    _, found = anyio.run(conversation, revision, ask, [accepting(**content)])
+    is_refused = found.startswith("NotAnswered: the question 'Well?' has an invalid answer: ")
+    assert is_refused is not jsonschema_rs.is_valid(schema, content), (content, found)
+
+
+@asking
+@bounded()
+async def test_a_form_that_is_declined_needs_no_content(revision: str) -> None:
+    async def ask(ctx: Any) -> Any:
+        return (await ctx.ask_params("k", form(revision, FORM))).action
+
+    assert (await conversation(revision, ask, [{"action": "decline"}]))[1] == "'decline'"
 
 
 @asking

@@ -1,4 +1,4 @@
-"""Subscriptions from the client's side: over stdio and HTTP, to their end or to a lost stream and back (6 s)."""
+"""Subscriptions from the client's side: over stdio and HTTP, to their end or to a lost stream and back (8 s)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.runtime import (
+    AuthorizationError,
     ConnectionClosed,
     MethodNotFound,
     ProtocolError,
@@ -182,19 +183,58 @@ async def test_over_stdio(tmp_path: Path) -> None:
     assert client.heard == ["acknowledged", "tools"]
 
 
+def end_all(shop: Any) -> None:
+    """Ends all subscriptions in good order, as a server does that stops."""
+    for link in audience(shop):
+        if isinstance(link, Subscription):
+            link.end()
+
+
+def _has_heard(client: Any, count: int) -> bool:
+    return bool(client.heard.count("tools") == count)
+
+
+def _has_changed(client: Any, changes: int) -> bool:
+    return bool(client.changes > changes)
+
+
+@pytest.mark.parametrize("way", [over_http, in_memory])
+def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: Callable[[Any], Any]) -> None:
+    @bounded()
+    async def run() -> None:
+        shop = Shop()
+        async with way(shop) as client, client.subscribed(TOOLS):
+            for turn in (1, 2, 3):
+                await tools(shop)
+                await until(partial(_has_heard, client, turn))
+                changes = client.changes
+                end_all(shop)
+                await until(partial(_has_changed, client, changes))  # something may have been missed
+                await until(lambda: any(isinstance(one, Subscription) and one.ready for one in audience(shop)))
+        assert client.heard == ["acknowledged", "tools", "tools", "tools"]
+
+    run()
+
+
 @bounded()
-async def test_the_server_ends_it_in_good_order(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "mcp_bindgen")
-    shop = Shop()
-    app = HttpApp(shop)
-    async with app.lifespan(), listening(app) as (url, heard), connect(f"{url}/mcp", Customer) as client:
-        async with client.subscribed(TOOLS):
-            for link in audience(shop):
-                assert isinstance(link, Subscription)
-                link.end()
-            await until(lambda: "the server ended the subscription" in caplog.text)
-            await anyio.sleep(0.7)
-        assert heard.count(("POST", "subscriptions/listen")) == 1  # nobody comes back after that
+async def test_a_server_that_ends_each_stream_at_once_is_asked_ever_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listening_module, "_SHORTEST", 0.01)
+    streams: list[Heard] = []
+
+    async def play(heard: Heard) -> None:
+        if heard.name == "server/discover":
+            await heard.result(discovered(STATELESS))
+            return
+        streams.append(heard)
+        await heard.event(acknowledged(heard.id, toolsListChanged=True))
+        await heard.event(answer(heard.id, {"resultType": "complete", "_meta": {ID: heard.id}}))
+
+    async with serving(play) as script, connect(script.url, Customer) as client, client.subscribed(TOOLS):
+        await anyio.sleep(1)
+    assert 4 <= len(streams) <= 9
+    assert client.heard == ["acknowledged"]
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------
@@ -337,6 +377,10 @@ async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatc
                     await heard.end(503)
                 case 3:  # the connection breaks off at once
                     await heard.begin(200, "text/event-stream")
+                case 4:  # a server that is stopping, or has too much to do
+                    await heard.json(refusal(None, -32600), 503)
+                case 5:
+                    await heard.json(refusal(None, -32000), 429)
                 case number:
                     await heard.event(acknowledged(heard.id, toolsListChanged=True))
                     if number == 1:
@@ -344,7 +388,7 @@ async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatc
                     await heard.event(told(heard.id))
                     if number == 1:
                         await cut.wait()
-                    if number == 4:
+                    if number == 6:
                         await heard.until_gone()
 
     async with serving(play) as script:
@@ -363,10 +407,10 @@ async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatc
                 await client.list_tools()  # something may have been missed
                 assert len(script.called("tools/list")) == 3
                 await until(lambda: client.heard.count("tools") == 2)
-                assert len(streams) == 4
-            await until(lambda: streams[3].gone_at)
+                assert len(streams) == 6
+            await until(lambda: streams[5].gone_at)
         assert client.heard == ["acknowledged", "tools", "tools"]
-        assert len({heard.id for heard in streams}) == 4
+        assert len({heard.id for heard in streams}) == 6
         pauses = [later.at - earlier.at for earlier, later in pairwise(streams[1:])]
         assert all(pause > 0.01 for pause in pauses)
 
@@ -416,11 +460,40 @@ async def test_a_server_that_agrees_to_less_later(
 
 
 @bounded()
-async def test_the_pauses_grow_and_have_an_end() -> None:
+async def test_the_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     listener = listening_module.Listening(Customer(), {}, {}, lambda: None)
     pauses = [listener._pause() for _ in range(40)]
-    assert 0.25 <= pauses[0] <= 0.5
+    assert 0.125 <= pauses[0] <= 0.25
     assert all(15 <= pause <= 30 for pause in pauses[10:])
     assert len(set(pauses)) > 30
     listener.acknowledge(TOOLS)
-    assert listener._pause() <= 0.5
+    assert listener._pause() >= 15  # its stream has not lasted
+    listener.acknowledge(TOOLS)
+    await anyio.sleep(0.02)
+    monkeypatch.setattr(listening_module, "_STEADY", 0.01)
+    assert listener._pause() <= 0.25
+    assert listener._pause() > 0.125
+
+
+@bounded()
+async def test_authorization_that_is_not_to_be_had_for_a_moment_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening_module, "_SHORTEST", 0.01)
+    shop = Shop()
+    async with in_memory(shop) as client:
+        request, failures = client.link.request, [True, True, False]
+
+        async def unauthorized(*arguments: Any, **more: Any) -> Any:
+            if failures and len(client.heard) == 1:
+                raise AuthorizationError("the issuer is away", is_temporary=failures.pop(0))
+            return await request(*arguments, **more)
+
+        monkeypatch.setattr(client.link, "request", unauthorized)
+
+        async def subscribe() -> None:
+            async with client.subscribed(TOOLS):
+                end_all(shop)
+                await anyio.sleep(5)
+
+        with pytest.raises(AuthorizationError):
+            await subscribe()
+        assert failures == []

@@ -430,6 +430,7 @@ async def test_a_server_behind_a_url(entry: Entry) -> None:
 
 BAD: list[tuple[object, str]] = [
     ("{", "not JSON: "),
+    ("[" * 100_000, "nested too deeply"),
     ("[]", '"mcpServers" must be there'),
     ({}, '"mcpServers" must be there'),
     ({"mcpServers": []}, '"mcpServers" must be there'),

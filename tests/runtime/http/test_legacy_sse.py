@@ -652,7 +652,7 @@ class Announcing(Tools):
         print("over", type(asyncio.get_running_loop()).__module__, flush=True)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals, code: int) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -824,3 +824,16 @@ def test_the_server_end_by_itself() -> None:
         ]
 
     go(body)
+
+
+def test_a_server_that_stops_opens_no_stream() -> None:
+    app = sse_app(Tools())
+    app.leave()
+
+    async def ask() -> httpx2.Response:
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/sse")
+
+    refused = anyio.run(ask)
+    assert (refused.status_code, "retry-after" in refused.headers) == (503, True)

@@ -214,6 +214,14 @@ def test_what_is_sent_is_one_of_few_values_or_a_tuple_and_called_as_on_the_wire(
     )
 
 
+def test_documented_constants_are_literals_with_their_words() -> None:
+    choice = {"oneOf": [{"const": 1, "description": "One."}, {"const": 2, "description": "Two."}]}
+    tool = {"name": "pick", "inputSchema": {"type": "object", "properties": {"choice": choice}, "required": ["choice"]}}
+    text = client({"tools": [tool]})
+    assert "choice: Literal[1, 2]" in signature(text, "pick")
+    assert "- `1`: One. - `2`: Two." in " ".join(text.split())
+
+
 def test_a_tool_that_runs_as_a_task_only_says_so() -> None:
     document = {"tools": [{**PING, "execution": {"taskSupport": "required"}}, FORECAST]}
     for revision, how in (("2025-11-25", "`client.call_tool(..., task=...)`"), ("2026-07-28", "the extension `tasks`")):

@@ -19,6 +19,14 @@ RECEIVERS: Mapping[str, Sender] = {"Client": "client", "Server": "server"}
 """Class -> whose handlers it has."""
 
 
+SHORTCUTS: Mapping[str, str] = {
+    "elicitation/create": "ask",
+    "roots/list": "roots",
+    "sampling/createMessage": "sample",
+}
+"""Question -> what asks it on a context of the runtime, in every revision."""
+
+
 class Parameter(NamedTuple):
     """A field of a class as its constructor takes it, or an argument of a call.
 
@@ -123,6 +131,10 @@ class Bindings:
         while isinstance(type, Ref):
             definition, type = type.name, self.protocol.definitions[type.name].type
         return definition if isinstance(type, Object) else None
+
+    def takes_any(self, definition: str) -> bool:
+        """Tell whether the constructor of a class takes members without a name as keywords."""
+        return calls.takes_any(self.protocol.definitions[definition])
 
     def fields(self, definition: str) -> list[Parameter]:
         """The fields of a class; none of what is no class."""

@@ -16,12 +16,13 @@ from ..finding import Comparison, Finding
 from ..match import match
 from ..reach import answers
 from ..rules import RULES
-from .assignable import Assignable
-from .bindings import RECEIVERS, SENDERS, Bindings, Parameter, Stub
+from .advice import Replacements, advice
+from .assignable import MAPPING, Assignable
+from .bindings import RECEIVERS, SENDERS, SHORTCUTS, Bindings, Parameter, Stub
 from .causes import Causes
 from .names import new_names
 
-Kind = Literal["gone", "renamed", "changed", "needed"]
+Kind = Literal["gone", "renamed", "changed", "needed", "repeated"]
 
 
 def _never(type: Type) -> bool:
@@ -33,7 +34,7 @@ class Change:
     """The fate of a name, a field, a handler or a call.
 
     Attributes:
-        kind: What, in a word; `needed` is something that must be given now.
+        kind: What, in a word; `needed` is something that must be given now, `repeated` a function that runs again.
         rule: The rule of the finding behind it.
         subject: What that finding is about.
         old: What it was in Python, in a few words.
@@ -61,6 +62,7 @@ class Changes:
         of: Name -> what became of it: `types.Tool`, `types.Tool.title` where it is read, `types.Tool(title=)` where it
             is given, `Client.call_tool`, `Client.call_tool(name=)`, `Client.call_tool(0)` by its position.
         needed: Class or call -> the arguments that it needs now and did not need before.
+        asking: Call that asks the client -> what became of it, where handlers run again with the answer.
         positional: Call -> its arguments that may be given by position.
     """
 
@@ -69,12 +71,14 @@ class Changes:
         self.old, self._new = Bindings(comparison.old), Bindings(comparison.new)
         self._names = new_names(comparison.old, comparison.new, matches)
         self._causes = Causes(comparison, matches, self._names)
+        self._replacements = Replacements(self._new)
         self._field_names = {one.subject: one.old for one in comparison.findings if one.rule == "field-renamed"}
         classes = {old: self._new.class_of(new) for old, new in self._names.items()}
         self._accepts = Assignable(comparison.new, comparison.old, lambda new, old: classes.get(old) == new).covers
         self._returns = Assignable(comparison.old, comparison.new, lambda old, new: classes.get(old) == new).covers
         self.of: defaultdict[str, list[Change]] = defaultdict(list)
         self.needed: defaultdict[str, dict[str, Change]] = defaultdict(dict)
+        self.asking: dict[str, Change] = {}
         self.positional = {
             stub.name: _positional(stub.method, self.old.arguments(stub.method)) for stub in self.old.calls.values()
         }
@@ -110,15 +114,20 @@ class Changes:
         words: tuple[str, str],
         tolerates: Callable[[Type], bool] = _never,
         hint: str = "",
+        gives: bool | None = None,
     ) -> None:
         """Add what `cause` did to `name`; the rule and the subject of `default` stand in where no cause is known.
 
-        `hint` says what to do on the side that has the code, in place of what the rule says to both sides.
+        `hint` says what to do on the side that has the code, in place of what the rule says to both sides. Without
+        one, `gives` says whether the code gives a value or reads one.
         """
         change = _change(kind, cause, default, words, tolerates)
+        specific = "" if change.hint == RULES[change.rule].hint else change.hint
+        if gives is not None and not hint:
+            hint, specific = advice(change.rule, gives=gives), ""
         if hint:
-            specific = "" if change.hint == RULES[change.rule].hint else change.hint
-            change = replace(change, hint=f"{hint} {specific}".rstrip())
+            told = self._replacements.told(specific, name.partition(".")[0])
+            change = replace(change, hint=f"{hint} {told}".rstrip())
         self.of[name].append(change)
 
     # --- types --------------------------------------------------------------------------------------------------
@@ -129,7 +138,8 @@ class Changes:
         if heir is None and new is None:
             self._add(name, "gone", cause, ("definition-removed", definition), (definition, ""))
         elif heir is not None and heir != definition:
-            self._add(name, "renamed", cause, ("definition-renamed", definition), (definition, heir))
+            hint = f"Use `types.{heir}`."
+            self._add(name, "renamed", cause, ("definition-renamed", definition), (definition, heir), hint=hint)
         elif new is not None:
             words = self._words(old.type, new.type)
             classes = self.old.class_of(definition), self._new.class_of(definition)
@@ -170,7 +180,11 @@ class Changes:
             rule = "field-became-required" if was is not None else "field-added-required"
             cause = self._causes.of_member(definition, new.field.wire)
             default = rule, f"{subject}.{new.field.wire}"
-            self.needed[name][new.name] = _change("needed", cause, default, self._field_words(was, new.field))
+            change = _change("needed", cause, default, self._field_words(was, new.field))
+            hint = advice(rule, gives=True)
+            if name.startswith("types.") and self._replacements.is_metadata(self._names[definition]):
+                hint = "A call adds it: give `meta=` a mapping with the names of the wire instead."
+            self.needed[name][new.name] = replace(change, hint=hint)
         return pairs
 
     def _member(
@@ -188,16 +202,33 @@ class Changes:
             return  # most do not change, and looking for causes takes long
         wire, subject = (new or old).field.wire, f"{subject}.{old.field.wire}"
         cause = cause or self._causes.of_member(definition, wire, new.field.type if new is not None else None)
+        gives = name.endswith("=)")
         if new is None:
             rule = f"field-removed-{'required' if old.field.required else 'optional'}"
-            given = "Leave it out: the other side does not know it." if name.endswith("=)") else ""
-            hint = given or "Do without it: the other side does not send it."
+            if cause is not None and cause.rule == "field-opened":
+                if not (gives and self._takes_any(definition)):  # a constructor takes it as before
+                    words, kept = (f"a field, {old.name}", f"a member without a field, {old.field.wire!r}"), ""
+                    if not gives:
+                        kept = f'Read it by `(x.model_extra or {{}}).get("{old.field.wire}")`: it is there as before, '
+                        kept += f"and a constructor takes `{old.name}=` as before."
+                    self._add(name, "changed", cause, (rule, subject), words, hint=kept, gives=gives)
+                return
+            hint = "the other side does not know it." if gives else "the other side does not send it."
+            hint = f"{'Leave it out' if gives else 'Do without it'}: {hint}"
             self._add(name, "gone", cause, (rule, subject), (old.name, ""), hint=hint)
         elif new.name != old.name:
-            self._add(name, "renamed", cause, ("field-renamed", subject), (old.name, new.name))
+            self._add(name, "renamed", cause, ("field-renamed", subject), (old.name, new.name), gives=gives)
+        elif new.type is MAPPING:
+            words = describe(old.field.type), "a mapping with the names of the wire"
+            hint = f"Give a mapping, `{new.name}={{...}}`: the call adds what every request needs."
+            self._add(name, "changed", cause, ("type-changed", subject), words, tolerates, hint, gives=gives)
         else:
             words = self._field_words(old.field, new.field)
-            self._add(name, "changed", cause, ("type-changed", subject), words, tolerates)
+            self._add(name, "changed", cause, ("type-changed", subject), words, tolerates, gives=gives)
+
+    def _takes_any(self, definition: str) -> bool:
+        heir = self._new.class_of(self._names[definition]) if definition in self._names else None
+        return heir is not None and self._new.takes_any(heir)
 
     def _successors(self, definition: str) -> dict[str, Parameter]:
         """Old wire name -> what a member is now, for those that still exist."""
@@ -216,9 +247,14 @@ class Changes:
         if old.carrier != new.carrier:
             default = "message-carrier-changed", stub.message
             words: tuple[str, str] = old.carrier, new.carrier
-            hint = "Ask with `ctx.ask`: the question travels in the result."
+            shortcut = f"`ctx.{SHORTCUTS[new.name]}` or " if new.name in SHORTCUTS else ""
+            hint = f"Ask with {shortcut}`ctx.ask_params(key, params)`: the question travels in the result."
             asked = hint if new.carrier == "embedded" and stub.owner == "Context" else ""
             self._add(name, "changed", self._causes.of(stub.message), default, words, hint=asked)
+            if asked:
+                others = (f"Context.{one}" for one in (SHORTCUTS.get(new.name, "ask_by"), "ask_by", "ask_params"))
+                self.asking[name] = self.of[name][-1]
+                self.asking |= {other: self.asking[name] for other in others if other not in self.asking}
         self._guarded(stub, heir)
         if not self._returns(old.result, new.result):
             self._answers(stub, self._words(old.result, new.result))
@@ -234,7 +270,7 @@ class Changes:
             self._add(name, "changed", cause, ("type-changed", old.definition), words)
         elif not self._accepts(new.params, old.params):
             words, accepts = self._words(old.params, new.params), partial(self._accepts, new.params)
-            self._add(f"{name}(params=)", "changed", cause, ("type-changed", subject), words, accepts)
+            self._add(f"{name}(params=)", "changed", cause, ("type-changed", subject), words, accepts, gives=True)
 
     def _position(self, name: str, subject: str, index: int, new: Parameter | None, places: list[str]) -> None:
         """Add that an argument is not at its place any more."""
@@ -268,7 +304,8 @@ class Changes:
         if appears or not self._returns(old.params, new.params):
             cause = self._causes.of_type(_name_of(old.params)) or self._causes.of_type(old.definition)
             words, default = self._words(old.params, new.params), ("type-changed", f"{old.definition}.params")
-            self._add(f"{stub.name}(params)", "changed", cause, default, words, takes)
+            hint = f"Take {words[1]}." if new.params is not None else "Take no params."
+            self._add(f"{stub.name}(params)", "changed", cause, default, words, takes, hint)
         if not self._accepts(_answer(new), _answer(old)):
             words = _words(_answer(old)), _words(_answer(new))
             self._answers(stub, words, "->", partial(self._accepts, _answer(new)))
@@ -319,7 +356,8 @@ class Changes:
     ) -> None:
         cause = self._causes.within(stub.message) or self._causes.of_name(_name_of(stub.method.result))
         said = f"answers {words[0]}", f"answers {words[1]}"
-        self._add(stub.name + suffix, "changed", cause, ("type-changed", stub.message), said, tolerates)
+        default = "type-changed", stub.message
+        self._add(stub.name + suffix, "changed", cause, default, said, tolerates, gives=bool(suffix))
 
     # --- types in words -----------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from mcp_bindgen.spec import BadInput
 
 from .changes import Changes
 from .project import Module, named
+from .repeats import Repeats
 from .result import Place, Use
 from .stubs import stubs
 from .typecheck import TypedCode
@@ -62,13 +63,17 @@ def find_uses(modules: list[Module], root: Path, package: str, changes: Changes)
         found = find_uses([one for one in modules if one is not broken], root, package, changes)
         found.skipped[str(broken.path)] = f"is not Python: {reason}"
         return found
-    found = Reading(files=len(modules))
+    found, repeats = Reading(files=len(modules)), Repeats(types, changes)
     for module in modules:
         name, offset = own[id(module)]
         ast.increment_lineno(module.tree, offset)
         reader = Uses(module, name, package, types, changes, offset)
         found.uses += reader.all()
         found.imports += reader.imports
+        repeats.read(module, name, offset)
+    order = {str(module.path): index for index, module in enumerate(modules)}
+    found.uses += repeats.uses()
+    found.uses.sort(key=lambda use: (order[use.place.file], use.place.line, use.place.column))
     return found
 
 

@@ -17,7 +17,7 @@ from ..reports.words import plural
 from .result import Migration, Place, Use
 
 _INDENT = 11
-_COLOURS = {"gone": RED, "needed": RED, "renamed": CYAN, "changed": YELLOW}
+_COLOURS = {"gone": RED, "needed": RED, "repeated": RED, "renamed": CYAN, "changed": YELLOW}
 _HERE = 4
 """How many imports are listed."""
 
@@ -42,6 +42,8 @@ def sentence(use: Use) -> str:
             return f"{perhaps}{use.name} is {whole} now"
         case "needed":
             return f"{perhaps}{use.name} has to be given now: {change.new}"
+        case "repeated":
+            return f"{perhaps}{use.name} {change.new}"
         case "changed":
             return f"{perhaps}{use.name} was: {change.old}; is: {change.new}"
 

@@ -21,7 +21,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Use:
-    """A use of something that is gone, renamed or changed.
+    """A use of something that is gone, renamed or changed, or a handler that runs again.
 
     Attributes:
         place: Where.

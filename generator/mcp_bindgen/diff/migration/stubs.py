@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from mcp_bindgen.protocol.model import Array, Const, Map, Ref, Scalar, Type, Union
 
-from .bindings import RECEIVERS, Bindings, Stub, Stubs
+from .bindings import RECEIVERS, SHORTCUTS, Bindings, Stub, Stubs
 
 _ANY = "*args: _t.Any, **fields: _t.Any"
 _HEAD = f"""
@@ -76,6 +76,7 @@ def _endpoint(bindings: Bindings, owner: str) -> Iterator[str]:
         context = "Context" if RECEIVERS[owner] == "server" else "_t.Any"
         yield f"    def {stub.short}(self, {params}ctx: {context}) -> _t.Any: ..."
     if owner == "Context":
+        yield from (f"    async def {name}(self, {_ANY}) -> _t.Any: ..." for name in (*SHORTCUTS.values(), "ask_by"))
         questions = bindings.questions.items()
         asked = [(f"types.{params}", _annotation(stub.method.result)) for params, stub in questions]
         for params, result in (*asked, ("_t.Any", "_t.Any"), ("_t.Any", "_t.Any")):  # overloads are two at least

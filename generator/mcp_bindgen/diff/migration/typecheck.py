@@ -98,6 +98,14 @@ class TypedCode:
             names |= {name} if name is not None else set()
         return names, sure and len(names) == 1, extended
 
+    def callees(self, node: ast.Call) -> list[str]:
+        """Return the full names of the functions of the project that a call may call."""
+        options = _alternatives(self._types.get(_span_of(node.func)))
+        found = [
+            one.definition for one in options if isinstance(one, types.CallableType) and one.definition is not None
+        ]
+        return [one.fullname for one in found if not one.fullname.startswith(f"{self._package}.")]
+
     def type(self, node: ast.expr) -> Type | None:
         """The type of an expression as one of the protocol; `None` where it is not certain to be one."""
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
@@ -199,13 +207,14 @@ class _Recorder(Plugin):
         symbols = [base.names.get(method.name) for base in info.mro[1:] if base.fullname.startswith(self._package)]
         known = next((one.type for one in symbols if one is not None), None)
         if isinstance(known, types.CallableType) and len(known.arg_types) == len(method.arguments):
+            unknown = types.AnyType(types.TypeOfAny.unannotated)
+            taken = [unknown, *known.arg_types[1:]]  # `self` is of the class itself
             if isinstance(method.type, types.CallableType):
-                pairs = zip(method.type.arg_types, known.arg_types, strict=True)
+                pairs = zip(method.type.arg_types, taken, strict=True)
                 method.type.arg_types = [other if isinstance(one, types.AnyType) else one for one, other in pairs]
             elif method.type is None:
                 names: list[str | None] = [*method.arg_names]
-                given = types.AnyType(types.TypeOfAny.unannotated)
-                method.type = types.CallableType(known.arg_types, method.arg_kinds, names, given, known.fallback)
+                method.type = types.CallableType(taken, method.arg_kinds, names, unknown, known.fallback)
 
 
 def _span(node: nodes.Context) -> Span:

@@ -49,9 +49,7 @@ class Uses(ast.NodeVisitor):
     # --- places -------------------------------------------------------------------------------------------------
 
     def _place(self, line: int, offset: int) -> Place:
-        text = self._module.lines[line - self._offset - 1]
-        column = len(text[:offset].decode(errors="ignore")) + 1
-        return Place(str(self._module.path), line - self._offset, column)
+        return self._module.place(line - self._offset, offset)
 
     def _start(self, node: ast.expr | ast.keyword | ast.alias | ast.pattern) -> Place:
         return self._place(node.lineno, node.col_offset)
@@ -62,12 +60,6 @@ class Uses(ast.NodeVisitor):
             return self._start(node)
         end = node.end_col_offset or 0
         return self._place(node.end_lineno or node.lineno, end - len(node.attr.encode()))
-
-    def _header(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Place:
-        """Return where the name of a function stands."""
-        text = self._module.lines[node.lineno - self._offset - 1]
-        offset = text.find(node.name.encode(), text.find(b"def ", node.col_offset) + 4)
-        return self._place(node.lineno, max(offset, 0))
 
     # --- what is used -------------------------------------------------------------------------------------------
 
@@ -206,7 +198,7 @@ class Uses(ast.NodeVisitor):
         owner = self._types.extended(node)
         for method in node.body:
             if owner is not None and isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
-                name, place = f"{owner}.{method.name}", self._header(method)
+                name, place = f"{owner}.{method.name}", self._module.header(method, self._offset)
                 taken, given = self._types.signature(node, method.name)
                 changes = [*self._of(name), *self._of(f"{name}(params)", taken), *self._of(f"{name}->", given)]
                 self._add(place, name, changes)

@@ -15,6 +15,9 @@ from .words import sentence
 
 _MARKS = {Severity.BREAKING: ("breaks", RED), Severity.RISKY: ("risky", YELLOW)}
 
+_ENDS = {"gone": "gone in", "opened": "without a name of its own since"}
+"""How the last revision that names something is followed by another one."""
+
 _ADDED = frozenset(rule for rule in RULES if "-added" in rule)
 """What is told by saying that something is there."""
 
@@ -49,9 +52,10 @@ class _Printer(Terminal):
         yield from rest
 
     def finding(self, finding: Finding) -> list[str]:
-        """Return one change, with what may take the place of what is gone."""
+        """Return one change, with what may take the place of what is gone, and what to keep."""
         lines = self.marked(sentence(finding), [finding])
-        return lines + (self.folded(finding.hint, self.indent + 2) if "may take" in finding.hint else [])
+        is_told = "may take" in finding.hint or finding.rule == "field-opened"
+        return lines + (self.folded(finding.hint, self.indent + 2) if is_told else [])
 
     def marked(self, words: str, findings: Sequence[Finding]) -> list[str]:
         """Return `words`, marked where a change breaks something or is risky."""
@@ -66,7 +70,9 @@ def _summary(history: History) -> str:
     """Say since when it is there, and until when."""
     had = list(history.names)
     last = history.revisions.index(had[-1])
-    until = "" if last == len(history.revisions) - 1 else f", gone in {history.revisions[last + 1]}"
+    ends = [event.kind for event in history.events if event.kind in _ENDS][-1:]
+    after = history.revisions[last + 1 :][:1]
+    until = f", {_ENDS[ends[0]]} {after[0]}" if ends and after else ""
     names = list(dict.fromkeys(history.names.values()))
     called = f", once {' and '.join(names[:-1])}" if len(names) > 1 else ""
     return f"since {had[0]}{until}{called}"

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from mcp_bindgen.spec.effective import era
 from mcp_bindgen.spec.revisions import has_reached
 
 from ..model import Facts, Object, Ref, Type
 from .draft import Draft
+
+_LIFECYCLE = {
+    "stateful": {"initialize": "InitializeRequest", "notifications/initialized": "InitializedNotification"},
+    "stateless": {"server/discover": "DiscoverRequest"},
+}
+"""Era -> the methods that a connection begins with, and the usual names of their definitions."""
+
+_INTRODUCTIONS = ("ClientCapabilities", "Implementation", "ServerCapabilities")
+"""The definitions by which both sides introduce themselves."""
 
 
 def collect_facts(draft: Draft) -> Draft:
@@ -27,8 +38,16 @@ def collect_facts(draft: Draft) -> Draft:
         stream_polling=_since(revision, semantics["transports"].get("stream-polling")),
         argument_errors_in_results=_since(revision, semantics["customs"].get("argument-errors-in-results")),
         draft=draft.source.draft,
+        missing=tuple(_missing(draft)),
     )
     return replace(draft, facts=facts)
+
+
+def _missing(draft: Draft) -> Iterator[str]:
+    """Return the definitions without which nothing can connect."""
+    lifecycle = _LIFECYCLE[era(draft.source.definitions)]
+    yield from (definition for method, definition in lifecycle.items() if method not in draft.methods)
+    yield from (name for name in _INTRODUCTIONS if name not in draft.definitions)
 
 
 def _since(revision: str, first: str | None) -> bool:

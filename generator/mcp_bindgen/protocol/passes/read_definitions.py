@@ -7,15 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mcp_bindgen.spec import BadInput, Reading, Schema
+from mcp_bindgen.spec import BadInput, Schema
 from mcp_bindgen.spec.json import is_array, is_object, listed
 from mcp_bindgen.spec.keywords import CONSTRAINTS
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
 
 from .. import naming
+from ..constants import are_disjoint, with_constants
 from ..losses import APPLIES, beside_union, lost, unfit
 from ..model import Array, Const, Definition, Field, Free, Json, Map, Object, Ref, Scalar, Type, Union
+from ..prose import plain
 from ..text import describe
 from .draft import Draft
 from .state_types import has_members
@@ -35,14 +37,14 @@ def read_definitions(draft: Draft) -> Draft:
     Raises:
         BadInput: In a strict reading: a schema says something that the model cannot carry.
     """
-    reader = _Reader(draft.reading)
+    reader = _Reader(draft)
     definitions: dict[str, Definition] = {}
     for name in sorted(draft.schemas):
         schema, pointer = draft.schemas[name], join("/$defs", name)
         definitions[name] = Definition(
             name=name,
             type=reader.object(schema, name, pointer) if has_members(schema) else reader.type(schema, pointer),
-            doc=schema.get("description", ""),
+            doc=reader.doc(schema),
             hoisted=name in draft.hoisted,
             alias=draft.renamed.get(name, ""),
             origin=draft.origins.get(name, ""),
@@ -53,9 +55,15 @@ def read_definitions(draft: Draft) -> Draft:
 class _Reader:
     """Reads schemas into types: one accepts what its schema accepts, or more where a lenient reading says so."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.settle = reading.settle
-        self.reading = reading
+    def __init__(self, draft: Draft) -> None:
+        self.settle = draft.reading.settle
+        self.reading = draft.reading
+        self.schemas = draft.schemas
+        self.named = frozenset({*draft.schemas, *draft.renamed.values()})
+
+    def doc(self, schema: Any) -> str:
+        """Return the words of a schema, with those of the constants that it documents."""
+        return plain(with_constants(schema.get("description", ""), schema), self.named) if is_object(schema) else ""
 
     def object(self, schema: Schema, name: str, pointer: str) -> Object:
         """Read a schema with members of its own."""
@@ -64,7 +72,6 @@ class _Reader:
         required = set(schema.get("required", ()))
         wires = sorted({*properties, *required})
         names = naming.fields(name, wires, self.reading)
-        extra = schema.get("additionalProperties", True)
         return Object(
             fields=tuple(
                 Field(
@@ -72,13 +79,19 @@ class _Reader:
                     name=names[wire],
                     type=self.type(properties.get(wire, True), join(pointer, "properties", wire)),
                     required=wire in required,
-                    doc=_doc(properties.get(wire)),
+                    doc=self.doc(properties.get(wire)),
                     fallback=_fallback(properties.get(wire)),
                 )
                 for wire in wires
             ),
-            extra=None if extra is False else self.type(extra, join(pointer, "additionalProperties")),
+            extra=None if schema.get("additionalProperties") is False else self.others(schema, pointer),
         )
+
+    def others(self, schema: Schema, pointer: str) -> Type:
+        """Return the type of the members that an object does not name."""
+        if "additionalProperties" not in schema:
+            return Free(implied=True)
+        return self.type(schema["additionalProperties"], join(pointer, "additionalProperties"))
 
     def type(self, schema: Schema | bool, pointer: str) -> Type:
         """Read any other schema."""
@@ -112,14 +125,14 @@ class _Reader:
     def alternatives(self, schema: Schema, pointer: str) -> Type:
         keyword = "anyOf" if "anyOf" in schema else "oneOf"
         members = [self.type(member, join(pointer, keyword, index)) for index, member in enumerate(schema[keyword])]
-        if keyword == "oneOf" and not _disjoint(members):
+        if keyword == "oneOf" and not are_disjoint(schema[keyword], self.schemas):
             error = BadInput(
                 "the members of a 'oneOf' may overlap",
                 pointer=pointer,
                 fix="use 'anyOf', or members of different types",
             )
             self.settle("one-of-overlaps", error, "what fits several of them is accepted too")
-        return _union(members)
+        return _union(_merged(members))
 
     def single(self, kind: Any, schema: Schema, pointer: str) -> Type:
         constraints = {keyword: schema[keyword] for keyword in CONSTRAINTS if keyword in schema}
@@ -131,7 +144,7 @@ class _Reader:
         if kind == "array":
             return Array(self.type(schema.get("items", True), join(pointer, "items")), narrowed)
         if kind == "object":
-            return Map(self.type(schema.get("additionalProperties", True), join(pointer, "additionalProperties")))
+            return Map(self.others(schema, pointer))
         return Scalar(kind, narrowed, schema.get("format") if kind == "string" else None)
 
     def const(self, schema: Schema, pointer: str) -> Type:
@@ -160,10 +173,6 @@ class _Reader:
         return _union([*([Const(tuple(plain))] if plain else []), *others])
 
 
-def _doc(schema: Any) -> str:
-    return schema.get("description", "") if is_object(schema) else ""
-
-
 def _fallback(schema: Any) -> str:
     return json.dumps(schema["default"]) if is_object(schema) and "default" in schema else ""
 
@@ -187,19 +196,13 @@ def _union(members: Sequence[Type]) -> Type:
     return unique[0] if len(unique) == 1 else Union(unique)
 
 
-def _disjoint(members: Sequence[Type]) -> bool:
-    """Return whether no JSON value can be two of `members`, as far as their outermost types tell."""
-    kinds: list[str] = []
-    for member in members:
-        match member:
-            case Scalar(kind="integer"):
-                kinds.append("number")
-            case Scalar(kind):
-                kinds.append(kind)
-            case Array():
-                kinds.append("array")
-            case Map():
-                kinds.append("object")
-            case _:
-                return False
-    return len(set(kinds)) == len(kinds)
+def _merged(members: Sequence[Type]) -> list[Type]:
+    """Return the members of a union with all constants in one member, where the first one was.
+
+    Numbers and booleans stay apart: to pydantic, `1.0` is both of the constants 1 and true.
+    """
+    flat = [part for member in members for part in (member.members if isinstance(member, Union) else (member,))]
+    values = {repr(value): value for part in flat if isinstance(part, Const) for value in part.values}
+    if {bool, int} <= {*map(type, values.values())}:
+        return flat
+    return [Const(tuple(values.values())) if isinstance(part, Const) else part for part in flat]

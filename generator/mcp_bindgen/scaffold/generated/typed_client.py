@@ -17,6 +17,7 @@ from mcp_bindgen.emit.environment import docstring, quoted
 from mcp_bindgen.emit.imports import prune
 from mcp_bindgen.emit.style import style
 from mcp_bindgen.protocol import Protocol, naming
+from mcp_bindgen.protocol.constants import values_of
 from mcp_bindgen.protocol.model import Field, Map, Object, Ref, Type, Union, references
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_array, is_object
@@ -313,9 +314,9 @@ def _narrow(schema: Any, argument: _Argument) -> str:
     if not is_object(said) or (argument.default or "None") not in ("None", _ABSENT):
         return ""
     absent = argument.annotation.rpartition(" | ")[2] if argument.default else ""
-    values = [said["const"]] if "const" in said else said.get("enum")
+    values = None if said.get("nullable") is True else values_of(said)
     items = said.get("prefixItems")
-    if is_array(values) and values and all(value is None or isinstance(value, str | int) for value in values):
+    if values and all(value is None or isinstance(value, str | int) for value in values):
         literals = dict.fromkeys(repr(value) for value in values if value is not None)
         found = f"Literal[{', '.join(literals)}]" if literals else ""
         nothing = "None" if None in values else ""

@@ -8,6 +8,7 @@ from typing import Any
 from ..core import jsonrpc
 from ..core.errors import INVALID_PARAMS, InvalidParams, ProtocolError
 from ..core.packages import extension_of
+from ..core.uris import canonical
 from ..extensions.apps.metadata import resource_uri
 from ..extensions.skills.folder import Skills, page
 from ._features import Feature
@@ -46,14 +47,14 @@ class SkillsFeature(Feature):
 
     async def get_skill(self, params: Any, ctx: Any) -> Any:
         """Return a skill; raise `ProtocolError` (-32602) if there is none."""
-        skill = self._skills.entries.get(params.uri)
+        skill = self._skills.entries.get(canonical(params.uri))
         if skill is None:
             raise ProtocolError(INVALID_PARAMS, "No skill is served there", {"uri": params.uri})
         return self._result("skills/get", {"skill": skill})
 
     async def read_resource_directory(self, params: Any, ctx: Any) -> Any:
         """Return a page of the direct children of a folder; raise `ProtocolError` (-32602) if there is none."""
-        children = self._skills.directories.get(params.uri)
+        children = self._skills.directories.get(canonical(params.uri))
         if children is None:
             raise ProtocolError(INVALID_PARAMS, "No directory is served there", {"uri": params.uri})
         return self._page("resources/directory/read", "resources", children, params)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_origin
+from typing import Any, ClassVar, Literal, TypeAlias, get_origin
 
 from pydantic_core import from_json, to_json
 
@@ -20,6 +20,8 @@ from ..core.logs import log
 from ..core.methods import Request
 from ..core.mistakes import WrongResult, did_you_mean
 from ..core.revision import Revision
+from ..core.uris import canonical
+from ..eras.stateless.server import MISSING, single_errors
 from ..extensions.apps.metadata import contents_meta, shows_apps, tools_for, visibility
 from ..extensions.tasks.tools import ToolTask
 from ._types import adapter, structured_content
@@ -160,11 +162,12 @@ class Tools(Feature):
         return None if handler is None else handler.task
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
-        """Call a tool; one that fails tells the model why, in one line.
+        """Call a tool; the result of a tool that fails has `isError` and one line about the reason.
 
         Raises:
             ProtocolError: There is no such tool, or the arguments do not fit it.
-            CapabilityMissing: The tool needs what the client did not declare.
+            CapabilityMissing: The tool asked the client for a capability that was not declared, and the revision has an
+                error that names it (-32021; MCP 2026-07-28, "Basic"). In other revisions the result has `isError`.
         """
         handler = self.find("tool", params.name, ctx)
         if handler.task is not None and handler.task.support == "required" and self.has_tasks_elsewhere:
@@ -176,11 +179,11 @@ class Tools(Feature):
             return result
         except ToolError as error:
             return self._failed(error.text)
-        except (ProtocolError, CapabilityMissing):
-            raise
         except (NotAnswered, ResourceNotFound) as error:
             return self._failed(str(error) or "there is no such resource")
         except Exception as error:
+            if _lacks_capability(error) and MISSING not in ctx.negotiated.dispatcher.revision.errors:
+                return self._failed(str(next(single_errors(error))))
             if _concerns_the_client(error):
                 raise
             log.exception("the tool %r failed", params.name)
@@ -213,12 +216,15 @@ class Prompts(Feature):
         """Return the messages of a prompt.
 
         Raises:
-            ProtocolError: There is no such prompt, or the arguments do not fit it.
+            ProtocolError: There is no such prompt, its arguments do not fit, or they name a resource that is missing.
             InvalidResult: The handler returned something that is no prompt.
         """
         handler = self.find("prompt", params.name, ctx)
         arguments = handler.read(params.arguments or {}, "params.arguments")
-        return await self.answer("prompts/get", handler, arguments, ctx, _prompt_result)
+        try:
+            return await self.answer("prompts/get", handler, arguments, ctx, _prompt_result)
+        except ResourceNotFound as error:
+            raise ProtocolError(INVALID_PARAMS, str(error) or "there is no such resource") from None
 
 
 class Resources(Feature):
@@ -243,7 +249,7 @@ class Resources(Feature):
 
     def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Any]]:
         """Yield the handlers that may know a URI, with the variables in it."""
-        exact = self.contract.handlers["resource"].get(uri)
+        exact = self.contract.handlers["resource"].get(canonical(uri))
         if exact is not None:
             yield exact, None
         for template, handler in self.contract.templates:
@@ -339,11 +345,14 @@ def _may_use(identity: Identity | None, entry: Entry) -> bool:
     return identity is None or identity.scopes.issuperset(entry.get(SCOPES, ()))
 
 
+def _lacks_capability(error: Exception) -> bool:
+    """Return whether a client did not declare the capabilities that a tool asked it for."""
+    return all(isinstance(one, CapabilityMissing) and one.owner == "client" for one in single_errors(error))
+
+
 def _concerns_the_client(error: Exception) -> bool:
-    """Tell whether what several tasks raised together is for the protocol to say."""
-    if not isinstance(error, ExceptionGroup):
-        return False
-    return cast("ExceptionGroup[Exception]", error).subgroup((ProtocolError, CapabilityMissing)) is not None
+    """Return whether an error, or one of a group, is for the protocol to say."""
+    return any(isinstance(one, ProtocolError | CapabilityMissing) for one in single_errors(error))
 
 
 def _one_line(error: Exception) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
 
+from ..core.uris import readings, rule_keys
 from ._features import Feature
-from .catalog import LISTS, SCOPES
+from .catalog import LISTS, SCOPES, Entry, Kind
 from .handlers import BoundContract
 
 
@@ -20,23 +20,27 @@ class Scoped(Feature):
         return any(entry.get(SCOPES) for member in LISTS for entry in document.get(member, ()))
 
     def required_scopes(self, method: str, name: str | None) -> Collection[str]:
-        """Return what the contract states for the entry that is called, or for all that a URI may belong to.
+        """Return the scopes of the entry that is called, and of all entries that a URI may belong to.
 
         Completions tell what an entry is called with, so they need the same as the entry.
         """
-        catalog = self.contract.catalog
-        entries: list[Any] = []
-        if method == "tools/call":
-            entries = [catalog.tools.get(name or "")]
-        elif method == "prompts/get":
-            entries = [catalog.prompts.get(name or "")]
-        elif method in ("resources/read", "resources/subscribe", "completion/complete") and name is not None:
-            matching = [
-                handler.entry
-                for template, handler in self.contract.templates
-                if template.match(name) is not None or handler.entry["uriTemplate"] == name
-            ]
-            entries = [catalog.resources.get(name), *matching]
-            if method == "completion/complete":
-                entries.append(catalog.prompts.get(name))
-        return {scope for entry in entries if entry is not None for scope in entry.get(SCOPES, ())}
+        if name is None:
+            return ()
+        contract = self.contract
+        entries: list[Entry] = []
+        if kind := _NAMED.get(method):
+            entries += [handler.entry for handler in (contract.handlers[kind].get(name),) if handler is not None]
+        if method in _ADDRESSED and contract.resource_rules:
+            entries += [entry for key in rule_keys(name) for entry in contract.resource_rules.get(key, ())]
+            for template, handler in contract.templates:
+                if SCOPES in handler.entry:
+                    forms = readings(name, template.text)
+                    entries += [handler.entry] * any(template.match(form) is not None for form in forms)
+        return {scope for entry in entries for scope in entry.get(SCOPES, ())}
+
+
+_NAMED: Mapping[str, Kind] = {"tools/call": "tool", "prompts/get": "prompt", "completion/complete": "prompt"}
+"""Method -> the kind of the entries that it names."""
+
+_ADDRESSED = frozenset({"resources/read", "resources/subscribe", "completion/complete"})
+"""The methods that name the URI of a resource, or a URI template."""

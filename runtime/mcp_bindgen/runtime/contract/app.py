@@ -343,7 +343,7 @@ class App:
 
     def remove_resource(self, uri: str) -> None:
         """Offer a resource, or those of a URI template, no longer; raise `KeyError` if there is none."""
-        self._remove("resource" if uri in self._contract.handlers["resource"] else "template", uri)
+        self._remove("template" if uri in self._contract.handlers["template"] else "resource", uri)
 
     def updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource, or to one above it, that its contents are others now.

@@ -37,6 +37,7 @@ Schema: TypeAlias = dict[str, Any]
 RESULT = "result"
 """The member under which a value stands that is no object."""
 
+_INTEGER = "^(0|-?[1-9][0-9]*)$"
 _CONTEXT = ("ctx", "context")
 _UNFIT = {
     inspect.Parameter.VAR_POSITIONAL: ("*{} takes any number of arguments", "give it a name and a list type"),
@@ -293,6 +294,11 @@ class _Plain(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Return no: a title would be the member's name once more."""
         return False
+
+    def dict_schema(self, schema: Any) -> Any:
+        """Return the schema of an object; integers as names are written in one way, so no two are the same."""
+        names = {"propertyNames": {"pattern": _INTEGER}} if schema.get("keys_schema", {}).get("type") == "int" else {}
+        return super().dict_schema(schema) | names
 
     def encode_default(self, dft: Any) -> Any:
         """Return a default as JSON has it."""

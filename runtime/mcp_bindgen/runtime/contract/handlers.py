@@ -10,11 +10,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from ..core.json_types import is_object
+from ..core.uris import canonical, rule_keys
 from ..extensions.tasks.tools import Support, ToolTask, marked, tool_task
 from ..tasks import in_thread
 from ._types import typed
 from ._validation import MOST, Validator
-from .catalog import KINDS, Catalog, Entry, Kind
+from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .errors import InvalidArguments, InvalidResult
 from .uri_template import UriTemplate
 
@@ -173,6 +174,11 @@ def _reader(file: SkillFile) -> Callable[[Any], Awaitable[str | bytes]]:
     return read
 
 
+def _key(kind: Kind, name: str) -> str:
+    """Return the key of a handler: URIs are compared in their canonical form, all else as it is."""
+    return canonical(name) if kind == "resource" else name
+
+
 class BoundContract:
     """A contract with its handlers.
 
@@ -182,7 +188,8 @@ class BoundContract:
         announces: See below.
 
     Attributes:
-        handlers: Kind -> wire name -> handler.
+        handlers: Kind -> wire name -> handler; resources are under their canonical URIs.
+        resource_rules: Key of `rule_keys` -> the entries of resources and templates that state scopes.
         templates: The URI templates and their handlers, the most specific first.
         complete: Completes values that no `enum` lists, if there is such a method.
         skills: The skills whose files are among the resources, if there are any.
@@ -193,6 +200,7 @@ class BoundContract:
         self.catalog = catalog
         self.announces = announces
         self.handlers: dict[Kind, dict[str, BoundHandler]] = {kind: {} for kind in KINDS}
+        self.resource_rules: dict[str, list[Entry]] = {}
         self.templates: list[tuple[UriTemplate, BoundHandler]] = []
         self.complete: Callable[..., Awaitable[Any]] | None = None
         self.skills: Skills | None = None
@@ -214,14 +222,19 @@ class BoundContract:
                 raise ValueError(f"{class_name}.{name}: the contract has no {spec.kind} {spec.name!r}")
             bound.bind(spec, entry, getattr(owner, name))
         for kind, named in entries.items():
-            for name in named.keys() - bound.handlers[kind].keys():
+            for name in (name for name in named if _key(kind, name) not in bound.handlers[kind]):
                 raise ValueError(f"{class_name} has no method for the {kind} {name!r} of its contract")
         return bound
 
     def bind(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
-        """Let a method handle an entry."""
+        """Let a method handle an entry; raise `ValueError` if a resource has the same URI, written in another way."""
         handler = BoundHandler(spec, entry, method, self._validation_steps)
-        self.handlers[spec.kind][spec.name] = handler
+        former = self.handlers[spec.kind].setdefault(_key(spec.kind, spec.name), handler)
+        if former.spec.name != spec.name:
+            raise ValueError(f"{former.spec.name!r} and {spec.name!r} are the same URI: remove one of the resources")
+        self.handlers[spec.kind][_key(spec.kind, spec.name)] = handler
+        if SCOPES in entry and spec.kind in ("resource", "template"):
+            self.resource_rules.setdefault(rule_keys(spec.name)[0], []).append(entry)
         if spec.kind == "template":
             self.templates = sorted(
                 [*self.templates, (UriTemplate(spec.name), handler)], key=lambda pair: pair[0].specificity, reverse=True
@@ -229,7 +242,7 @@ class BoundContract:
 
     def add(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
         """Add an entry and its handler; raise `ValueError` if there is one of that name."""
-        if spec.name in self.handlers[spec.kind]:
+        if _key(spec.kind, spec.name) in self.handlers[spec.kind]:
             raise ValueError(f"there is a {spec.kind} {spec.name!r} already")
         self.bind(spec, entry, method)
         self.catalog.document.setdefault(KINDS[spec.kind].member, []).append(entry)
@@ -250,12 +263,14 @@ class BoundContract:
 
     def remove(self, kind: Kind, name: str) -> None:
         """Remove an entry and its handler; raise `KeyError` if there is none."""
-        handler = self.handlers[kind].pop(name)
+        handler = self.handlers[kind].pop(_key(kind, name))
+        for entries in self.resource_rules.values():
+            entries[:] = [entry for entry in entries if entry is not handler.entry]
         self.templates = [pair for pair in self.templates if pair[1] is not handler]
         self.catalog.document[KINDS[kind].member].remove(handler.entry)
 
     def knows(self, uri: str) -> bool:
         """Tell whether a URI is that of a resource, or fits a template."""
-        return uri in self.handlers["resource"] or any(
+        return canonical(uri) in self.handlers["resource"] or any(
             template.match(uri) is not None for template, _ in self.templates
         )

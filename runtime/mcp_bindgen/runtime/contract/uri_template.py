@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
+from ..core.uris import MAX_URI_CHARACTERS, canonical, encoded, folded
 from .errors import require
 
 Value: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
@@ -24,10 +25,10 @@ _VARIABLE = rf"{_NAME}(?:\*|:[1-9]\d{{0,3}})?"
 _EXPRESSION = rf"\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}}"
 _TEMPLATE = re.compile(rf"(?:[^{{}}\x00-\x20\x7f]|{_EXPRESSION})*", re.ASCII)
 _BRACES = re.compile(r"\{[^{}]*\}")
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/?#]*)?")
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 _SAFE = ":/?#[]@!$&'()*+,;=-._~"
 _OUTSIDE = {"+": "", "#": "", "?": "#", "&": "#"}  # sign -> characters that no expression has
-_LONGEST = 1 << 16  # characters of a URI that is matched
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class UriTemplate:
             raise ValueError(f"{text!r} is not a URI template: it cannot be read from {unread!r} on")
         self.text = text
         self._template = URITemplate(text)
-        self._literals = [_encoded(literal) for literal in _BRACES.split(text)]  # one more than there are expressions
         self._expressions = [_Expression(parsed) for parsed in self._template.variables]
+        self._literals = _folded([encoded(literal) for literal in _BRACES.split(text)], self._expressions)
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -93,13 +94,18 @@ class UriTemplate:
         """Return the decoded values of the variables in a URI, or `None` if the URI does not match.
 
         A variable is a text; one with `*` is a list, or an object where the URI has other names than its own. Variables
-        that are not in the URI are left out. A query may have any order. Check values before they are used as paths:
-        `..` and encoded slashes arrive as they were sent.
+        that are not in the URI are left out. A query may have any order.
+
+        The URI is matched in its canonical form: the case of scheme and host makes no difference, though values keep
+        theirs, and dot segments are removed. Check values before they are used as paths: those that are percent-encoded
+        in part (`..%2F`) arrive decoded.
 
         Time grows linearly with the length of the URI.
         """
+        if len(uri) > MAX_URI_CHARACTERS:
+            return None
         try:
-            return self._match(_encoded(uri)) if len(uri) <= _LONGEST else None
+            return self._match(canonical(uri, fold_host=False))
         except ValueError:  # of ours, or no UTF-8 behind the percent signs
             return None
 
@@ -111,11 +117,18 @@ class UriTemplate:
         as they can be, but not empty.
         """
         first, *others = self._literals
-        ends = _behind(uri, first, {0})
+        host = _AUTHORITY.match(uri)
+        literal_form = uri if host is None else folded(host[0]) + uri[host.end() :]
+        end = 0
+        for literal in self._literals:  # most URIs are told apart by this, which costs little
+            end = literal_form.index(literal, end) + len(literal)
+        ends = _behind(literal_form, first, {0})
         steps: list[tuple[_Expression, dict[int, int], str]] = []
         for expression, literal in zip(self._expressions, others, strict=True):
+            if not ends:
+                break
             begins = expression.begins(uri, ends)
-            ends = _behind(uri, literal, begins)
+            ends = _behind(literal_form, literal, begins)
             steps.append((expression, begins, literal))
         end = len(uri)
         if end not in ends:
@@ -144,6 +157,7 @@ class _Expression:
         ]
         self.whole = not self.named and len(self.variables) == 1 and not self.variables[0].explode
         self.outside = _OUTSIDE.get(sign, "?#" if sign == "/" and not self.whole else "/?#")
+        self.is_in_host = sign in ("", ".")
 
     def begins(self, uri: str, starts: Collection[int]) -> dict[int, int]:
         """Return end -> begin for the places that the expression may end at, if it begins at one of `starts`."""
@@ -199,6 +213,25 @@ class _Expression:
 def _behind(uri: str, literal: str, starts: Iterable[int]) -> set[int]:
     """Return where a literal ends that begins at one of `starts`."""
     return {start + len(literal) for start in starts if uri.startswith(literal, start)}
+
+
+def _folded(literals: list[str], expressions: Sequence[_Expression]) -> list[str]:
+    """Return the literals of a template with scheme and host in lower case, as far as they are there."""
+    start = _AUTHORITY.match(literals[0])
+    if start is None:
+        return literals
+    found, end = list(literals), start.end()
+    for index, literal in enumerate(literals):
+        if index:
+            end = len(re.split("[/?#]", literal, maxsplit=1)[0])
+        found[index] = folded(literal[:end]) + literal[end:]
+        if (
+            "//" not in start[0]
+            or end < len(literal)
+            or not all(one.is_in_host for one in expressions[index : index + 1])
+        ):
+            break
+    return found
 
 
 def _plain(value: Value) -> Any:

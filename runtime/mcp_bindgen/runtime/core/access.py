@@ -12,13 +12,17 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from pydantic_core import to_json
 
-from .errors import INVALID_REQUEST, ProtocolError
+from .errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
 from .json_types import is_object
 from .logs import audit
 from .model import wire_name
+from .uris import MAX_URI_CHARACTERS, canonical
 
 Operation: TypeAlias = "tuple[str, str | None]"
-"""A method, and what it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither."""
+"""A method, and what it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither.
+
+A URI is in its canonical form; one that was sent in another form makes two operations.
+"""
 
 Scopes: TypeAlias = (
     Mapping[str, Collection[str]]
@@ -128,18 +132,24 @@ def report_refusal(identity: Identity | None, reason: str, operation: str, level
         operation: What was asked for.
         level: The level of the record; by default that of warnings.
     """
-    who = "somebody"
+    who, fields = "somebody", {"reason": reason, "operation": operation}
     if identity is not None:
         who = f"issuer={identity.issuer!r} subject={identity.subject!r} client={identity.client!r}"
-    audit.log(level, "refused: %s; %s; %s", reason, operation, who)
+        fields |= {"issuer": identity.issuer, "subject": identity.subject, "client": identity.client or ""}
+    audit.log(level, "refused: %s; %s; %s", reason, operation, who, extra={"fields": fields})
 
 
 def called_on(method: str, params: Any) -> list[Operation]:
     """Return what a method is called on; where there are a name and a URI, both, as only one of them has a meaning.
 
+    A URI is returned in its canonical form, and as it was sent where that differs.
+
     Args:
         method: The method.
         params: What has the name or the URI, typed or in wire form.
+
+    Raises:
+        ProtocolError: The URI is too long (-32602).
     """
     name: Any
     uri: Any
@@ -150,9 +160,11 @@ def called_on(method: str, params: Any) -> list[Operation]:
         more: Mapping[str, Any] = getattr(params, "__pydantic_extra__", None) or {}
         name = getattr(params, named) if named is not None else more.get("name")
         uri = getattr(params, addressed) if addressed is not None else more.get("uri")
-    if uri is None and isinstance(name, str):
-        return [(method, name)]
-    return [(method, one) for one in (name, uri) if isinstance(one, str)] or [(method, None)]
+    if isinstance(uri, str) and len(uri) > MAX_URI_CHARACTERS:
+        raise ProtocolError(INVALID_PARAMS, f"the URI is too long; the limit is {MAX_URI_CHARACTERS} characters")
+    names = [name] if isinstance(name, str) else []
+    names += [canonical(uri), uri] if isinstance(uri, str) else []
+    return [(method, one) for one in dict.fromkeys(names)] or [(method, None)]
 
 
 @cache

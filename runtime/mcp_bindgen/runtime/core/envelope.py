@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
+from .errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ProtocolError, received
 from .json_types import is_array, is_object, parse_json
 
 RequestId = int | str
@@ -64,20 +64,38 @@ def read_envelope(message: object) -> Envelope:
     return Envelope("request", id_, method, message)
 
 
-def read_envelopes(data: bytes) -> tuple[list[Envelope], bool]:
+def read_envelopes(data: bytes, max_members: int | None = None) -> tuple[list[Envelope], bool]:
     """Read the envelopes of a message, or of a batch of them, from its JSON text.
+
+    Args:
+        data: The text.
+        max_members: Messages that a batch may have; None for any number.
 
     Returns:
         The envelopes, at least one, and whether they are a batch.
 
     Raises:
+        BatchTooLarge: The batch has more messages.
         ProtocolError: The text is no JSON (-32700), or something in it is no JSON-RPC message (-32600).
     """
     document = parse(data)
+    if max_members is not None and is_array(document):
+        check_batch_size(document, max_members)
     messages: list[Any] = document if is_array(document) else [document]
     if not messages:
         raise invalid("the batch is empty")
     return [read_envelope(message) for message in messages], is_array(document)
+
+
+class BatchTooLarge(ProtocolError):
+    """Error -32600 for a batch with too many messages."""
+
+
+def check_batch_size(messages: list[Any], max_members: int) -> None:
+    """Check the number of messages in a batch; raises `BatchTooLarge`."""
+    if len(messages) > max_members:
+        reason = f"the batch has {len(messages)} messages; send at most {max_members}"
+        raise BatchTooLarge(INVALID_REQUEST, f"Invalid request: {reason}")
 
 
 def parse(data: bytes) -> Any:
@@ -113,3 +131,13 @@ def invalid(reason: str) -> ProtocolError:
 def invalid_answer(reason: str) -> ProtocolError:
     """Make the error for an answer that is none, for the side that asked; it has the code of `invalid`."""
     return ProtocolError(INVALID_REQUEST, f"Invalid answer: {reason}")
+
+
+def answered_error(body: Any) -> ProtocolError:
+    """Return the error of a response, however badly it is formed."""
+    if not is_object(body):
+        return invalid_answer("the error of a response is not an object")
+    code, message = body.get("code"), body.get("message")
+    return received(
+        code if type(code) is int else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from .json_types import is_object
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -12,6 +14,8 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 TOO_MANY_REQUESTS = -32000
 """The first of the codes that JSON-RPC leaves to implementations (section 5.1)."""
+UNAVAILABLE = "unavailable"
+"""The member `error` in the data of `ServerUnavailable`: MCP allows no new codes for servers."""
 
 
 class ProtocolError(Exception):
@@ -38,6 +42,29 @@ class TooManyRequests(ProtocolError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(TOO_MANY_REQUESTS, reason)
+
+
+class ServerUnavailable(ProtocolError):
+    """The server serves no client at the moment: it is stopping, or its store is away.
+
+    Over HTTP this is a 503 with `Retry-After`. The store may have failed after a handler began, so send a request again
+    only if that does no harm.
+
+    Attributes:
+        retry_after: Seconds after which a client may try again.
+    """
+
+    retry_after = 5
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(INTERNAL_ERROR, reason, {"error": UNAVAILABLE})
+
+
+def received(code: int, message: str, data: Any) -> ProtocolError:
+    """Return the error that another side sent, in the class that its data names."""
+    if code == INTERNAL_ERROR and is_object(data) and data.get("error") == UNAVAILABLE:
+        return ServerUnavailable(message)
+    return ProtocolError(code, message, data)
 
 
 class SessionRequired(ProtocolError):

@@ -21,7 +21,7 @@ def lazy(package: str, exports: Mapping[str, str], *, module: str | None = None)
         if name not in exports:
             raise AttributeError(f"module {owner!r} has no attribute {name!r}")
         found = import_module(f".{exports[name]}", package)
-        value = found if name == exports[name] and not hasattr(found, name) else getattr(found, name)
+        value = found if name == exports[name] else getattr(found, name)
         setattr(sys.modules[owner], name, value)
         return value
 

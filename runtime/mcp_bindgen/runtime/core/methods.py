@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeAlias, cast, get_args, 
 from typing_extensions import TypeVar
 
 from .json_types import is_array
-from .uris import is_part
+from .uris import followed_key, lineage
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -113,13 +113,19 @@ class Filter:
     compares: str | None = None
     by: Literal["equal", "part"] = "equal"
 
-    def asks_for(self, agreed: Any, params: Any) -> bool:
-        """Tell whether a typed filter asks for a notification with these typed params."""
+    def index(self, agreed: Any) -> bool | frozenset[str]:
+        """Return the member of a typed filter: a flag, or the keys of a list, in which notifications are looked up."""
         wanted = getattr(agreed, self.member, None)
         if self.compares is None or not is_array(wanted):
             return wanted is True
-        value = getattr(params, self.compares)
-        return any(is_part(value, one) for one in wanted) if self.by == "part" else value in wanted
+        return frozenset(map(followed_key, wanted) if self.by == "part" else wanted)
+
+    def asks_for(self, index: bool | frozenset[str], params: Any) -> bool:
+        """Tell whether a filter asks for a notification with these typed params, given what `index` returned for it."""
+        if isinstance(index, bool):
+            return index
+        value: str = getattr(params, self.compares or "")
+        return value in index if self.by == "equal" else not index.isdisjoint(lineage(value))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +243,12 @@ def with_alternatives(
     """Return the same request with more types that may answer it."""
     widened = replace(method, alternatives=(*method.alternatives, *more))
     return cast(Request[Params, Result, Known | Other], widened)
+
+
+def filtered(methods: Mapping[str, Method]) -> list[tuple[Notification[Any], Filter]]:
+    """Return the notifications that come by subscription, with the members of filters that ask for them."""
+    found = (method for method in methods.values() if isinstance(method, Notification))
+    return [(method, method.filter) for method in found if method.filter is not None]
 
 
 def by_name(*methods: Method) -> Mapping[str, Method]:

@@ -101,7 +101,7 @@ def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
             continue
         if name in constants:  # it is required on the wire
             field["schema"] = value["schema"]
-        elif value["default"] is None and _null_is_absence(value["schema"]):
+        elif is_absent_if_null(value):
             field["serialization_exclude_if"] = _is_none
         else:  # `null` or the default is a value here, so only a field that was never set is absent
             nulls[name] = field.get("serialization_alias", name)
@@ -111,8 +111,11 @@ def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
         )
 
 
-def _null_is_absence(schema: dict[str, Any]) -> bool:
-    return schema["type"] == "nullable" and NULL_IS_DATA not in schema.get("metadata", {})
+def is_absent_if_null(value: dict[str, Any]) -> bool:
+    """Return whether `null` means that a field is absent, by the field's schema for pydantic."""
+    if value["type"] != "default" or value.get("default", _ABSENT) is not None:
+        return False
+    return value["schema"]["type"] == "nullable" and NULL_IS_DATA not in value["schema"].get("metadata", {})
 
 
 def _without_unset(

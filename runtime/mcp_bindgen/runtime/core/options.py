@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Progress = Callable[[Any], object]
+"""A progress callback, `def` or `async def`."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,9 @@ class Options:
         timeout: Seconds to wait for an answer or for progress; `None` waits for ever. They do not run while a client
             is at work on what the server has asked meanwhile, because a person may be answering.
         total_timeout: Seconds to wait in all, whatever happens; `None` sets no limit.
-        on_progress: Called with the params of each progress notification; asking for progress is implied.
+        on_progress: Called with the params of each progress notification, in order; asking for progress is implied. An
+            `async def` callback is awaited, before the request returns its result; an error and `total_timeout` cancel
+            it.
     """
 
     timeout: float | None = 60.0
@@ -41,6 +44,7 @@ class Limits:
         unread: The size of answers that the other side has not read yet, in bytes.
         patience: Seconds without reading, because the other side does not read, after which the connection is closed;
             `None` waits for ever.
+        batch_members: Messages in one batch (2025-03-26); a larger batch is refused as a whole.
         threads: Threads for handlers that block; one that is given up keeps its thread until it ends. Over HTTP this
             is for each user, if users are known, whatever sessions and requests it has.
     """
@@ -50,4 +54,5 @@ class Limits:
     waiting_bytes: int = 4 * 1024 * 1024
     unread: int = 1024 * 1024
     patience: float | None = 30.0
+    batch_members: int = 1000
     threads: int = 32

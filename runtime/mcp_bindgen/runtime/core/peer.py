@@ -8,19 +8,31 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from . import jsonrpc
-from .envelope import Envelope, RequestId, invalid, invalid_answer, is_answer, parse, read_envelope, request_id
-from .errors import INTERNAL_ERROR, ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
+from .access import Identity
+from .batch import Batch
+from .envelope import (
+    Envelope,
+    RequestId,
+    answered_error,
+    check_batch_size,
+    invalid,
+    is_answer,
+    parse,
+    read_envelope,
+    request_id,
+)
+from .errors import ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .json_types import is_array, is_object
 from .methods import Notification, Request
+from .options import Limits
 from .quarantine import Quarantined, mend
 from .revision import Dispatcher, Era
 from .routing import Route
@@ -30,17 +42,6 @@ from .transport import Incoming, Lost, Oversized
 log = logging.getLogger("mcp_bindgen")
 
 _MOST_QUARANTINED = 1000  # records that are kept
-
-
-@dataclass(slots=True, eq=False)
-class _Batch:
-    """The answers that a batch still owes; they leave together."""
-
-    owed: set[RequestId]
-    parts: list[bytes] = field(default_factory=list[bytes])
-
-    def done(self) -> bytes:
-        return b"[" + b",".join(self.parts) + b"]" if self.parts and not self.owed else b""
 
 
 class Peer:
@@ -54,7 +55,10 @@ class Peer:
 
     Attributes:
         quarantined: What a client left out of results because it was not valid, each once.
+        max_batch_members: Messages in one batch; see `Limits`.
     """
+
+    max_batch_members = Limits.batch_members
 
     def __init__(
         self, role: Role, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None
@@ -62,7 +66,7 @@ class Peer:
         self.role: Role = role
         self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
         self.pending: dict[int, Pending] = {}
-        self.handling: dict[RequestId, _Batch | None] = {}
+        self.handling: dict[RequestId, Batch | None] = {}
         self.introducing: RequestId | None = None
         self.quarantined: dict[Quarantined, None] = {}
         eras: dict[Era, dict[str, Dispatcher]] = {}
@@ -83,21 +87,21 @@ class Peer:
 
     # --- receiving --------------------------------------------------------------------------------------------
 
-    def take(self, message: bytes | Oversized | Lost) -> list[Event]:
-        """Return the events of what a transport gives; those of a message that came with a token say whose it was."""
+    def take(self, message: bytes | Oversized | Lost) -> Iterable[Event]:
+        """Return the events of what a transport gives, with the identity of the token that a message came with."""
         if isinstance(message, Oversized):
             return self.receive_oversized(message.limit, message.head)
         if isinstance(message, Lost):
             return self.lose(message.id, message.error)
-        events = self.receive(message)
-        if isinstance(message, Incoming):
-            for event in events:
-                if isinstance(event, Requested | Notified):
-                    event.identity = message.identity
-        return events
+        events = self.read(message)
+        return _identified(events, message.identity) if isinstance(message, Incoming) else events
 
     def receive(self, data: bytes) -> list[Event]:
         """Return the events of one message (or batch). Whatever `data` holds, this does not raise."""
+        return list(self.read(data))
+
+    def read(self, data: bytes) -> Iterable[Event]:
+        """Return what `receive` does; of a batch, the next message is read when the caller asks for the next event."""
         if self.state is State.CLOSED:
             return []
         event = self._receive_quickly(data)
@@ -126,6 +130,8 @@ class Peer:
 
     def _receive_quickly(self, data: bytes) -> Event | None:
         """Return the event, if `data` is a well-formed answer or message that may come now; in a single pass."""
+        if data[:64].lstrip()[:1] == b"[":
+            return None
         answered = jsonrpc.peek_answer(data) if self.pending else None
         if answered is not None:
             pending = self.pending.get(answered)
@@ -179,25 +185,23 @@ class Peer:
         era, ours = self._by_era[-1]
         return era.select(envelope, ours, self.dispatcher, self.supported)
 
-    def _receive_batch(self, messages: list[Any]) -> list[Event]:
-        if not self.dispatcher.revision.batches or not messages:
-            error = invalid("batches are not part of this revision" if messages else "the batch is empty")
+    def _receive_batch(self, messages: list[Any]) -> Iterable[Event]:
+        try:
+            if not self.dispatcher.revision.batches or not messages:
+                raise invalid("batches are not part of this revision" if messages else "the batch is empty")
+            check_batch_size(messages, self.max_batch_members)
+        except ProtocolError as error:
             answered = [request_id(message) for message in messages if is_object(message) and is_answer(message)]
             lost = [self.pending.pop(id_) for id_ in answered if isinstance(id_, int) and id_ in self.pending]
             if lost:  # no other answers will come
                 return [Answered(pending, error=error) for pending in lost]
             return [Rejected(error, jsonrpc.failure(None, error))]
-        batch = _Batch(set())
-        events = [event for message in messages for event in self._receive_parsed(message, batch)]
-        batch.owed |= {id_ for id_, owner in self.handling.items() if owner is batch}
-        for event in events:
-            if isinstance(event, Rejected) and event.reply:
-                batch.parts.append(event.reply)
-                event.reply = b""
-        rejections = batch.done()
-        return [*events, Rejected(invalid("parts of a batch"), rejections)] if rejections else events
+        batch = Batch()
+        return batch.read(messages, lambda message: self._receive_parsed(message, batch))
 
-    def _receive_parsed(self, message: Any, batch: _Batch | None) -> list[Event]:
+    def _receive_parsed(self, message: Any, batch: Batch | None) -> list[Event]:
+        if self.state is State.CLOSED:
+            return []
         try:
             return self._interpret(read_envelope(message), batch)
         except ProtocolError as error:
@@ -209,7 +213,7 @@ class Peer:
                 silent = silent or self.dispatcher.revision.era.stands_alone  # servers of that era wait for no answer
             return [Rejected(error, b"" if silent or is_answer(message) else jsonrpc.failure(id_, error), id_)]
 
-    def _interpret(self, envelope: Envelope, batch: _Batch | None) -> list[Event]:
+    def _interpret(self, envelope: Envelope, batch: Batch | None) -> list[Event]:
         if envelope.is_answer:
             return self._answer(envelope)
         if envelope.kind == "request":
@@ -221,10 +225,10 @@ class Peer:
         dispatcher.revision.era.admit(self, dispatcher, envelope, batch is not None)
         return [self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)]
 
-    def _request(self, envelope: Envelope, batch: _Batch | None) -> Event:
+    def _request(self, envelope: Envelope, batch: Batch | None) -> Event:
         assert envelope.id is not None
         dispatcher = self._select(envelope)
-        if envelope.id in self.handling:
+        if envelope.id in self.handling or (batch is not None and batch.has(envelope.id)):
             raise invalid(f"the id {envelope.id!r} is in use")
         if batch is not None and not dispatcher.revision.batches:
             raise invalid("batches are not part of this revision")
@@ -237,6 +241,8 @@ class Peer:
         if not era.accepts(dispatcher, params):
             params = era.complete(dispatcher, envelope, params)
         self.handling[envelope.id] = batch
+        if batch is not None:
+            batch.expect(envelope.id)
         return Requested(envelope.id, route, params, dispatcher)
 
     def _notified(self, route: Route, params: Any, dispatcher: Dispatcher) -> Event:
@@ -261,7 +267,7 @@ class Peer:
         if pending is None:
             return []  # late, or never asked for: nobody waits for it
         if envelope.kind == "error":
-            return [Answered(pending, error=_error(envelope.message["error"]))]
+            return [Answered(pending, error=answered_error(envelope.message["error"]))]
         try:
             return [Answered(pending, self.read_result(pending.method, envelope.message["result"])[0])]
         except ProtocolError as error:
@@ -363,12 +369,7 @@ class Peer:
 
     def _close(self, id_: RequestId, data: bytes) -> bytes:
         batch = self.handling.pop(id_)
-        if batch is None:
-            return data
-        batch.owed.discard(id_)
-        if data:
-            batch.parts.append(data)
-        return batch.done()
+        return data if batch is None else batch.answered(id_, data)
 
     def negotiated(self, revision: str | None = None) -> None:
         """Note that both sides know the revision; a client is ready then, a server when the client says so."""
@@ -418,11 +419,8 @@ class Peer:
             raise ConnectionClosed("the connection is closed")
 
 
-def _error(body: Any) -> ProtocolError:
-    """Return the error of a response, however badly it is formed."""
-    if not is_object(body):
-        return invalid_answer("the error of a response is not an object")
-    code, message = body.get("code"), body.get("message")
-    return ProtocolError(
-        code if type(code) is int else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")
-    )
+def _identified(events: Iterable[Event], identity: Identity) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, Requested | Notified):
+            event.identity = identity
+        yield event

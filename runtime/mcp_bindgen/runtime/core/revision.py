@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -110,7 +110,7 @@ class Era(Protocol):
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         ...
 
-    def is_followed(self, subscriptions: Collection[str] | None, method: Notification[Any], params: Any) -> bool:
+    def is_followed(self, agreed: Any, method: Notification[Any], params: Any) -> bool:
         """Tell whether a client wants to be told this unasked, as far as it has said so on its connection."""
         ...
 
@@ -160,6 +160,7 @@ class Revision:
         trace_context: The members of `_meta` that carry the context of a trace, in the forms of the W3C.
         argument_errors_in_results: Whether a tool answers arguments that do not fit with a result, and not an error.
         draft: Whether it is not released yet: with those who speak a released revision of the same era, that is spoken.
+        missing: The definitions that a connection begins with and that its schema lacks.
     """
 
     name: str
@@ -178,6 +179,15 @@ class Revision:
     trace_context: tuple[str, ...] = ()
     argument_errors_in_results: bool = False
     draft: bool = False
+    missing: tuple[str, ...] = ()
+
+    def check_connectable(self) -> None:
+        """Raise `ValueError` if the schema of the revision lacks a definition that a connection begins with."""
+        if self.missing:
+            raise ValueError(
+                f"the bindings of {self.name} are types and stubs only: their schema has no {', '.join(self.missing)}; "
+                "add these definitions to it and generate again"
+            )
 
     @cached_property
     def types(self) -> ModuleType:

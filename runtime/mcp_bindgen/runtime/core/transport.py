@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,6 +49,7 @@ class Outgoing(bytes):
         id: The id of the request that it is; `None` for other messages.
         method: The method that it names; `None` for answers.
         related: The id of the other side's request that it answers or belongs to, if any.
+        batch_ids: The ids of the other side's requests that it answers, if it is a batch of answers.
         headers: What a transport with headers repeats there.
         cancels: The id of our own request that it takes back.
         begins_session: Whether it is the request that begins a session.
@@ -61,6 +62,7 @@ class Outgoing(bytes):
     id: int | None = None
     method: Method | None = None
     related: RequestId | None = None
+    batch_ids: Collection[RequestId] = ()
     headers: Mapping[str, str] = {}
     cancels: int | None = None
     begins_session: bool = False

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,6 +18,9 @@ from ..core.transport import Outgoing
 from ..tasks import Pauses
 
 _RESOLUTION = 0.01  # seconds at least between two looks at all requests
+
+_MAX_UNREPORTED = 1000  # progress notifications of a request that wait for its callback
+_FAILED = "the progress callback of %s failed"
 
 in_handler: ContextVar[bool] = ContextVar("in_handler", default=False)
 """Whether a client's handler of a request runs in this context."""
@@ -30,6 +35,8 @@ class Waiter:
         options: How the request is sent.
         message: The request as it was sent.
         is_nested: Whether a handler that is at work sends it.
+        reporting: Awaits progress callbacks, if they have to be awaited.
+        unreported: The progress that came while a callback ran; the oldest is dropped beyond `_MAX_UNREPORTED`.
         due: When its time is up, on the clock of the loop, unless there is progress.
         deadline: When its time is up in any case.
     """
@@ -38,8 +45,55 @@ class Waiter:
     options: Options
     message: Outgoing
     is_nested: bool
+    reporting: asyncio.Task[None] | None = None
+    unreported: deque[Any] | None = None
     due: float = math.inf
     deadline: float = math.inf
+
+    def stop_reporting(self) -> None:
+        """Cancel a progress callback that still runs."""
+        if self.reporting is not None:
+            self.reporting.cancel()
+
+    async def reported(self, answered: Answered) -> None:
+        """Wait until the progress callbacks of a request that succeeded have ended; cancel those of one that failed.
+
+        Those that still run at the deadline are cancelled, too.
+        """
+        if answered.error is not None:
+            self.stop_reporting()
+        elif self.reporting is not None:
+            left = None if self.deadline == math.inf else self.deadline - asyncio.get_running_loop().time()
+            try:
+                await asyncio.wait_for(self.reporting, left)
+            except TimeoutError:
+                log.warning(
+                    "the progress callback of %s has not ended within total_timeout", answered.pending.method.name
+                )
+
+
+async def _report(pending: Pending, told: object) -> None:
+    """Await what a progress callback returned, then call it for the progress that came meanwhile, in order."""
+    unreported: deque[Any] = pending.waiter.unreported
+    task = asyncio.current_task()
+    while told is not None or unreported:
+        if inspect.isawaitable(told):
+            try:
+                await told
+            except (Exception, asyncio.CancelledError):
+                if task is not None and task.cancelling():
+                    raise
+                log.exception(_FAILED, pending.method.name)
+        told = _told(pending, unreported.popleft()) if unreported else None
+
+
+def _told(pending: Pending, params: Any) -> object:
+    """Call the progress callback of a request; return what it returned, or None if it failed."""
+    try:
+        return pending.waiter.options.on_progress(params)
+    except Exception:
+        log.exception(_FAILED, pending.method.name)
+        return None
 
 
 def resolve(answered: Answered) -> None:
@@ -96,11 +150,13 @@ class Timeouts:
         if waiter is None:
             return
         self.extend(waiter)
-        if waiter.options.on_progress is not None:
-            try:
-                waiter.options.on_progress(params)
-            except Exception:
-                log.exception("the progress callback of %s failed", pending.method.name)
+        if waiter.unreported is not None and waiter.reporting is not None and not waiter.reporting.done():
+            waiter.unreported.append(params)
+        elif waiter.options.on_progress is not None:
+            told = _told(pending, params)
+            if inspect.isawaitable(told):
+                waiter.unreported = deque(maxlen=_MAX_UNREPORTED)
+                waiter.reporting = asyncio.create_task(_report(pending, told))
 
     def handled(self) -> None:
         """Extend all requests, because the other side has been waiting for one of our handlers."""

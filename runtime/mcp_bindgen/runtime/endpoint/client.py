@@ -144,7 +144,7 @@ class Client(Caller):
     def subscribed(self, wanted: Filter, *more: BaseModel) -> AbstractAsyncContextManager[Filter]:
         """Subscribe to changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
 
-        When the connection is lost, the client listens again as soon as it can.
+        When the stream ends, be it lost or ended by the server, the client forgets cached results and listens again.
 
         Args:
             wanted: A `SubscriptionFilter`, or what an extension adds to one: what to hear of.
@@ -354,6 +354,7 @@ class Client(Caller):
 
     def _forget(self) -> None:
         """Forget all results, because news of a change may have been missed."""
+        self.changes += 1
         if self.cache is not None:
             self.cache.forget(self._scope, public=True)
 

@@ -23,7 +23,7 @@ from ..core.revision import Revision
 from ..eras.lifecycle import ELICIT, LIST_ROOTS, SAMPLE
 from ..eras.stateless.input_required import Questions
 from .caller import Caller
-from .questions import Form, Root, sampling_params, text_of
+from .questions import Form, Root, check_answer, sampling_params, text_of
 from .session import Session
 
 Params = TypeVar("Params")
@@ -159,6 +159,12 @@ class Context(Caller):
         answer: Answer = await self._ask(None, method, params)
         return answer
 
+    async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
+        """Send a request and return its usual result; raise as `ask_by` does."""
+        result = await super().call(method, params)
+        check_answer(params, result)
+        return result
+
     async def notify(self, method: Notification[Params], params: Params) -> None:
         """Send any notification of the method table, or one of your own.
 
@@ -171,7 +177,7 @@ class Context(Caller):
             revision, spoken = self._words, agreed.dispatcher.revision
             if self.request_id is None and method.extension is not None and not _is_known(method, agreed):
                 return
-            if self.request_id is None and not spoken.era.is_followed(agreed.subscriptions, method, params):
+            if self.request_id is None and not spoken.era.is_followed(agreed, method, params):
                 return
             if method is revision.log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
                 return
@@ -281,11 +287,17 @@ class Context(Caller):
         return key
 
     async def ask_by(self, key: str, method: Request[Params, Result, Any], params: Params) -> Result:
-        """Ask the client something, as `ask_params` does, by a method of your choice."""
+        """Ask the client something, as `ask_params` does, by a method of your choice.
+
+        Raises:
+            NotAnswered: The content of a form does not fit the schema that the form was requested with.
+            CapabilityMissing: The client did not declare what the question needs.
+        """
         self.check(method, params)
         answer: Any = await self._ask(key, method, params)
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
+        check_answer(params, answer)
         result: Result = answer
         return result
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
-from pydantic_core import to_json
+from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_json
 
 from ..core import jsonrpc
 from ..core.errors import InvalidParams, NotAnswered, ProtocolError, UnexpectedAnswer
 from ..core.json_types import is_array
 from ..core.methods import Request
-from ..core.validation import problems
+from ..core.validation import located
 
 _ANSWER = "answer"
 """The field of a form that asks for one value."""
@@ -81,14 +83,11 @@ class Form:
             raise NotAnswered(message, result.action)
         given: dict[str, Any] = result.content or {}
         content = {name: _whole(value) for name, value in given.items()}
-        if not self._is_record and _ANSWER not in content:
-            raise NotAnswered(message, "invalid", "it is missing")
         data = to_json(content if self._is_record else content[_ANSWER])
         try:
             return self._adapter.validate_json(data, strict=True)
         except ValidationError as error:
-            first = problems(error, _ANSWER, data)[0]
-            raise NotAnswered(message, "invalid", f"{first['path']}: {first['problem']}") from None
+            raise _invalid(message, error, data) from None
 
     def _field(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the field for a member, in the words that all forms have."""
@@ -106,6 +105,60 @@ class Form:
 
     def _unfit(self, reason: str) -> TypeError:
         return TypeError(f"a form cannot ask for {getattr(self._kind, '__name__', self._kind)}: {reason}")
+
+
+def check_answer(params: Any, answer: Any) -> None:
+    """Check the answer to a form against the schema that the form was requested with (MCP, "Elicitation").
+
+    Args:
+        params: The typed params of the request; those without a form are not looked at.
+        answer: The typed result.
+
+    Raises:
+        NotAnswered: The user accepted, and the content does not fit the schema.
+    """
+    requested = getattr(params, "requested_schema", None)
+    if requested is None or answer.action != "accept":
+        return
+    form = jsonrpc.plain(requested)
+    required = form.get("required", ())
+    readers = {name: core_schema.any_schema() for name in required}
+    readers |= {name: _reader(field) for name, field in form["properties"].items()}
+    fields = {name: core_schema.typed_dict_field(reader, required=name in required) for name, reader in readers.items()}
+    given: dict[str, Any] = answer.content or {}
+    data = to_json({name: _whole(value) for name, value in given.items()})
+    try:
+        SchemaValidator(core_schema.typed_dict_schema(fields, extra_behavior="ignore")).validate_json(data, strict=True)
+    except ValidationError as error:
+        raise _invalid(params.message, error, data) from None
+
+
+def _invalid(message: str, error: ValidationError, data: bytes) -> NotAnswered:
+    """Return the error for an answer that does not fit; it names the first field that is wrong."""
+    steps, problem = next(located(error, data))
+    return NotAnswered(message, "invalid", f"{'.'.join(steps) or _ANSWER}: {problem}")
+
+
+def _reader(field: Mapping[str, Any]) -> CoreSchema:
+    """Return the schema that validates the values of a field of a form."""
+    options = field.get("enum") or [one["const"] for one in field.get("oneOf", field.get("anyOf", ()))]
+    if options:
+        return core_schema.literal_schema(options)
+    match field.get("type"):
+        case "boolean":
+            return core_schema.bool_schema()
+        case "integer":
+            low, high = field.get("minimum"), field.get("maximum")
+            return core_schema.int_schema(
+                ge=None if low is None else math.ceil(low), le=None if high is None else math.floor(high)
+            )
+        case "number":
+            return core_schema.float_schema(ge=field.get("minimum"), le=field.get("maximum"))
+        case "array":
+            items = _reader(field["items"])
+            return core_schema.list_schema(items, min_length=field.get("minItems"), max_length=field.get("maxItems"))
+        case _:
+            return core_schema.str_schema(min_length=field.get("minLength"), max_length=field.get("maxLength"))
 
 
 def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

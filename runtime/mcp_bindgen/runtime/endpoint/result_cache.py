@@ -15,7 +15,7 @@ from ..core import jsonrpc
 from ..core.errors import ProtocolError
 from ..core.methods import Request
 from ..core.revision import Revision
-from ..core.uris import is_part
+from ..core.uris import followed_key, lineage
 
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
@@ -48,7 +48,7 @@ class _Key:
 class _Entry:
     result: BaseModel
     until: float
-    uri: str | None
+    resource: str | None  # the key of its URI
 
 
 class ResultCache:
@@ -111,11 +111,12 @@ class ResultCache:
         methods = revision.stale.get(notification, ())
         if methods:
             uri = getattr(params, "uri", None)
+            changed = frozenset[str]() if uri is None else lineage(uri)
             self._drop(
                 lambda key, entry: (
                     key.server == server
                     and key.method in methods
-                    and (uri is None or entry.uri is None or is_part(uri, entry.uri))
+                    and (uri is None or entry.resource is None or entry.resource in changed)
                 )
             )
 
@@ -138,7 +139,8 @@ class ResultCache:
         seconds = min(getattr(answer, "ttl_ms", 0) / 1000, _LONGEST) if _is_complete(params, answer) else 0
         if seconds > 0:
             uri = getattr(params, "uri", None)
-            self._entries[key] = _Entry(answer.model_copy(deep=True), self._clock() + seconds, uri)
+            resource = None if uri is None else followed_key(uri)
+            self._entries[key] = _Entry(answer.model_copy(deep=True), self._clock() + seconds, resource)
             if len(self._entries) > self._limit:
                 self._entries.popitem(last=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import update_wrapper, wraps
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from ..core.access import Gate, Identity, Operation, check
 from ..core.capabilities import declared
@@ -21,11 +23,14 @@ from ..core.peer import Peer
 from ..core.revision import Dispatcher, Handler
 from ..core.routing import Returns, Route
 from ..core.transport import Transport
+from ..core.uris import canonical
+from ..eras.lifecycle import SUBSCRIBE
 from ..eras.operations import operations
 from ..eras.sides import Handle, extensions_of
 from ..eras.stateless.request_meta import ParamsWithMeta
 from ..eras.stateless.request_state import StateSeal
 from ..eras.stateless.subscriptions import Subscription, attached, audience
+from ..tasks import Turn
 from ._recorder import Recorder
 from .bridged.offer import converted_for_all, served, tell_what_is_missed
 from .bridged.server import BridgedDispatcher, BridgedEngine, BridgedServer
@@ -34,6 +39,9 @@ from .session import Session
 
 Publish = Callable[[str, Notification[Any], Any], Awaitable[None]]
 """Tells the clients of all processes something, given the revision that they speak."""
+
+_MAX_TOLD_AT_ONCE = 100  # clients of a broadcast
+_MAX_CHECKED_AT_ONCE = 10  # operations of a request
 
 
 class Server:
@@ -58,6 +66,7 @@ class Server:
         extension_settings: Id of an extension -> the settings that stand beside it, typed or in wire form.
         authorize: Checks that an identity has the scopes that operations need, as `Service.authorize` does; set by what
             serves them, where tokens are verified.
+        allows: Tells whether an identity has them, as `Service.allows` does; set likewise.
     """
 
     dispatcher: ClassVar[Dispatcher]
@@ -74,6 +83,7 @@ class Server:
     state_seal: StateSeal = StateSeal()
     publish: Publish | None = None
     authorize: Callable[[Identity | None, str | None, Sequence[Operation]], None] | None = None
+    allows: Callable[[Identity | None, str | None, Sequence[Operation]], bool] | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -109,7 +119,9 @@ class Server:
 
         Args:
             method: The method of a message.
-            name: What it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither.
+            name: What it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither. A URI
+                is in its canonical form (RFC 3986, section 6.2.2), with scheme and host in lower case. One that was
+                sent in another form is asked for in both, and the scopes of both are needed.
         """
         return ()
 
@@ -142,6 +154,9 @@ class Server:
             ctx: The request.
         """
         return wanted
+
+    def begin_subscription(self, link: Any) -> None:
+        """React to a client that begins to listen, once broadcasts reach it (stateless revisions)."""
 
     @property
     def connections(self) -> list[Context]:
@@ -193,8 +208,10 @@ class Server:
                 await tell(context)
 
         async with anyio.create_task_group() as tasks:
-            for context in self.connections:
+            for number, context in enumerate(self.connections, 1):
                 tasks.start_soon(one, context)
+                if number % _MAX_TOLD_AT_ONCE == 0:  # so that requests are handled in between
+                    await checkpoint()
 
 
 class Service:
@@ -232,7 +249,7 @@ class Service:
         self._gate = gate
         if gate is not None:
             for server in self.servers:
-                server.authorize = self.authorize
+                server.authorize, server.allows = self.authorize, self.allows
         self.find = self.handler if gate is None else self.guarded
         self._scoped = {
             name: server
@@ -260,10 +277,17 @@ class Service:
         """Return the same as `handler`, which first checks the scopes of the link's identity."""
         handler = self.handler(dispatcher, route)
 
+        async def checked_in_turns(link: Any, id_: Any, params: Any, asked: Sequence[Operation]) -> Any:
+            await self.authorize_all(link.identity, dispatcher.revision.name, asked)
+            answer = handler(link, id_, params)
+            return await answer if inspect.isawaitable(answer) else answer
+
         @wraps(handler)
         def checked(link: Any, id_: Any, params: Any) -> Any:
-            said = params.params if isinstance(params, ParamsWithMeta) else params
-            self.authorize(link.identity, dispatcher.revision.name, operations(route.method, said))
+            asked = operations(route.method, params.params if isinstance(params, ParamsWithMeta) else params)
+            if len(asked) > _MAX_CHECKED_AT_ONCE:
+                return checked_in_turns(link, id_, params, asked)
+            self.authorize(link.identity, dispatcher.revision.name, asked)
             return handler(link, id_, params)
 
         return checked
@@ -297,6 +321,24 @@ class Service:
         if self._gate is not None:
             check(identity, self.needed_scopes(revision, operations), operations)
 
+    def allows(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> bool:
+        """Tell whether an identity has all that `needed_scopes` says."""
+        needed = self.needed_scopes(revision, operations)
+        return not needed or (identity is not None and identity.has(*needed))
+
+    async def authorize_all(
+        self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]
+    ) -> None:
+        """Check the operations of a message or batch as `authorize` does, and let other tasks run meanwhile."""
+        if self._gate is None:
+            return
+        needed: frozenset[str] = frozenset()
+        turn = Turn()
+        for one in operations:
+            await turn.give_way()
+            needed |= self.needed_scopes(revision, [one])
+        check(identity, needed, operations)
+
     def server(self, dispatcher: Dispatcher) -> Server:
         """Return the server of a revision."""
         found: Server = self._by_revision[dispatcher.revision.name]
@@ -316,6 +358,11 @@ class Service:
         session = Session(peer, transport, self.find, self.servers[-1].options, self.limits)
         if session.principal is not None:
             session.threads = self.threads_of(session.principal)
+        if self._gate is not None:
+            agreed = session.negotiated
+            agreed.hears = lambda uri: self.allows(
+                session.identity, agreed.dispatcher.revision.name, [(SUBSCRIBE, canonical(uri))]
+            )
         return session
 
     def threads_of(self, principal: str) -> anyio.CapacityLimiter:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import copy_context
 from functools import cached_property, partial
+from time import monotonic
 from typing import Any, TypeVar
 
 import anyio
@@ -15,6 +16,7 @@ from anyio.abc import TaskGroup
 
 from ..core import observation
 from ..core.access import Identity
+from ..core.batch import BatchReply
 from ..core.envelope import RequestId
 from ..core.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..core.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
@@ -26,7 +28,7 @@ from ..core.peer import Peer
 from ..core.revision import Revision
 from ..core.transitions import State
 from ..core.transport import Lost, Outgoing, Oversized, Transport
-from ..tasks import begin, pauses_of
+from ..tasks import Turn, begin, pauses_of
 from ._observed import asked
 from ._sender import Sender
 from ._timeouts import Timeouts, Waiter, in_handler, resolve
@@ -76,6 +78,7 @@ class Session:
         self.transport = transport
         self.options = options or Options()
         self.limits = limits or Limits()
+        peer.max_batch_members = self.limits.batch_members
         self.negotiated = Negotiated(peer.dispatcher)
         self.meta: Mapping[str, Any] = {}
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
@@ -86,7 +89,7 @@ class Session:
         self.endless: set[Callable[[], object]] = set()
         self.closed = anyio.Event()
         self._find = find
-        self._events: deque[Event] = deque()
+        self._events: Iterator[Event] = iter(())
         self._backlog: deque[bytes | Oversized | Lost] = deque()
         self._message: bytes | Oversized | Lost = b""
         self._refusals = 0
@@ -152,17 +155,18 @@ class Session:
     async def _read(self, scope: anyio.CancelScope) -> None:
         assert self._tasks is not None
         work = self._work
+        turn = Turn()
         while not self.closed.is_set():
-            while self._events or self._backlog:
-                if not self._events:
+            while True:
+                event = next(self._events, None)
+                if event is None:
+                    if not self._backlog:
+                        break
                     message = self._message = self._backlog.popleft()
-                    events = self.peer.take(message)
-                    if len(events) != 1:
-                        self._events.extend(events)
-                        continue
-                    event = events[0]
-                else:
-                    event = self._events.popleft()
+                    self._events = iter(self.peer.take(message))
+                    continue
+                if monotonic() > turn.end:
+                    await turn.give_way()
                 if (work.at_work or work.unread) and not work.is_free() and work.must_wait(event):
                     self._hold(event)
                 elif isinstance(event, Requested | Notified):
@@ -185,6 +189,7 @@ class Session:
                 self._finish(reason)
                 return
             messages = await self.transport.receive()
+            turn.begin()
             if not messages:
                 await self._let_finish()
                 self._finish("the other side closed the connection")
@@ -244,9 +249,9 @@ class Session:
         """Queue an answer, if it is to be sent."""
         if data:
             message = Outgoing(data)
-            message.related = id_
-            if refused:
-                message.refused = True
+            message.related, message.refused = id_, refused
+            if isinstance(data, BatchReply):
+                message.batch_ids = data.ids
             self._outgoing.append(message)
 
     async def _go_on(self) -> None:
@@ -304,7 +309,8 @@ class Session:
                 elif self._work.drop(id_):
                     self._reply(self.peer.drop(id_), id_)
             case Rejected(error, reply, id_):
-                log.log(logging.DEBUG if isinstance(error, NotInitialized) else logging.WARNING, "%s", error)
+                is_known = isinstance(error, NotInitialized) or isinstance(reply, BatchReply)  # each part is logged
+                log.log(logging.DEBUG if is_known else logging.WARNING, "%s", error)
                 self._reply(reply, id_)
             case _:
                 pass
@@ -360,6 +366,8 @@ class Session:
         except BaseException:
             self._give_up(pending, message, "the caller is gone")
             raise
+        if waiter.reporting is not None:
+            await waiter.reported(answered)
         if answered.error is not None:
             raise answered.error
         answer: Answer = answered.result
@@ -367,8 +375,7 @@ class Session:
 
     def _expire(self, pending: Pending) -> None:
         """Fail a request whose time is up, and tell the other side."""
-        waiter: Waiter = pending.waiter
-        self._give_up(pending, waiter.message, "timed out")
+        self._give_up(pending, pending.waiter.message, "timed out")
         resolve(Answered(pending, error=RequestTimeout(f"{pending.method.name} was not answered in time")))
 
     def _is_asked(self) -> bool:
@@ -414,6 +421,7 @@ class Session:
 
     def _give_up(self, pending: Pending, message: Outgoing, reason: str) -> None:
         """Remove a request from the queue, or tell the other side that its answer is no longer wanted."""
+        pending.waiter.stop_reporting()
         told = self.peer.cancel(pending, reason)
         cancelled = self.peer.dispatcher.revision.cancelled
         if not self._sender.withdraw(message) and told and cancelled is not None:

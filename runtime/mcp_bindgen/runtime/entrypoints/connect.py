@@ -139,13 +139,14 @@ async def connect(
         ConnectionClosed: There is no way to the server; one error says what was tried.
         ProtocolError: The server refuses.
         AuthorizationError: It wants authorization, and there is none to be had.
-        ValueError: There is nothing to connect to.
+        ValueError: There is nothing to connect to, or the bindings of a client are types and stubs only.
     """
     place = address(target, headers, stderr, auth)
     kinds = clients or installed()
     ours: list[Any] = [kind() if isinstance(kind, type) else kind for kind in kinds]
-    if cache is not None:
-        for client in ours:
+    for client in ours:
+        client.dispatcher.revision.check_connectable()
+        if cache is not None:
             client.cache = cache
     search = _Search(place, ours, patience, exactly)
     with place.pauses.move_on_after(timeout) as scope:

@@ -59,6 +59,8 @@ def read(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise BadConfig(error.strerror or "cannot be read") from None
+    except RecursionError:
+        raise BadConfig("nested too deeply") from None
     except ValueError as error:
         raise BadConfig(f"not JSON: {error}") from None
     servers = document.get("mcpServers") if is_object(document) else None

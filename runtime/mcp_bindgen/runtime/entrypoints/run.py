@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
+import re
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import anyio
 
 from ..core.access import Gate
+from ..core.logs import FORMATS, log, use_format
 from ..endpoint.server import Server, lifespans, serve
 from ..http.server.event_store.base import EventStore
 from ..tasks import leave
 from ..transports.stdio import StdioServerTransport
 
+_MALFORMED = "the URL of the store is malformed; use redis://[USER:PASSWORD@]HOST:PORT"
+
 
 def run_servers(
-    servers: Sequence[Server], auth: Gate | Callable[[], Gate] | None, revisions: Sequence[str] | None
+    servers: Sequence[Server],
+    auth: Gate | Callable[[], Gate] | None,
+    revisions: Sequence[str] | None,
+    allowed_hosts: Collection[str] | None,
+    allowed_origins: Collection[str] | None,
+    log_format: str | None,
 ) -> None:
     """Serve as the command line says, until the client is gone or the process is stopped: see `run`."""
     started = _started()
@@ -35,25 +46,42 @@ def run_servers(
     ways.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
     parser.add_argument("--no-sessions", action="store_true", help="with --http: any worker can take any message")
     parser.add_argument(
-        "--store", metavar="WHERE", help="with --http: keep sessions in a file, or at redis://HOST:PORT"
+        "--store",
+        metavar="WHERE",
+        help="with --http: keep sessions in a file, or at redis://HOST:PORT [MCP_STORE, or the file in MCP_STORE_FILE]",
     )
+    for what, variable in (("host", "ALLOWED_HOSTS"), ("origin", "ALLOWED_ORIGINS")):
+        help_ = f"with --http or --sse: a {what} that is allowed in place of the default; may be repeated [{variable}]"
+        parser.add_argument(f"--allowed-{what}", action="append", metavar="NAME", help=help_)
+    parser.add_argument("--log-format", choices=FORMATS, help="the form of the log on stderr [MCP_LOG_FORMAT]")
     chosen = parser.parse_args()
-    if chosen.no_sessions and chosen.http is None:
-        parser.error("--no-sessions is for --http")
-    if chosen.store is not None and chosen.http is None:
-        parser.error("--store is for --http")
+    for option in ("no_sessions", "store"):
+        if getattr(chosen, option) and chosen.http is None:
+            parser.error(f"--{option.replace('_', '-')} is for --http")
+    for option in ("allowed_host", "allowed_origin"):
+        if getattr(chosen, option) and chosen.http is None and chosen.sse is None:
+            parser.error(f"--{option.replace('_', '-')} is for --http and --sse")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
+        use_format(chosen.log_format or log_format)
+        common: Any = {
+            "revisions": revisions,
+            "allowed_hosts": chosen.allowed_host or allowed_hosts,
+            "allowed_origins": chosen.allowed_origin or allowed_origins,
+            "log_format": chosen.log_format or log_format,
+        }
         if chosen.http is not None:
             from ..http.server.serve import serve_http
 
-            store, sessions = _store(chosen.store), not chosen.no_sessions
-            over_http = partial(serve_http, *servers, address=chosen.http, revisions=revisions, auth=_made(auth))
-            _run_quickly(partial(over_http, store=store, sessions=sessions))
+            if "@" in (chosen.store or ""):
+                log.warning("any user of this machine can read the password in --store; put the URL into MCP_STORE")
+            store = _store(chosen.store or (None if chosen.no_sessions else _setting("MCP_STORE")))
+            over_http = partial(serve_http, *servers, address=chosen.http, auth=_made(auth), **common)
+            _run_quickly(partial(over_http, store=store, sessions=not chosen.no_sessions))
         elif chosen.sse is not None:
             from ..http.server.serve import serve_sse
 
-            _run_quickly(partial(serve_sse, *servers, address=chosen.sse, revisions=revisions, auth=_made(auth)))
+            _run_quickly(partial(serve_sse, *servers, address=chosen.sse, auth=_made(auth), **common))
         else:
             anyio.run(partial(_serve_stdio, *servers, revisions=revisions))
     except ValueError as error:
@@ -72,11 +100,28 @@ def _started() -> str:
     return f"python -m {spec.name.removesuffix('.__main__')}"
 
 
+def _setting(name: str) -> str | None:
+    """Return an environment variable, or the content of the file that NAME_FILE names; raises `ValueError`."""
+    file = os.environ.get(f"{name}_FILE")
+    value = os.environ.get(name, "").strip()
+    if value or not file:
+        return value or None
+    try:
+        value = Path(file).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{name}_FILE: {error}") from None
+    if not value:
+        raise ValueError(f"{name}_FILE: {file} is empty; write the value into it")
+    return value
+
+
 def _store(where: str | None) -> EventStore | None:
     """Return the store for what the command line says; raises `ValueError` where it cannot be used."""
     if where is None:
         return None
     if "://" not in where:
+        if re.match(r"(\w\w+)?:", where):  # the rest may be a password, which an error about a file would tell
+            raise ValueError(_MALFORMED)
         from ..http.server.event_store.sqlite import SqliteEventStore
 
         try:
@@ -87,7 +132,10 @@ def _store(where: str | None) -> EventStore | None:
         raise ValueError("Redis needs a package that is not installed: pip install 'mcp-bindgen[redis]'")
     from ..http.server.shared_store.redis import RedisStore
 
-    return RedisStore(where)
+    try:
+        return RedisStore(where)
+    except ValueError:  # whose text may have a part of the password
+        raise ValueError(_MALFORMED) from None
 
 
 def _made(auth: Gate | Callable[[], Gate] | None) -> Gate | None:

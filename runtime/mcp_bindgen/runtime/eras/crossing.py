@@ -6,7 +6,6 @@ told of changes (MCP 2026-07-28, "Subscriptions"; MCP 2025-11-25, "Resources": S
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -18,9 +17,10 @@ from ..core import jsonrpc
 from ..core.capabilities import is_declared, is_offered
 from ..core.errors import AuthorizationError, ConnectionClosed, InvalidParams, ProtocolError, RequestTimeout
 from ..core.logs import log
-from ..core.methods import Method, Notification
+from ..core.methods import Method, Notification, filtered
 from ..core.negotiated import LEVELS
 from ..core.revision import Revision
+from ..core.uris import followed_key
 from .lifecycle import DISCOVER, LISTEN, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
 
 Ask = Callable[[Any, Any], Awaitable[Any]]
@@ -79,7 +79,7 @@ class StatefulClient(Crossing):
     def __init__(self, home: Revision, carrier: Any, tasks: TaskGroup) -> None:
         super().__init__(home, carrier)
         self._tasks = tasks
-        self._uris: Counter[str] = Counter()
+        self._uris: dict[str, str] = {}  # canonical form -> as it was asked for
         self._scope: anyio.CancelScope | None = None
         self._ended = anyio.Event()
         self._changing = anyio.Lock()
@@ -118,23 +118,24 @@ class StatefulClient(Crossing):
         return {}
 
     async def _subscribe(self, wire: Any, carrier: Any) -> Any:
-        uri = wire["uri"]
+        key = followed_key(wire["uri"])
         async with self._changing:
-            known, self._uris[uri] = self._uris[uri], 1
+            known = key in self._uris
+            self._uris.setdefault(key, wire["uri"])
             try:
                 agreed = await self._listen_anew()
             except BaseException:
                 if not known:
-                    del self._uris[uri]
+                    del self._uris[key]
                 raise
-            if uri not in (agreed or ()):
-                del self._uris[uri]
+            if key not in map(followed_key, agreed or ()):
+                del self._uris[key]
                 raise InvalidParams(SUBSCRIBE, [{"path": "params.uri", "problem": "the server does not agree to it"}])
         return {}
 
     async def _unsubscribe(self, wire: Any, carrier: Any) -> Any:
         async with self._changing:
-            if self._uris.pop(wire["uri"], None):
+            if self._uris.pop(followed_key(wire["uri"]), None):
                 await self._listen_anew()
         return {}
 
@@ -142,12 +143,11 @@ class StatefulClient(Crossing):
         """Return the filter to listen with, by field."""
         carrier = self._carrier
         wanted: dict[str, Any] = {}
-        for method in _filtered(carrier.dispatcher.revision):
-            assert method.filter is not None
+        for method, filter in filtered(carrier.dispatcher.revision.methods):
             if method.name in self._home.methods and is_offered(method, carrier.server_capabilities):
-                value = True if method.filter.compares is None else list(self._uris)
+                value = True if filter.compares is None else list(self._uris.values())
                 if value:
-                    wanted[method.filter.member] = value
+                    wanted[filter.member] = value
         return wanted
 
     async def _listen_anew(self) -> list[str] | None:
@@ -166,8 +166,8 @@ class StatefulClient(Crossing):
         if former is not None:  # in this order nothing is missed, and nothing is told twice
             former.cancel()
             await ended.wait()
-        filters = (method.filter for method in _filtered(carrier.dispatcher.revision))
-        return next((getattr(agreed, one.member, None) for one in filters if one and one.compares is not None), None)
+        filters = (filter for _, filter in filtered(carrier.dispatcher.revision.methods))
+        return next((getattr(agreed, one.member, None) for one in filters if one.compares is not None), None)
 
     async def _listen(
         self, wanted: Any, scope: anyio.CancelScope, ended: anyio.Event, *, task_status: TaskStatus[Any]
@@ -197,8 +197,8 @@ class StatelessClient(Crossing):
 
     def __init__(self, home: Revision, carrier: Any) -> None:
         super().__init__(home, carrier)
-        self._open: list[Any] = []
-        self._uris: Counter[str] = Counter()
+        self._open: list[dict[str, bool | frozenset[str]]] = []
+        self._uris: dict[str, list[str]] = {}  # canonical form -> as each subscription asked for it
         self._level: str | None = None
         self._changing = anyio.Lock()
 
@@ -219,7 +219,7 @@ class StatelessClient(Crossing):
         if not isinstance(ours, Notification) or ours.filter is None:
             return True
         params = None if ours.filter.compares is None else jsonrpc.typed_params(ours, wire)
-        return any(ours.filter.asks_for(one, params) for one in self._open)
+        return any(ours.filter.asks_for(one[ours.filter.member], params) for one in self._open)
 
     @asynccontextmanager
     async def subscribed(self, wanted: Any) -> AsyncGenerator[Any]:
@@ -228,16 +228,15 @@ class StatelessClient(Crossing):
         uris: list[str] = []
         named: str | None = None
         theirs: Revision = self._carrier.dispatcher.revision
-        for method in _filtered(self._home):
-            assert method.filter is not None
-            value = getattr(wanted, method.filter.member)
+        for method, filter in filtered(self._home.methods):
+            value = getattr(wanted, filter.member)
             known = theirs.methods.get(method.name)
             if value and known is not None and is_offered(known, self._carrier.server_capabilities):
-                agreed[method.filter.member] = value
-                if method.filter.compares is not None:
-                    uris, named = list(dict.fromkeys(value)), method.filter.member
+                agreed[filter.member] = value
+                if filter.compares is not None:
+                    uris, named = list(dict.fromkeys(value)), filter.member
         begun: list[str] = []
-        understood: Any = None
+        index: dict[str, bool | frozenset[str]] = {}
         try:
             for uri in uris:
                 if await self._follow(uri):
@@ -245,10 +244,11 @@ class StatelessClient(Crossing):
             if named is not None:
                 agreed[named] = begun
             understood = type(wanted)(**agreed)
-            self._open.append(understood)
+            index |= {filter.member: filter.index(understood) for _, filter in filtered(self._home.methods)}
+            self._open.append(index)
             yield understood
         finally:
-            self._open = [one for one in self._open if one is not understood]
+            self._open = [one for one in self._open if one is not index]
             with anyio.CancelScope(shield=True), anyio.move_on_after(1):
                 for uri in begun:
                     await self._leave(uri)
@@ -258,7 +258,7 @@ class StatelessClient(Crossing):
         level, self._level = self._level, None
         if level is not None:
             await self._say_level(level, self._carrier.link.request)
-        for uri in list(self._uris):
+        for uri, *_ in list(self._uris.values()):
             await self._tell(SUBSCRIBE, uri, self._carrier.link.request)
 
     async def _say_level(self, level: str, ask: Ask) -> None:
@@ -275,22 +275,23 @@ class StatelessClient(Crossing):
 
     async def _follow(self, uri: str) -> bool:
         """Subscribe to a resource, unless that is done; return whether the server agrees."""
+        key = followed_key(uri)
         async with self._changing:
-            if self._uris[uri] == 0 and not await self._tell(SUBSCRIBE, uri, self._carrier.call):
-                del self._uris[uri]
+            if key not in self._uris and not await self._tell(SUBSCRIBE, uri, self._carrier.call):
                 return False
-            self._uris[uri] += 1
+            self._uris.setdefault(key, []).append(uri)
             return True
 
     async def _leave(self, uri: str) -> None:
         """Unsubscribe from a resource, if nobody else follows it."""
+        key = followed_key(uri)
         async with self._changing:
-            self._uris[uri] -= 1
-            if self._uris[uri] == 0:
-                del self._uris[uri]
+            first = self._uris[key].pop()  # as it was asked for first, where this is the last one
+            if not self._uris[key]:
+                del self._uris[key]
                 if not self._carrier.link.closed.is_set():
                     with suppress(ConnectionClosed, RequestTimeout):
-                        await self._tell(UNSUBSCRIBE, uri, self._carrier.call)
+                        await self._tell(UNSUBSCRIBE, first, self._carrier.call)
 
     async def _tell(self, name: str, uri: str, ask: Ask) -> bool:
         method = self._carrier.dispatcher.revision.request(name)
@@ -314,12 +315,6 @@ def crossing(home: Revision, carrier: Any, tasks: TaskGroup) -> Crossing:
     if home.era.stands_alone == wire.era.stands_alone:
         return Crossing(home, carrier)
     return StatelessClient(home, carrier) if home.era.stands_alone else StatefulClient(home, carrier, tasks)
-
-
-def _filtered(revision: Revision) -> list[Notification[Any]]:
-    """Return the notifications that come by subscription."""
-    methods = revision.methods.values()
-    return [method for method in methods if isinstance(method, Notification) and method.filter is not None]
 
 
 def _filter(revision: Revision) -> Any:

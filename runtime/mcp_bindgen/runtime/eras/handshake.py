@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,14 +17,14 @@ from ..core.methods import Method, Notification, untyped
 from ..core.revision import Connection, Dispatcher, Handler, Revision
 from ..core.routing import Route
 from ..core.transitions import State
-from ..core.uris import is_part
+from ..core.uris import followed_key, lineage
 from .lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE, UPDATED
+from .operations import check_followed
 from .sides import bound, empty_list, extensions, introduction
 
 VERSION_HEADER = "MCP-Protocol-Version"
 
-_MOST_FOLLOWED = 1000  # resources that a client follows
-_MOST_TEXT = 256 * 1024  # characters of their URIs, and of what a client says of itself: both stay with a session
+_MAX_INTRODUCTION_BYTES = 256 * 1024  # clientInfo and capabilities, which stay with a session
 
 
 class Handshake:
@@ -112,9 +112,12 @@ class Handshake:
             return lambda session, id_, params: _note(name, work, session, params, context(session, id_, params))
         return lambda session, id_, params: work(params, context(session, id_, params))
 
-    def is_followed(self, subscriptions: Collection[str] | None, method: Notification[Any], params: Any) -> bool:
+    def is_followed(self, agreed: Any, method: Notification[Any], params: Any) -> bool:
         """Tell whether the client has subscribed, where something is for subscribers."""
-        return method.name != UPDATED or subscriptions is None or any(is_part(params.uri, uri) for uri in subscriptions)
+        followed: set[str] | None = agreed.subscriptions
+        if method.name != UPDATED or followed is None or followed_key(params.uri) in followed:
+            return True
+        return not followed.isdisjoint(lineage(params.uri)) and (agreed.hears is None or agreed.hears(params.uri))
 
     def snapshot(self, session: Any) -> dict[str, Any] | None:
         """Return what a session must know to go on in another process; `None` before the client has said it."""
@@ -239,7 +242,7 @@ async def _initialize_by(work: Callable[..., Any], session: Any, params: Any, co
 def _introduced(session: Any, params: Any) -> None:
     """Take note of what a client says of itself; raise `ProtocolError` if that is too much to be kept."""
     capabilities = params.capabilities.model_dump()
-    if len(to_json([capabilities, params.client_info.model_dump()])) > _MOST_TEXT:
+    if len(to_json([capabilities, params.client_info.model_dump()])) > _MAX_INTRODUCTION_BYTES:
         raise ProtocolError(INVALID_PARAMS, "clientInfo and capabilities are too large")
     session.negotiated.dispatcher = session.peer.dispatcher
     session.negotiated.declared["client"] = capabilities
@@ -258,11 +261,11 @@ async def _note(name: str, work: Callable[..., Awaitable[Any]], session: Any, pa
         ProtocolError: It follows too much already.
     """
     followed: set[str] = session.negotiated.subscriptions
-    wanted = {*followed, params.uri}
-    if name == SUBSCRIBE and (len(wanted) > _MOST_FOLLOWED or sum(map(len, wanted)) > _MOST_TEXT):
-        raise ProtocolError(INVALID_PARAMS, "too many subscriptions")
+    key = followed_key(params.uri)
+    if name == SUBSCRIBE:
+        check_followed({*followed, key})
     answer = await work(params, context)
-    getattr(followed, _NOTED[name])(params.uri)
+    getattr(followed, _NOTED[name])(key)
     return answer
 
 

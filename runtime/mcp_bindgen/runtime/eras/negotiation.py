@@ -21,6 +21,7 @@ from ..core.errors import (
     ProtocolError,
     Refused,
     RequestTimeout,
+    ServerUnavailable,
     UnsupportedRevision,
 )
 from ..core.options import Options
@@ -210,8 +211,10 @@ class Negotiation(Generic[C]):
             return await self._choose(self._answer.supported_versions)
         assert self._error is not None
         error = self._error
-        if isinstance(error, AuthorizationError) or (isinstance(error, ProtocolError) and lacks_scope(error)):
-            raise error  # asking in another way would only ask for another login
+        if isinstance(error, AuthorizationError | ServerUnavailable):
+            raise error  # asking in another way would only ask for another login, or a server that stops
+        if isinstance(error, ProtocolError) and lacks_scope(error):
+            raise error
         revision = self._clients.dispatchers[self._clients.stateless[0]].revision
         if not isinstance(self._error, ProtocolError) or not stateless.is_modern(revision, self._error):
             if isinstance(self._error, ProtocolError) and not self._clients.stateful:

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from ..core.access import Operation, called_on
-from ..core.json_types import is_array, is_object
+from ..core.errors import INVALID_PARAMS, ProtocolError
+from ..core.json_types import is_object
 from ..core.methods import Method
 from .lifecycle import COMPLETE, LISTEN, SUBSCRIBE
+
+MAX_FOLLOWED_URIS = 1000
+"""Resources that a client follows with one session or one subscription."""
+
+MAX_FOLLOWED_BYTES = 256 * 1024
+"""Bytes of their URIs."""
 
 
 def operations(method: Method, params: Any) -> list[Operation]:
     """Return what a message asks for, given its typed params; see `operations_named`.
 
-    What a method of an extension is called on is what its headers name.
+    A method of an extension is called on the name in its headers. A request that listens asks to subscribe to
+    each resource that its filter names.
+
+    Raises:
+        ProtocolError: A filter names too many resources.
     """
+    if method.name == LISTEN:
+        uris = followed_by(params.notifications)
+        check_followed(uris)
+        subscribed = [one for uri in dict.fromkeys(uris) for one in called_on(SUBSCRIBE, {"uri": uri})]
+        return [(method.name, None), *subscribed]
     named_by: str | None = getattr(method, "named_by", None)
     if method.extension is None or named_by is None:
         return operations_named(method.name, params)
@@ -24,20 +41,33 @@ def operations(method: Method, params: Any) -> list[Operation]:
 def operations_named(method: str, params: Any) -> list[Operation]:
     """Return what a message asks for: it needs the scopes of all of these.
 
-    Whoever listens subscribes to each resource that the request names; what is completed is what its reference names.
+    A completion asks for the entry that its reference names.
 
     Args:
         method: Its method.
         params: Its params, typed or in wire form.
     """
     if method == COMPLETE:
-        return called_on(method, _member(params, "ref"))
-    if method == LISTEN:
-        followed = _member(_member(params, "notifications"), "resourceSubscriptions", "resource_subscriptions")
-        uris = [uri for uri in followed if isinstance(uri, str)] if is_array(followed) else []
-        return [(method, None), *((SUBSCRIBE, uri) for uri in dict.fromkeys(uris))]
+        return called_on(method, params.get("ref") if is_object(params) else getattr(params, "ref", None))
     return called_on(method, params)
 
 
-def _member(value: Any, name: str, attribute: str | None = None) -> Any:
-    return value.get(name) if is_object(value) else getattr(value, attribute or name, None)
+def followed_by(wanted: Any) -> list[str]:
+    """Return the URIs of the resources that a typed filter names."""
+    return getattr(wanted, "resource_subscriptions", None) or []
+
+
+def check_followed(uris: Collection[str]) -> None:
+    """Check how many resources a client follows, with one session or one subscription.
+
+    Raises:
+        ProtocolError: There are too many, or their URIs are too long (-32602).
+    """
+    if len(uris) > MAX_FOLLOWED_URIS:
+        found = f"{len(uris)} resources"
+    elif sum(len(uri.encode("utf-8", "surrogatepass")) for uri in uris) > MAX_FOLLOWED_BYTES:
+        found = f"URIs of more than {MAX_FOLLOWED_BYTES} bytes"
+    else:
+        return
+    advice = f"subscribe to at most {MAX_FOLLOWED_URIS} resources, with URIs of at most {MAX_FOLLOWED_BYTES} bytes"
+    raise ProtocolError(INVALID_PARAMS, f"too many subscriptions: {found}; {advice}")

@@ -142,10 +142,11 @@ async def stdio(
             env={**known, **(env or {})},
             start_new_session=True,
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # no such program, or NUL or half a character in a word
         os.close(source)
         os.close(sink)
-        raise ConnectionClosed(f"{command} cannot be started: {error.strerror}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConnectionClosed(f"{command} cannot be started: {reason}") from None
     finally:
         os.close(child_input)
         os.close(child_output)

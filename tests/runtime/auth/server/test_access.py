@@ -465,6 +465,7 @@ def test_a_verifier_that_fails_lets_nobody_in(caplog: pytest.LogCaptureFixture) 
     with running(Failing()) as server:
         response = server.call("whoami", token="the-token-of-alice")
     assert response.status_code == 503
+    assert response.json()["error"]["data"] == {"error": "unavailable"}
     assert "database" not in response.text
     assert "a token could not be verified" in caplog.text
     assert "the-token-of-alice" not in caplog.text

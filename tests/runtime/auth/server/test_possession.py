@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -273,6 +274,26 @@ def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: pytest.
     verify(prover.proof(url, "token", iat=moment[0]))  # those of before are forgotten
 
 
+@pytest.mark.parametrize("skews", [(60, -60), (-60, 60), (10, -10), (60, 60)])
+def test_a_proof_counts_once_for_processes_whose_clocks_are_a_minute_off(skews: tuple[float, float]) -> None:
+    time_here = [1_000_000.0]
+    shared = replay.MemoryReplayCache(lambda: time_here[0])
+    both = [ProofVerifier(clock=lambda skew=skew: time_here[0] + skew, replay=shared) for skew in skews]  # type: ignore[misc]
+    prover, url = Prover(), "https://example.org/mcp"
+    proof = prover.proof(url, "token", iat=time_here[0]).encode()
+
+    async def body() -> None:
+        taken = 0
+        for time_here[0] in range(999_600, 1_000_400, 5):
+            for verifier in both:
+                with suppress(InvalidProof):
+                    await verifier.verify(proof, "POST", (url,), "token", prover.thumbprint)
+                    taken += 1
+        assert taken == 1
+
+    asyncio.run(body())
+
+
 def test_a_client_that_sends_many_proofs_shuts_out_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "_MOST_OF_KEY", 3)
     moment = [time.time()]
@@ -289,7 +310,7 @@ def test_a_client_that_sends_many_proofs_shuts_out_only_itself(monkeypatch: pyte
     with pytest.raises(VerifierUnavailable):
         verify(many)
     verify(other)
-    moment[0] += 302  # none of them is good any longer
+    moment[0] += 422  # none of them is good any longer, by any clock
     for _ in range(3):
         verify(many)
 
@@ -303,16 +324,16 @@ def test_processes_can_share_what_they_remember_of_proofs(issuer: Issuer) -> Non
             self.kept = set[bytes]()
             self.is_away = False
 
-        async def add(self, proof: bytes, owner: str, until: float) -> bool:
+        async def add(self, proof: bytes, owner: str, seconds: float) -> bool:
             await asyncio.sleep(0)
             if self.is_away:
                 raise ConnectionError("away")
-            asked.append((len(proof), owner, until))
+            asked.append((len(proof), owner, seconds))
             is_new = proof not in self.kept
             self.kept.add(proof)
             return is_new
 
-    shared, prover, begun = Shared(), Prover(), time.time()
+    shared, prover = Shared(), Prover()
     options: Any = {"dpop": "required", "replay": shared}
     verifier = JwtVerifier(issuer.url, audience="https://example.org/mcp")
     with running(verifier, **options) as first, running(verifier, **options) as second:
@@ -327,4 +348,4 @@ def test_processes_can_share_what_they_remember_of_proofs(issuer: Issuer) -> Non
         assert refused.status_code == 503
         assert "away" not in refused.text
     assert {(size, owner) for size, owner, _ in asked} == {(32, prover.thumbprint)}
-    assert all(begun + 299 < until < time.time() + 303 for _, _, until in asked)
+    assert all(410 < seconds < 422 for _, _, seconds in asked)

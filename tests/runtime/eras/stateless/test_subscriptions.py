@@ -13,6 +13,9 @@ import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
+from mcp_bindgen.runtime.core import uris
+from mcp_bindgen.runtime.core.negotiated import Negotiated
+from mcp_bindgen.runtime.eras.handshake import HANDSHAKE
 from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
@@ -167,7 +170,9 @@ async def test_filters_that_are_none_are_invalid(wanted: object) -> None:
         ("file:///a/", "file:///a/b/c", True),
         ("file:///a", "file:///ab", False),
         ("file:///a/b", "file:///a", False),
-        ("file:///a", "FILE:///a", False),
+        ("file:///a", "FILE:///%61", True),
+        ("FILE:///x/../%61/", "file:///a/b", True),
+        ("file:///a", "file:///A", False),
         ("test://a?b", "test://a", False),
         ("x:y", "x:y/", True),
     ],
@@ -418,3 +423,25 @@ async def test_a_subscription_that_is_given_up_says_why() -> None:
         assert message["id"] == 1
         assert count <= 1000
         assert json.dumps(message["error"])
+
+
+def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pytest.MonkeyPatch) -> None:
+    method: Any = v2026_07_28.methods.METHODS[UPDATED]
+    kind = v2026_07_28.types.SubscriptionFilter
+    wanted = [kind(resource_subscriptions=[f"note://n{n}/{i}" for i in range(1000)]) for n in range(150)]
+    indexes = [method.filter.index(one) for one in wanted]
+    calls: list[str] = []
+    canonical = uris.canonical
+
+    def counted(uri: str) -> str:
+        calls.append(uri)
+        return canonical(uri)
+
+    monkeypatch.setattr(uris, "canonical", counted)
+    params = method.params(uri="note://n3/5/below")
+    assert [n for n, index in enumerate(indexes) if method.filter.asks_for(index, params)] == [3]
+    agreed = Negotiated(v2025_11_25.dispatcher.SERVER)
+    agreed.subscriptions = set(indexes[3])
+    params = v2025_11_25.methods.METHODS[UPDATED].params(uri=params.uri)
+    assert HANDSHAKE.is_followed(agreed, v2025_11_25.methods.METHODS[UPDATED], params)  # type: ignore[arg-type]
+    assert len(calls) <= 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from mcp_bindgen.runtime.extensions.tasks import (
     ToolTask,
 )
 from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.support.http_wires import listening
 from tests.support.meta_keys import CLIENT_CAPABILITIES
@@ -122,6 +123,50 @@ def test_clients_of_the_revision_with_tasks_in_its_core_see_their_own_only(prote
         assert theirs["error"] == nobodys["error"]
         assert theirs["error"]["code"] == -32602
     assert asked("ada again", "tasks/cancel", taskId=id)["result"]["status"] == "cancelled"
+
+
+def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are full although tasks are left out, and their cursors name no task that is."""
+    monkeypatch.setattr("mcp_bindgen.runtime.extensions.tasks.core_tasks.MOST", 3)
+    monkeypatch.setattr("mcp_bindgen.runtime.extensions.tasks.store.memory.MOST", 3)
+    with running(Verifier(), servers=app(MemoryTaskStore(), "mcp:write").servers()) as server:
+        session = server.session("ada")
+
+        def asked(token: str, method: str, **params: Any) -> Any:
+            body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+            return server.post(body, token=token, headers=session)
+
+        def called(name: str, **arguments: Any) -> str:
+            found = answer(asked("ada", "tools/call", name=name, arguments=arguments, task={}))
+            id: str = found["result"]["task"]["taskId"]
+            return id
+
+        def listed(token: str) -> list[list[str]]:
+            pages: list[list[str]] = []
+            more: dict[str, str] = {}
+            while not pages or more:
+                found = answer(asked(token, "tasks/list", **more))["result"]
+                pages.append([one["taskId"] for one in found["tasks"]])
+                more = {"cursor": found["nextCursor"]} if "nextCursor" in found else {}
+                assert set(more.values()) <= set(pages[-1])
+            return pages
+
+        made = [called(name, **({"seconds": 60} if name == "sleep" else {})) for name in ("wait", "sleep") * 5]
+        mine = made[1::2]
+        assert listed("ada") == [made[:3], made[3:6], made[6:9], made[9:]]
+        assert listed("ada-reads") == [mine[:3], mine[3:]]
+        for method in ("tasks/get", "tasks/result", "tasks/cancel"):
+            refused = answer(asked("ada-reads", method, taskId=made[0]))
+            assert refused["error"]["data"] == {"error": "insufficient_scope", "scope": "mcp:write"}, method
+        headers = {**session, "authorization": "Bearer ada-reads", "accept": "text/event-stream"}
+        with server.client.stream("GET", server.url, headers=headers) as response:
+            lines = response.iter_lines()
+            answer(asked("ada-reads", "tasks/list"))  # the session's newest token
+            for id in (made[0], mine[0]):
+                ask(server, "tasks/cancel", "ada", taskId=id)
+            while '"cancelled"' not in (line := _data(lines)):
+                pass  # what was told before
+            assert mine[0] in line
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
@@ -238,15 +283,19 @@ async def test_a_store_that_is_away_is_waited_for(tmp_path: Path, caplog: pytest
         await store.aclose()
 
 
-async def test_who_is_told_apart_without_tokens_hears_of_their_tasks() -> None:
+@pytest.mark.parametrize("is_shared", [False, True])
+async def test_who_is_told_apart_without_tokens_hears_of_their_tasks(tmp_path: Path, is_shared: bool) -> None:
     class Listens(tasks.Client):
         def on_task_status(self, params: Any, ctx: Any) -> None:
             heard.set()
 
     heard = anyio.Event()
-    http = HttpApp(*app(MemoryTaskStore()).servers(), principal=lambda scope: "ada")
-    async with listening(http) as port, connect(f"http://127.0.0.1:{port}/mcp", Listens()) as client:
-        task = await client.start_tool("sleep", {"seconds": 0})
-        async with client.subscribed(tasks.types.TaskSubscriptionNotifications(task_ids=[task.id])):
-            with anyio.fail_after(3):
-                await heard.wait()
+    with redis_server(tmp_path) if is_shared else nullcontext() as redis:
+        store = None if redis is None else RedisStore(redis.url)
+        http = HttpApp(*app(MemoryTaskStore()).servers(), principal=lambda scope: "ada", store=store)
+        async with listening(http) as port, connect(f"http://127.0.0.1:{port}/mcp", Listens()) as client:
+            task = await client.start_tool("sleep", {"seconds": 0})
+            await anyio.sleep(0.2)  # it is over before its client listens
+            async with client.subscribed(tasks.types.TaskSubscriptionNotifications(task_ids=[task.id])):
+                with anyio.fail_after(3):
+                    await heard.wait()

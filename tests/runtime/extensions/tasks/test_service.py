@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,27 @@ async def test_an_error_is_the_end_and_tells_nothing_of_the_inside(error: Except
     assert record.error is not None
     assert record.error["code"] == code
     assert "secret" not in str(record)
+
+
+@pytest.mark.parametrize("garbage", [b"\xff", b"[]", b"{}"])
+async def test_a_task_that_cannot_be_read_is_left_alone(
+    tmp_path: Path, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "tasks.db"
+    store, lost = SqliteTaskStore(path), task(principal="ada")
+    await store.create(lost, TaskLimits())
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("update tasks set record = ?", (garbage,))
+    service = tasks(echo, store, lease=0.1)
+    async with service.serving():
+        await anyio.sleep(0.5)
+        made = await service.create(task(principal="ada"))
+        assert (await until(service, made.id)).status == "completed"
+        assert [one.id for one in await service.page("ada")] == [made.id]
+        with pytest.raises(UnknownTask):
+            await service.read(lost.id, "ada")
+    assert 1 <= len(caplog.records) <= 4, caplog.text  # when it is found, and each time that its client asks
+    assert "Traceback" not in caplog.text
 
 
 async def test_questions_are_open_together_and_answered_one_by_one() -> None:

@@ -203,6 +203,17 @@ async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskSto
     await first(record.id, lambda: store.swap(record.cancelled(1)))
 
 
+async def test_ids_that_cannot_be_read_stop_no_worker(redis: RedisServer) -> None:
+    async with closing(RedisTaskStore(redis.url, prefix="garbage:")) as store:
+        redis.client.zadd("garbage:open", {b"\xff": 0, b"good": 0})
+        assert "good" in await store.due()
+        async with aclosing(store.watch()) as changes:
+            assert await anext(changes) is None
+            redis.client.publish("garbage:changed", b"\xff")
+            redis.client.publish("garbage:changed", b"good")
+            assert [await anext(changes), await anext(changes)] == ["\ufffd", "good"]
+
+
 def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     db = sqlite3.connect(path)

@@ -24,6 +24,8 @@ from mcp_bindgen.runtime.http.server.event_store.base import (
     OpenStream,
     StoredSession,
     StoreLimits,
+    account_of,
+    page,
 )
 from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
 from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
@@ -206,6 +208,44 @@ def test_the_oldest_events_of_all_go_first(make: Make) -> None:
     run(body())
 
 
+def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
+    async def body() -> None:
+        limits = StoreLimits(events=20, all_events=60, all_size=2000, size_of_principal=1000)
+        store = make(limits)
+        calm = ["anna", "ben", "cleo", "dan"]
+        for session in calm:
+            await store.save(session, b"", session)
+            await store.write(session, "a", [Event(number, bytes(5)) for number in (1, 2, 3)], b"")
+        for session in map(str, range(10)):
+            await store.save(session, b"", "bob")
+            await store.write(session, "a", [Event(1, bytes(400))], None)  # bytes
+            assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
+        assert [await store.span(session, "a") for session in "789"] == [None, (1, 1), (1, 1)]
+        for session in map(str, range(10)):
+            await store.save(session, b"", "bob")
+            await store.write(session, "b", [Event(number, b"x") for number in range(1, 20)], None)  # numbers
+            assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
+        for name in ("carl", "dora", "emil"):
+            await store.save(name, b"", name)
+            await store.write(name, "a", [Event(1, bytes(900))], None)  # all together
+            assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
+        assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
+
+    run(body())
+
+
+def test_an_event_that_is_larger_than_a_principal_may_keep_is_a_gap(make: Make) -> None:
+    async def body() -> None:
+        store = make(StoreLimits(size_of_principal=100))
+        await store.save("s", b"")
+        await store.write("s", "a", [*events(1), Event(2, bytes(101)), *events(3)], b"")
+        assert [event.number for event in await store.read("s", "a", 0)] == [1]
+        assert [event.number for event in await store.read("s", "a", 1)] == [3]  # 2 is missing, which a reader sees
+        assert await store.span("s", "a") == (1, 3)
+
+    run(body())
+
+
 def test_many_write_at_once(make: Make) -> None:
     async def body() -> None:
         store = make(AMPLE)
@@ -237,11 +277,16 @@ STEPS = st.lists(
 )
 
 
+def _size(items: list[tuple[str, str, Event]]) -> int:
+    return sum(len(item[2].data) for item in items)
+
+
 class Model:
     """What a store should hold, found in the plainest way."""
 
     def __init__(self, limits: StoreLimits) -> None:
         self.limits = limits
+        self.accounts = {session: account_of(session) for session in "st"}
         self.sessions: set[str] = set()
         self.held: list[tuple[str, str, Event]] = []
         self.last: dict[tuple[str, str], int] = {}
@@ -253,16 +298,30 @@ class Model:
         place = session, stream
         self.last[place] = added[-1].number if added else self.last.get(place, 0)
         (self.ended.discard if pending is not None else self.ended.add)(place)
-        self.held += [(session, stream, event) for event in added]
-        self._shrink([item for item in self.held if item[0] == session], self.limits.events, self.limits.size)
-        self._shrink(list(self.held), self.limits.all_events, self.limits.all_size)
+        limits = self.limits
+        most = min(limits.size_of_principal, limits.all_size)
+        self.held += [
+            (session, stream, event if len(event.data) <= most else Event(event.number, b"")) for event in added
+        ]
+        if added:
+            self._shrink([item for item in self.held if item[0] == session], limits.events, limits.size)
+            while _size(self.of(session)) > limits.size_of_principal:
+                self.held.remove(self.of(session)[0])
+            for measure, bound in ((len, limits.all_events), (_size, limits.all_size)):
+                while measure(self.held) > bound:
+                    largest = max("st", key=lambda one: (measure(self.of(one)), self.accounts[one]))
+                    self.held.remove(self.of(largest)[0])
         for gone in [p for p in self.last if p in self.ended and not self.events(*p)]:
             del self.last[gone]
             self.ended.discard(gone)
 
     def _shrink(self, items: list[tuple[str, str, Event]], most: int, size: int) -> None:
-        while len(items) > 1 and (len(items) > most or sum(len(item[2].data) for item in items) > size):
+        while len(items) > 1 and (len(items) > most or _size(items) > size):
             self.held.remove(items.pop(0))
+
+    def of(self, session: str) -> list[tuple[str, str, Event]]:
+        """The events of a principal, who has one session."""
+        return [item for item in self.held if item[0] == session]
 
     def forget(self, session: str) -> None:
         self.sessions.discard(session)
@@ -277,7 +336,10 @@ class Model:
         return None if last is None else (last + 1 - len(self.events(session, stream)), last)
 
 
-@given(STEPS, st.builds(StoreLimits, st.integers(1, 6), st.integers(1, 30), st.integers(1, 9), st.integers(1, 40)))
+LIMITS = st.builds(StoreLimits, *(st.integers(1, most) for most in (6, 30, 9, 40, 35)))
+
+
+@given(STEPS, LIMITS)
 @settings(max_examples=examples(40, 100), deadline=None)
 def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits) -> None:
     async def body() -> None:
@@ -290,7 +352,7 @@ def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits)
                     case "save", session:
                         model.sessions.add(session)
                         for store in stores:
-                            await store.save(session, b"")
+                            await store.save(session, b"", session)
                     case "forget", session:
                         model.forget(session)
                         for store in stores:
@@ -306,7 +368,7 @@ def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits)
                     for stream in "ab":
                         for store in stores:
                             assert await store.span(session, stream) == model.span(session, stream)
-                            assert await store.read(session, stream, 0) == model.events(session, stream)
+                            assert await store.read(session, stream, 0) == page(model.events(session, stream))
         finally:
             sqlite.close()
 

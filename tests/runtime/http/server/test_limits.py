@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Limits
-from mcp_bindgen.runtime.http.server import serve
+from mcp_bindgen.runtime.http.server import uvicorn_protocol
 from mcp_bindgen.runtime.http.server._bodies import has_more_values
 from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
@@ -126,9 +126,10 @@ async def test_a_broadcast_waits_for_nobody() -> None:
         assert again.received.startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.parametrize("protocol", [uvicorn_protocol.HttpProtocol, uvicorn_protocol.BoundedH11Protocol])
 @bounded(20)
-async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a whole response nor a stream keeps its connection when the client has stopped to read."""
+async def test_what_is_never_read_is_not_kept(protocol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither responses, pipelined ones included, nor a stream keep a connection whose client has stopped to read."""
 
     class Large(Now):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -136,10 +137,10 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
                 await ctx.log("info", "x" * 8 * MIB)
             return self.types.CallToolResult(content=[self.types.TextContent(text="x" * 8 * MIB)])
 
-    monkeypatch.setattr(serve, "_PATIENCE", 0.3)
+    monkeypatch.setattr(uvicorn_protocol, "_HEAD_TIMEOUT", 0.3)
     open_: set[Any] = set()
 
-    class Protocol(serve._Impatient):
+    class Protocol(protocol):  # type: ignore[misc]
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             open_.add(self)
@@ -149,11 +150,13 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
             open_.discard(self)
 
     async with wires(HttpApp(Large(), limits=HttpLimits(unread=0.2)), Protocol) as http:
-        for name in ("whole", "stream"):
+        for name, pipelined in (("whole", 0), ("stream", 0), ("whole", 2)):
             logged = {"io.modelcontextprotocol/logLevel": "info"}
             wanted = lone(1, "tools/call", name=name)
             wanted["params"]["_meta"] |= logged
             wire = await http.ask("POST", wanted, **stateless(wanted))
+            for _ in range(pipelined):
+                await wire.send("POST", "/mcp", json.dumps(wanted).encode(), None, stateless(wanted))
             await wire.until(lambda received: b"\r\n\r\n" in received)
             assert wire.received.startswith(b"HTTP/1.1 200")
             assert open_
@@ -267,7 +270,7 @@ async def test_who_may_not_speak_is_not_read() -> None:
         for headers, status in (
             (unknown, 404),
             (session | {"x_user": "eve"}, 404),
-            (session | {"mcp_protocol_version": BEFORE}, 400),
+            (session | {"mcp_protocol_version": "2025-99-99"}, 400),
         ):
             wire = await http.open()
             await wire.send("POST", "/mcp", b"[", MIB, headers)
@@ -395,28 +398,39 @@ async def test_a_session_has_a_share_of_the_streams() -> None:
 
 
 @bounded()
-async def test_the_header_says_which_revision_is_spoken() -> None:
+async def test_the_header_says_which_era_is_spoken_and_a_session_keeps_its_revision() -> None:
     async with wires(HttpApp(Before(), Then(), Now())) as http:
         for revision, other in ((LATEST, BEFORE), (BEFORE, LATEST)):
             session = await http.begin(revision)
-            for version in ({}, {"mcp_protocol_version": revision}):
+            for version in ({}, {"mcp_protocol_version": revision}, {"mcp_protocol_version": other}):
                 answered = await http.call(session | version)
                 assert await answered.status() == 200
                 assert answered.json["result"]["content"][0]["text"] == f"{revision} x"
-            for method, message in (("POST", request(1, "ping")), ("GET", None), ("DELETE", None)):
-                refused = await http.ask(method, message, **session, mcp_protocol_version=other)
+            unknown = "2025-99-99"
+            for method, message, named in (
+                ("POST", request(1, "ping"), unknown),
+                ("GET", None, unknown),
+                ("GET", None, STATELESS),
+                ("DELETE", None, unknown),
+                ("DELETE", None, STATELESS),
+            ):
+                refused = await http.ask(method, message, **session, mcp_protocol_version=named)
                 assert await refused.status() == 400
-                assert f"this session speaks {revision}" in refused.json["error"]["message"]
-            for named in (session, {"mcp_session_id": "x" * 43}):
+                assert "this revision is not served" in refused.json["error"]["message"]
+            stream = await http.ask("GET", **session, mcp_protocol_version=other)
+            await stream.until(lambda received: b"\r\n\r\n" in received)
+            assert stream.received.startswith(b"HTTP/1.1 200")
+            for one in (session, {"mcp_session_id": "x" * 43}):
                 alone = lone(1, "tools/call", name="x")
-                answered = await http.ask("POST", alone, **named, **stateless(alone))
+                answered = await http.ask("POST", alone, **one, **stateless(alone))
                 assert await answered.status() == 200
                 assert answered.json["result"]["content"][0]["text"] == f"{STATELESS} x"
                 smuggled = stateless(alone) | {"mcp_name": "y"}
-                assert await (await http.ask("POST", alone, **named, **smuggled)).status() == 400
+                assert await (await http.ask("POST", alone, **one, **smuggled)).status() == 400
             legacy = request(1, "tools/call", {"name": "x"})
             refused = await http.ask("POST", legacy, **session, **stateless(legacy))
             assert await refused.status() == 400
+            assert await (await http.ask("DELETE", **session, mcp_protocol_version=other)).status() == 204
 
 
 # --- HTTP+SSE -------------------------------------------------------------------------------------------------
@@ -688,6 +702,70 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
         finally:
             go.set()
         await until(lambda: server.at_work == 4)
+
+
+@pytest.mark.parametrize(
+    ("way", "is_known"),
+    [("stateless", False), ("stateless", True), ("sessions", True), ("no sessions", True), ("sse", False)],
+)
+@bounded(40)
+async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(way: str, is_known: bool) -> None:
+    """A thread counts until its handler ends; further requests wait."""
+    revisions: dict[str, Any] = {"stateless": v2026_07_28, "sse": v2024_11_05}
+    package = revisions.get(way, v2025_11_25)
+    go, lock = threading.Event(), threading.Lock()
+
+    class Blocking(package.Server):  # type: ignore[name-defined,misc]
+        info = package.types.Implementation(name="tools", version="1")
+        at_work = 0
+
+        def call_tool(self, params: Any, ctx: Any) -> Any:
+            with lock:
+                self.at_work += 1
+            go.wait(30)
+            with lock:
+                self.at_work -= 1
+            return package.types.CallToolResult(content=[])
+
+    def are_at_work(count: int) -> bool:
+        return server.at_work == count
+
+    server = Blocking()
+    principal = who if is_known else lambda scope: None
+    app: Any = HttpApp(server, principal=principal, sessions=way == "sessions")
+    if way == "sse":
+        app = sse_app(server, principal=principal)
+    before = threading.active_count()
+    async with wires(app) as http:
+        named: list[tuple[str, Headers]] = []
+        for user in range(8):
+            known = {"x_user": f"user-{user}"}
+            if way == "sse":
+                named.append(((await http.open_sse(True, **known))[1], known))
+            elif way == "sessions":
+                named.append(("/mcp", await http.begin(user=known)))
+            else:
+                named.append(("/mcp", known))
+        try:
+            for n in range(160):
+                path, headers = named[n % len(named)]
+                call = (
+                    lone(n, "tools/call", name="x") if way == "stateless" else request(n, "tools/call", {"name": "x"})
+                )
+                if way == "stateless":
+                    headers = headers | stateless(call)
+                elif way == "no sessions":
+                    headers = headers | {"mcp_protocol_version": LATEST}
+                wire = await http.ask("POST", call, path, **headers)
+                if n < 120:
+                    await until(partial(are_at_work, n + 1))
+                await wire.stream.aclose()
+            await anyio.sleep(0.1)
+            assert server.at_work == 120
+            assert threading.active_count() - before <= 125
+        finally:
+            go.set()
+        await until(lambda: server.at_work == 0)
 
 
 @bounded()

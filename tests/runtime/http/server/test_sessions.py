@@ -860,7 +860,8 @@ def test_running_ends_everything() -> None:
             await quick.head()
         assert await listening.rest() == await waiting.rest() == []
         assert await peer.call("echo", text="x").head() == 503
-        assert (await endpoint.refused("POST", initialize(NEWEST)))[0] == 503
+        status, error = (await endpoint.refused("POST", initialize(NEWEST)))[:2]
+        assert (status, error) == (503, "the server is stopping")
 
     run(body)
 

@@ -7,8 +7,11 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -18,8 +21,11 @@ from hypothesis import strategies as st
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import Server
+from mcp_bindgen.runtime.auth.server.dpop import InvalidProof, ProofVerifier
 from mcp_bindgen.runtime.core.errors import ProtocolError
+from mcp_bindgen.runtime.eras.stateless import subscription_client
 from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.http.server._envelope import for_others
 from mcp_bindgen.runtime.http.server._shared_session import merged
 from mcp_bindgen.runtime.http.server._shared_streams import SharedStanding
@@ -29,10 +35,12 @@ from mcp_bindgen.runtime.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.http.server.shared_store.base import SharedStore
 from mcp_bindgen.runtime.http.server.shared_store.redis import FORMAT, RedisReplayCache, RedisStore
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded
+from tests.runtime.entrypoints.test_connect import listening
+from tests.support.checked_connections import bounded, until
 from tests.support.cluster import answer
 from tests.support.commands import execute
 from tests.support.effort import examples
+from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
 from tests.support.redis_server import RedisServer, redis_server
 
@@ -508,11 +516,74 @@ def test_a_proof_counts_once_for_all_workers(redis: RedisServer) -> None:
     async def body() -> None:
         async with stores(redis, 2) as made:
             caches = [RedisReplayCache(store) for store in made]
-            seen = await asyncio.gather(*(cache.add(b"proof", "key", time.time() + 60) for cache in caches * 3))
+            seen = await asyncio.gather(*(cache.add(b"proof", "key", 60) for cache in caches * 3))
             assert sorted(seen) == [False] * 5 + [True]
-            assert await caches[0].add(b"other", "key", time.time() + 0.2)
+            assert await caches[0].add(b"other", "key", 0.2)
+            assert not await caches[1].add(b"other", "key", 0.2)
             await asyncio.sleep(0.3)
-            assert await caches[1].add(b"other", "key", time.time() + 60)
+            assert await caches[1].add(b"other", "key", 60)
+
+    run(body)
+
+
+@pytest.mark.parametrize("skews", [(-10.0, -10.0), (10.0, 10.0), (0.0, -1.5)])
+def test_a_proof_is_taken_once_whatever_the_clocks_say(redis: RedisServer, skews: tuple[float, float]) -> None:
+    """The clocks of two workers differ from that of Redis, and from each other."""
+
+    async def body() -> None:
+        async with stores(redis, 2) as made:
+            prover, url = Prover(), "https://example.org/mcp"
+            both = [
+                ProofVerifier(window=1, clock=partial(_shifted, skew), replay=RedisReplayCache(store))
+                for store, skew in zip(made, skews, strict=True)
+            ]
+            proof = prover.proof(url, "token", iat=_shifted(skews[0]) - 0.9).encode()
+            begun, taken = time.monotonic(), 0
+            while time.monotonic() - begun < 2:
+                for verifier in both:
+                    with suppress(InvalidProof):
+                        await verifier.verify(proof, "POST", (url,), "token", prover.thumbprint)
+                        taken += 1
+                await asyncio.sleep(0.02)
+            assert taken == 1
+            assert 0 < redis.client.pttl("mcp-bindgen:proofs") < 130_000
+
+    run(body)
+
+
+def _shifted(seconds: float) -> float:
+    return time.time() + seconds
+
+
+def test_proofs_are_counted_by_key_and_refused_beyond(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "mcp_bindgen.runtime.http.server.shared_store.redis"
+    monkeypatch.setattr(f"{module}._NAMES_OF_OWNER", 3)
+    monkeypatch.setattr(f"{module}._NAMES", 7)
+
+    async def body() -> None:
+        async with stores(redis, 2) as made:
+            caches = [RedisReplayCache(store) for store in made]
+
+            async def added(owner: str, *numbers: int, seconds: float = 60) -> list[bool | None]:
+                found: list[bool | None] = []
+                for number in numbers:
+                    try:
+                        proof = f"{owner} {number}".encode()
+                        found.append(await caches[number % 2].add(proof, owner, seconds))
+                    except StoreUnavailable:
+                        found.append(None)
+                return found
+
+            assert await added("short", 1, 2, 3, seconds=0.3) == [True] * 3
+            assert await added("greedy", 1, 2, 3, 4, 5) == [True] * 3 + [None] * 2
+            assert await added("greedy", 1, 2, 3) == [False] * 3  # what was seen is known, also beyond the limit
+            assert await added("third", 1, 2, 3, 4) == [True, True, True, None]
+            assert await added("fourth", 1, 2, 3) == [True, True, None]  # all are too many: this is its share
+            await asyncio.sleep(0.4)
+            assert await added("short", 4, 5) == [True] * 2
+            for number in range(20):
+                await added(f"sybil{number}", 1)
+            assert redis.client.zcard("mcp-bindgen:proofs") <= 14
 
     run(body)
 
@@ -634,3 +705,197 @@ def test_only_what_others_may_wait_for_is_passed_on() -> None:
     ]
     assert json.loads(for_others(json.dumps(batch).encode())) == batch[2:]
     assert for_others(json.dumps(batch[2]).encode()) == json.dumps(batch[2]).encode()
+
+
+# --- subscriptions --------------------------------------------------------------------------------------------
+
+
+class Shop(v2026_07_28.Server):
+    """Has a resource that changes."""
+
+    info = v2026_07_28.types.Implementation(name="shop", version="1")
+
+    async def list_resources(self, params: Any, ctx: Any) -> v2026_07_28.types.ListResourcesResult:
+        return v2026_07_28.types.ListResourcesResult(resources=[], ttl_ms=0)
+
+
+class Customer(v2026_07_28.Client):
+    """Lists the changes of resources."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_resource_updated(self, params: Any, ctx: Any) -> None:
+        self.heard.append(params.uri)
+
+
+async def _update(app: HttpApp, number: int | str) -> None:
+    await app.servers[0].broadcast(lambda client: client.notify_resource_updated(f"note://1/{number}"))
+
+
+@asynccontextmanager
+async def subscribed(two: Workers, client: Customer, *uris: str) -> AsyncIterator[list[int]]:
+    """A client that listens; gives the worker that it reaches, which may be changed."""
+    reached = [0]
+
+    async def chosen(scope: Any, receive: Any, send: Any) -> None:
+        await two.apps[reached[0]](scope, receive, send)
+
+    wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=list(uris) or ["note://1"])
+    async with listening(chosen) as (url, _), client.connected(f"{url}/mcp"), client.subscribed(wanted):
+        yield reached
+
+
+@pytest.mark.parametrize("leave", [HttpApp.leave, lambda app: app._shared._lose_all()])
+def test_the_next_worker_goes_on_with_a_subscription(
+    redis: RedisServer, leave: Callable[[HttpApp], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the worker is told to stop, or was taken for dead by the others."""
+    monkeypatch.setattr(subscription_client, "_SHORTEST", 0.4)
+
+    async def body() -> None:
+        client = Customer()
+        async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
+            await _update(two.apps[1], 1)
+            await until(lambda: len(client.heard) == 1)
+            reached[0] = 1
+            leave(two.apps[0])
+            for number in (2, 3):
+                await _update(two.apps[1], number)
+            await until(lambda: len(client.heard) == 3)
+            assert len(audience(two.apps[1].servers[0])) == 1
+            await _update(two.apps[0], 4)
+            await until(lambda: len(client.heard) == 4)
+        assert client.heard == [f"note://1/{number}" for number in (1, 2, 3, 4)]
+
+    run(body)
+
+
+class Fenced(Tools):
+    """Refuses to let a client follow one of its resources."""
+
+    async def list_resources(self, params: Any, ctx: Any) -> mcp.ListResourcesResult:
+        return mcp.ListResourcesResult(resources=[])
+
+    async def subscribe(self, params: Any, ctx: Any) -> mcp.EmptyResult:
+        if params.uri == "note://1/secret":
+            raise ProtocolError(-32002, "Resource not found")
+        return mcp.EmptyResult()
+
+    async def unsubscribe(self, params: Any, ctx: Any) -> mcp.EmptyResult:
+        return mcp.EmptyResult()
+
+
+def test_what_is_caught_up_with_is_what_the_server_agrees_to(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription_client, "_SHORTEST", 0.6)
+
+    async def body() -> None:
+        client = Customer()
+        uris = ["note://1/1", "note://1/secret", "note://1/2"]
+        async with workers(redis, make=Fenced) as two, subscribed(two, client, *uris):
+            two.apps[0]._shared._lose_all()  # type: ignore[union-attr]
+            for uri in ("secret", 1):
+                await _update(two.apps[1], uri)
+            await until(lambda: len(client.heard) == 1)
+            await _update(two.apps[1], 2)
+            await until(lambda: "note://1/2" in client.heard)
+        assert client.heard == ["note://1/1", "note://1/2"]
+
+    run(body)
+
+
+def _workers(two: Workers) -> list[Any]:
+    return [app._shared.worker for app in two.apps if app._shared is not None]
+
+
+def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription_client, "_SHORTEST", 0.02)
+
+    async def body() -> None:
+        client = Customer()
+        async with workers(redis, make=Shop, lease=0.5) as two, subscribed(two, client):
+            for number in range(5):
+                await _update(two.apps[1], number)
+            await until(lambda: len(client.heard) == 5)
+            known = [worker.generation for worker in _workers(two)]
+            redis.client.flushall()
+            await until(lambda: all(worker.generation not in (*known, None) for worker in _workers(two)))
+            await until(lambda: any(not getattr(one, "is_ending", True) for one in audience(two.apps[0].servers[0])))
+            await _update(two.apps[1], 6)  # numbers begin anew
+            await until(lambda: len(client.heard) == 6)
+
+    run(body)
+
+
+def test_a_subscription_is_handed_over_once_and_to_nobody_else(redis: RedisServer) -> None:
+    async def body() -> None:
+        store = RedisStore(redis.url)
+        redis.client.hset("mcp-bindgen:state", "news", 2000)
+        for told in (7, 9):
+            await store.hand_over("a", told)
+        assert [await store.take_over(key) for key in ("b", "a", "a", "a")] == [None, 7, 9, None]
+        redis.client.rpush("mcp-bindgen:h:c", *range(1099))
+        await store.hand_over("c", 1099)
+        assert await store.take_over("c") == 100  # at most 1,000 of them
+        assert 0 < redis.client.pttl("mcp-bindgen:h:c") <= 60_000
+        await store.resign()
+
+    run(body)
+
+
+def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis, make=Shop) as two:
+            shared = two.apps[0]._shared
+            assert shared is not None
+            keys = set()
+            for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
+                agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
+                link = SimpleNamespace(principal=user)
+                context: Any = SimpleNamespace(link=link, negotiated=agreed, identity=None)
+                wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=[uri])
+                keys.add(shared.subscriptions._key(Subscription(context, wanted, lambda uri: True), wanted))
+            assert len(keys) == 12
+
+    run(body)
+
+
+def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_over(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription_client, "_SHORTEST", 0.02)
+
+    async def body() -> None:
+        client = Customer()
+        async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
+            two.apps[0].leave()
+            await _update(two.apps[1], 1)
+            await until(lambda: client.changes > 3)  # it comes back to the same worker more than once
+            await _update(two.apps[1], 2)
+            reached[0] = 1
+            await until(lambda: len(client.heard) >= 2)
+            await _update(two.apps[1], 3)
+            await until(lambda: len(client.heard) >= 3)
+        assert client.heard == [f"note://1/{number}" for number in (1, 2, 3)]
+
+    run(body)
+
+
+def test_a_worker_that_stops_answers_requests_and_sends_readers_to_another_worker(redis: RedisServer) -> None:
+    async def body() -> None:
+        async with workers(redis) as two:
+            session = await two.begin()
+            two.apps[0].leave()
+            assert await two.says(0, session) == "client None"
+            assert await two.says(0, await two.begin(worker=0)) == "client None"
+            stream = await two.clients[0].get("/mcp", headers=headers(session, None))
+            assert (stream.status_code, "retry: 500" in stream.text) == (200, True)
+        async with workers(redis) as two:
+            two.apps[0].leave()
+            assert await two.says(1, session) == "client None"
+
+    run(body)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import subprocess
 import time
@@ -20,11 +18,8 @@ import pytest
 from mcp_bindgen.runtime import ProtocolError, connect
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import STATELESS, bounded, lone
-from tests.support.commands import ROOT
+from tests.support.cluster import PUBLIC_NAME, nginx
 from tests.support.processes import PATIENCE, New, Old, free_port, granian, process, text, uvicorn
-
-NGINX_CONF = ROOT / "examples" / "nginx.conf"
-
 
 # --- nginx ----------------------------------------------------------------------------------------------------
 
@@ -47,27 +42,24 @@ class Cluster:
 @contextmanager
 def cluster(folder: Path, keys: Sequence[str] = ("the same", "the same")) -> Iterator[Cluster]:
     """Two workers behind nginx, configured as the example says; each with its key."""
-    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    if nginx is None:
-        missing = "there is no nginx"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-    ports = {example: free_port() for example in (8000, 8001, 8002)}
-    conf = NGINX_CONF.read_text("utf-8")
-    for example, port in ports.items():
-        assert f"127.0.0.1:{example};" in conf
-        conf = conf.replace(f"127.0.0.1:{example};", f"127.0.0.1:{port};")
-    (folder / "nginx.conf").write_text(conf, "utf-8")
-    front, *backs = ports.values()
+    news = str(folder / "news")
     with ExitStack() as stack:
+        ports = [free_port(), free_port()]
+        url = stack.enter_context(nginx(folder, ports))
         workers = [
             stack.enter_context(
-                process(uvicorn(port), port, folder / f"{port}.log", WORKER_KEY=key, WORKER_NEWS=str(folder / "news"))
+                process(
+                    uvicorn(port),
+                    port,
+                    folder / f"{port}.log",
+                    WORKER_KEY=key,
+                    WORKER_NEWS=news,
+                    ALLOWED_HOSTS=PUBLIC_NAME,
+                )
             )
-            for port, key in zip(backs, keys, strict=True)
+            for port, key in zip(ports, keys, strict=True)
         ]
-        command = [nginx, "-p", folder, "-c", folder / "nginx.conf", "-e", "stderr"]
-        stack.enter_context(process(command, front, folder / "nginx.log"))
-        yield Cluster(folder, f"http://127.0.0.1:{front}/mcp", workers)
+        yield Cluster(folder, url, workers)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ WINDOW = 300.0
 
 _LONGEST = 8192  # bytes of a proof
 _MOST_KEYS = 1000
-_SPARE = 1.0  # seconds that a proof is remembered for beyond its end, as time goes on while it is verified
+_SKEW = 120.0  # seconds that a proof is remembered for beyond its end: each of two clocks may be a minute off
 _SECRET = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 
 
@@ -143,14 +143,14 @@ class ProofVerifier:
             raise InvalidProof("the proof was made at another time")
         if self._nonces is not None and not self._nonces.is_good(claims.get("nonce")):
             raise NonceWanted("the proof lacks the nonce of this server")
-        await self._count(claims.get("jti"), thumbprint, issued + self._window + _SPARE)
+        await self._count(claims.get("jti"), thumbprint, issued + self._window - now + _SKEW)
 
-    async def _count(self, id_: Any, thumbprint: str, until: float) -> None:
-        """Note that a proof was seen, which is good until about then; raise `InvalidProof` if it was before."""
+    async def _count(self, id_: Any, thumbprint: str, seconds: float) -> None:
+        """Note for some seconds that a proof was seen; raise `InvalidProof` if it was before."""
         if not isinstance(id_, str) or not id_:
             raise InvalidProof("the proof has no jti")
         digest = hashlib.sha256(f"{thumbprint} {id_}".encode("utf-8", "surrogatepass")).digest()
-        if not await self._replay.add(digest, thumbprint, until):
+        if not await self._replay.add(digest, thumbprint, seconds):
             raise InvalidProof("the proof was used before")
 
     def _key(self, jwk: dict[str, Any]) -> Key | None:

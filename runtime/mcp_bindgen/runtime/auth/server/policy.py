@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from ...core.access import Operation, Scopes
+from ...core.uris import rule_keys
 
 EVERYTHING = "*"
 """Stands for every request in a table of scopes."""
@@ -18,7 +19,8 @@ _NOTHING: frozenset[str] = frozenset()
 class Policy:
     """The scopes that operations need.
 
-    What is stated for a name is needed beside what is stated for its method, and both beside what every request needs.
+    The scopes of a name are needed beside those of its method, and both beside the scopes of every request. The names
+    of tools and prompts are compared as they are, URIs by their `rule_keys`: all rules that may be about a URI hold.
 
     Args:
         scopes: Method, or method and name, or `*` -> the scopes that it needs.
@@ -38,15 +40,19 @@ class Policy:
         self._implied = {scope: frozenset(check_scopes(narrower)) for scope, narrower in implies.items()}
         self._everything = whole.get(EVERYTHING, _NOTHING)
         self._of_method = {key: named | self._everything for key, named in whole.items()}
-        self._of_name: dict[Operation, frozenset[str]] = {
-            key: named | self._of_method.get(key[0], self._everything)
-            for key, named in stated.items()
-            if not isinstance(key, str)
-        }
+        self._of_name: dict[Operation, frozenset[str]] = {}
+        for key, named in stated.items():
+            if not isinstance(key, str):
+                rule = key[0], rule_keys(key[1])[0]
+                self._of_name[rule] = self._of_name.get(rule, _NOTHING) | named
 
     def needed(self, operation: Operation) -> frozenset[str]:
         """Return the scopes that an operation needs."""
-        return self._of_name.get(operation) or self._of_method.get(operation[0], self._everything)
+        method, name = operation
+        found = self._of_method.get(method, self._everything)
+        for key in () if name is None else rule_keys(name):
+            found |= self._of_name.get((method, key), _NOTHING)
+        return found
 
     def granted(self, scopes: frozenset[str]) -> frozenset[str]:
         """Return scopes with all that they imply, and what that implies."""

@@ -300,7 +300,8 @@ class ResourceServer:
     def _report(
         self, request: HttpRequest, reason: str, identity: Identity | None = None, level: int = logging.WARNING
     ) -> None:
-        report_refusal(identity, reason, f"{request.scope['method']} {request.scope['path']}", level)
+        path = request.scope["path"].partition("?")[0]  # an escaped query is none
+        report_refusal(identity, reason, f"{request.scope['method']} {path}", level)
 
 
 def _checked(resource: str) -> tuple[str, str]:

@@ -27,8 +27,10 @@ def served(servers: Sequence[Any], revisions: Sequence[str] | None = None) -> di
         revisions: The revisions to serve; by default all that are released, and those of the servers.
 
     Raises:
-        ValueError: A revision is wanted that cannot be served.
+        ValueError: A revision is wanted that cannot be served, or the bindings of a server are types and stubs only.
     """
+    for server in servers:
+        server.dispatcher.revision.check_connectable()
     found: dict[str, Any] = {server.revision: server for server in servers}
     wanted = None if revisions is None else set(revisions)
     steps = {server.revision: _steps(package_name(server.revision)) for server in servers}

@@ -35,7 +35,6 @@ URL_REQUIRED = "URL_ELICITATION_REQUIRED"
 
 _MOST_ROUNDS = 32
 _PAUSE = 0.1  # seconds before a handler runs again that asks for nothing
-_MOST_FOLLOWED = 10_000  # resources that one client that listens may follow
 _GRACE = 5.0  # seconds for a server to unsubscribe a client that is gone
 
 
@@ -82,6 +81,9 @@ class BridgedServer:
     def agree(self, wanted: Any, ctx: Any) -> Any:
         """Return what a client that listens wants: this revision's filter is no matter of the server's."""
         return wanted
+
+    def begin_subscription(self, link: Any) -> None:
+        """Do nothing: extensions of the server are not told of in this revision."""
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
         """Return what is asked for, and what that is in the server's era: who subscribes to a resource, listens."""
@@ -368,7 +370,7 @@ class BridgedDispatcher(Dispatcher):
     async def _follow(self, subscription: Any, uris: list[str]) -> AsyncGenerator[list[str]]:
         followed: list[str] = []
         try:
-            for uri in list(dict.fromkeys(uris))[:_MOST_FOLLOWED]:
+            for uri in dict.fromkeys(uris):
                 if await self._tell(SUBSCRIBE, uri, subscription):
                     followed.append(uri)
             yield followed

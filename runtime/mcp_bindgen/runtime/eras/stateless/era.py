@@ -5,7 +5,7 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -104,7 +104,7 @@ class Stateless:
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         return handler(server, dispatcher, route, supported)
 
-    def is_followed(self, subscriptions: Collection[str] | None, method: Notification[Any], params: Any) -> bool:
+    def is_followed(self, agreed: Any, method: Notification[Any], params: Any) -> bool:
         """Tell that it is: a `Subscription` knows what it was asked for."""
         return True
 

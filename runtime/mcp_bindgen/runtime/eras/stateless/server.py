@@ -81,19 +81,20 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
 
 def _for_client(revision: Revision, error: Exception) -> Exception:
     """Return what a client is told of an error: if all of it is capabilities that it lacks, which these are."""
-    found = list(_single_errors(error))
+    found = list(single_errors(error))
     owners = {one.owner if isinstance(one, CapabilityMissing) else "" for one in found}
     if owners != {"client"}:
         return error
     return lacking(revision, *dict.fromkeys(one.capability[1:] for one in found))
 
 
-def _single_errors(error: Exception) -> Iterator[Any]:
+def single_errors(error: Exception) -> Iterator[Any]:
+    """Yield an error, or those inside of a group."""
     if not isinstance(error, ExceptionGroup):
         yield error
         return
     for one in cast("ExceptionGroup[Exception]", error).exceptions:
-        yield from _single_errors(one)
+        yield from single_errors(one)
 
 
 def _work(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,7 +13,15 @@ import anyio
 from pydantic import BaseModel
 
 from ...core import jsonrpc
-from ...core.errors import CapabilityMissing, ConnectionClosed, ProtocolError, RequestTimeout
+from ...core.errors import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    AuthorizationError,
+    CapabilityMissing,
+    ConnectionClosed,
+    ProtocolError,
+    RequestTimeout,
+)
 from ...core.negotiated import Negotiated
 from ...core.options import Options
 from ...core.routing import Route
@@ -24,10 +33,11 @@ log = logging.getLogger("mcp_bindgen")
 Filter = TypeVar("Filter", bound=BaseModel)
 
 _SHORTEST, _LONGEST = 0.25, 30.0  # seconds before listening again
+_STEADY = 1.0  # seconds after which a stream counts as one that works
 
 
 class Listening:
-    """A subscription of ours, which outlives the loss of its stream.
+    """A subscription of ours, which outlives its stream, however that ends.
 
     Args:
         client: Whose it is.
@@ -52,11 +62,12 @@ class Listening:
         self._wanted = wanted
         self._lost = lost
         self._losses = 0
+        self._since = math.inf
         self._id = 0
 
     def acknowledge(self, agreed: Any) -> bool:
         """Take note of what the server agrees to; return whether that is for the first time."""
-        self._losses = 0
+        self._since = anyio.current_time()
         first = self.agreed is None
         if first:
             self.agreed = agreed
@@ -66,9 +77,11 @@ class Listening:
         return first
 
     async def listen(self) -> None:
-        """Listen until the server ends the subscription in good order, or cannot be listened to any longer."""
+        """Listen until the connection is closed or the server refuses for good; open another stream when one ends."""
         session = self._client.link
-        method = session.peer.dispatcher.revision.request(LISTEN)
+        revision = session.peer.dispatcher.revision
+        method = revision.request(LISTEN)
+        final = {METHOD_NOT_FOUND, INVALID_PARAMS, *revision.errors.values()}
         while True:
             wire = {"notifications": self._wanted, "_meta": dict(session.meta)}
             try:
@@ -76,20 +89,26 @@ class Listening:
                     method, jsonrpc.typed_params(method, wire), Options(timeout=None), opened=self._opened
                 )
                 error: Exception = ConnectionClosed("the server ended the subscription")
-                lost = False
             except (ConnectionClosed, ProtocolError) as reason:
                 error = reason
-                lost = isinstance(reason, ConnectionClosed) and not session.closed.is_set()
+            except AuthorizationError as reason:
+                if self.agreed is None or not reason.is_temporary:
+                    raise
+                error = reason
             finally:
                 self._open.pop(self._id, None)
             if self.agreed is None:
                 self.error = error
                 self.settled.set()
                 return
-            if not lost or not session.transport_mirror is not None:
+            self._lost()
+            if session.closed.is_set():
                 log.info("%s", error)
                 return
-            self._lost()
+            if isinstance(error, ProtocolError) and error.code in final:
+                log.warning("the server tells of no changes any more: %s", error)
+                return
+            log.info("%s; listening again", error)
             await anyio.sleep(self._pause())
 
     def _opened(self, id_: int) -> None:
@@ -98,8 +117,11 @@ class Listening:
 
     def _pause(self) -> float:
         """Return the seconds to wait before listening again: exponential backoff with jitter."""
-        self._losses += 1
+        if anyio.current_time() - self._since > _STEADY:
+            self._losses = 0
+        self._since = math.inf
         pause = min(_LONGEST, _SHORTEST * 2.0 ** min(self._losses, 16))
+        self._losses += 1
         return pause * random.uniform(0.5, 1)  # noqa: S311
 
 

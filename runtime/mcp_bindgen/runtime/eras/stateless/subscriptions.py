@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import Any, TypeAlias
 
 import anyio
@@ -16,11 +16,13 @@ from ...core.capabilities import is_offered
 from ...core.envelope import RequestId
 from ...core.errors import ConnectionClosed, MethodNotFound
 from ...core.link import Link
-from ...core.methods import Notification
+from ...core.methods import Notification, filtered
 from ...core.negotiated import Negotiated
 from ...core.revision import Revision
+from ...core.uris import canonical, followed_key
 from ...tasks import scheduled
-from ..lifecycle import ACKNOWLEDGED, UPDATED
+from ..lifecycle import ACKNOWLEDGED, SUBSCRIBE, UPDATED
+from ..operations import check_followed, followed_by
 
 _MOST_WAITING = 1000  # notifications for a client that reads slowly
 
@@ -40,28 +42,48 @@ class Subscription:
     Args:
         context: The context of the request that listens.
         agreed: Which notifications it gets, in the form of a filter.
+        hears: Decides whether its token allows to hear of a resource below one that it follows, given the URI.
 
     Attributes:
-        agreed: The same.
+        agreed: The filter.
         ready: Whether the client can be told something.
         negotiated: What the request that listens may count on.
         identity: Who listens, where tokens say so.
         principal: Who listens, where anybody is told apart.
+        told: The number of the last broadcast that it was told, where several workers share those.
+        is_ending: True if nothing more is sent but what waits.
     """
 
     ready = True
+    told = 0
 
-    def __init__(self, context: Any, agreed: Any) -> None:
-        self.agreed = agreed
+    def __init__(self, context: Any, agreed: Any, hears: Callable[[str], bool]) -> None:
         self.negotiated: Negotiated | None = context.negotiated
         self.identity: Identity | None = context.identity
         self.principal = principal_of(context)
+        self._hears = hears
         self._context = context
+        self._filters = [filter for _, filter in filtered(context.negotiated.dispatcher.methods)]
+        self.agree(agreed)
         self._key = context.negotiated.dispatcher.revision.meta_keys["subscription_id"]
         self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
-        self._ends = False
+        self.is_ending = False
         self._news = anyio.Event()
         self._sent = anyio.Event()
+
+    def agree(self, agreed: Any) -> None:
+        """Replace the filter."""
+        self.agreed = agreed
+        self._index = {filter.member: filter.index(agreed) for filter in self._filters}
+
+    def _may_hear(self, member: str, uri: str) -> bool:
+        """Tell whether the token allows to hear of a resource: the ones that the filter names were checked before."""
+        return self.follows(member, followed_key(uri)) or self._hears(uri)
+
+    def follows(self, member: str, value: str) -> bool:
+        """Tell whether a list of the filter has a value."""
+        index = self._index[member]
+        return not isinstance(index, bool) and value in index
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
         """Refuse: a client cannot be asked over its subscription."""
@@ -73,9 +95,11 @@ class Subscription:
         Raises:
             ConnectionClosed: Too many wait already. The client is given up, because it would miss some.
         """
-        if self._ends or not self.ready or method.filter is None:
+        if self.is_ending or not self.ready or method.filter is None:
             return
-        if method.filter.asks_for(self.agreed, params):
+        if method.filter.asks_for(self._index.get(method.filter.member, False), params):
+            if method.name == UPDATED and not self._may_hear(method.filter.member, params.uri):
+                return
             if len(self._waiting) >= _MOST_WAITING:
                 self.ready = False
                 raise ConnectionClosed("the client does not read")
@@ -95,7 +119,7 @@ class Subscription:
                     await self._send(*self._waiting.popleft())
                 if not self.ready:
                     raise ConnectionClosed("the client does not read")
-                if self._ends:
+                if self.is_ending:
                     return
                 self._sent.set()
                 self._sent, self._news = anyio.Event(), anyio.Event()
@@ -120,9 +144,12 @@ class Subscription:
 
     def end(self) -> None:
         """End the subscription in good order."""
-        self._ends = True
+        self.is_ending = True
         self._news.set()
 
+
+AroundSubscription: TypeAlias = Callable[[Subscription, Any], AbstractAsyncContextManager[None]]
+"""Surrounds the service of a subscription, given the filter that its client sent; entered before it begins."""
 
 Follow: TypeAlias = Callable[[Subscription, list[str]], AbstractAsyncContextManager[list[str]]]
 """Has resources followed for a subscription while a block lasts; gives those that are."""
@@ -150,33 +177,38 @@ async def listen(
 ) -> Any:
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
+    check_followed(followed_by(wanted))
     dispatcher = context.negotiated.dispatcher
     for extension in dispatcher.extensions:
         if any(getattr(wanted, name) is not None for name in extension.members(type(wanted).__name__)):
             context.require_extension(extension)
     agreed = {
-        method.filter.member: getattr(wanted, method.filter.member)
-        for method in dispatcher.methods.values()
-        if method.kind == "notification"
-        and method.filter is not None
-        and getattr(wanted, method.filter.member, None)
-        and is_offered(method, offers)
+        filter.member: getattr(wanted, filter.member)
+        for method, filter in filtered(dispatcher.methods)
+        if getattr(wanted, filter.member, None) and is_offered(method, offers)
     }
     answer = server.agree(type(wanted)(**agreed), context)
-    subscription = Subscription(context, await answer if inspect.isawaitable(answer) else answer)
+    identity: Identity | None = context.identity
+
+    def hears(uri: str) -> bool:
+        return server.allows is None or server.allows(identity, revision.name, [(SUBSCRIBE, canonical(uri))])
+
+    subscription = Subscription(context, await answer if inspect.isawaitable(answer) else answer, hears)
     resources = _resources(revision, subscription.agreed)
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
     endless: set[Any] = getattr(context.link, "endless", set())
+    around: AroundSubscription | None = getattr(context.link, "listening", None)
     endless.add(subscription.end)
-    identity: Identity | None = context.identity
     lapses = None if identity is None else identity.lapses
     try:
-        # What happens from now on comes behind the agreement. Who has a new token comes back with it.
-        with attached(server, subscription), scheduled(lapses, subscription.end):
-            async with follow(subscription, getattr(subscription.agreed, resources, None) or []) as followed:
-                if resources:
-                    subscription.agreed = subscription.agreed.model_copy(update={resources: followed})
-                await subscription.serve(acknowledged)
+        async with follow(subscription, getattr(subscription.agreed, resources, None) or []) as followed:
+            if resources:
+                subscription.agree(subscription.agreed.model_copy(update={resources: followed}))
+            # Broadcasts from now on follow the acknowledgement. A client whose token expires listens again.
+            async with nullcontext() if around is None else around(subscription, wanted):
+                with attached(server, subscription), scheduled(lapses, subscription.end):
+                    server.begin_subscription(subscription)
+                    await subscription.serve(acknowledged)
     finally:
         endless.discard(subscription.end)
     return {"_meta": {revision.meta_keys["subscription_id"]: context.request_id}}

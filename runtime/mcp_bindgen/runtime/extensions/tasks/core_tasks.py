@@ -66,6 +66,10 @@ class Offering(Protocol):
         """Return a task of whoever sends a request; raises `UnknownTask`."""
         ...
 
+    def may_see(self, record: TaskRecord, identity: Identity | None) -> bool:
+        """Tell whether a token allows what a task does, so that its client may be told of it."""
+        ...
+
 
 class Crossing(Protocol):
     """The way from a revision to the handlers of a server of another one; `BridgedDispatcher` is one."""
@@ -186,18 +190,26 @@ class CoreTasks:
         return self._typed(GET, task(await self._server.find_task(params.task_id, ctx)))
 
     async def list_tasks(self, params: Any, ctx: Any) -> Any:
-        """List the tasks of whoever asks: where tokens do not say who that is, those created over this connection."""
+        """List the tasks of a principal that the token allows; without tokens, those created over this connection."""
         identity: Identity | None = ctx.identity
         cursor = None if params is None else params.cursor
-        found = await (self._own(ctx, cursor) if identity is None else self._page(identity.principal, cursor))
+        found = await (self._own(ctx, cursor) if identity is None else self._page(identity, cursor))
         more = {"nextCursor": found[-1].id} if len(found) == MOST else {}
         return self._typed(LIST, {"tasks": list(map(task, found)), **more})
 
-    async def _page(self, principal: str, cursor: str | None) -> list[TaskRecord]:
-        try:
-            return list(await self._server.all_tasks().page(principal, cursor))
-        except UnknownTask:
-            raise _bad_cursor() from None
+    async def _page(self, identity: Identity, cursor: str | None) -> list[TaskRecord]:
+        """Return the next `MOST` tasks that the token allows, fewer at the end of the list only."""
+        shown: list[TaskRecord] = []
+        while len(shown) < MOST:
+            try:
+                found = await self._server.all_tasks().page(identity.principal, cursor)
+            except UnknownTask:
+                raise _bad_cursor() from None
+            shown += (record for record in found if self._server.may_see(record, identity))
+            if len(found) < MOST:
+                break
+            cursor = found[-1].id
+        return shown[:MOST]
 
     async def _own(self, ctx: Any, cursor: str | None) -> list[TaskRecord]:
         ids = list(self._made.get(ctx.link, {}))
@@ -205,9 +217,11 @@ class CoreTasks:
             raise _bad_cursor()
         found: list[TaskRecord] = []
         first = 0 if cursor is None else ids.index(cursor) + 1
-        for id in ids[first : first + MOST]:
+        for id in ids[first:]:
             with suppress(UnknownTask):
                 found.append(await self._server.find_task(id, ctx))
+            if len(found) == MOST:
+                break
         return found
 
     async def cancel_task(self, params: Any, ctx: Any) -> Any:
@@ -281,7 +295,8 @@ class CoreTasks:
         method: Any = self._revision.methods[STATUS]
         try:
             record = await self._server.all_tasks().read(id, session.principal or "")
-            await session.notify(method, jsonrpc.typed_params(method, task(record)))
+            if self._server.may_see(record, session.identity):
+                await session.notify(method, jsonrpc.typed_params(method, task(record)))
         except (UnknownTask, StoreUnavailable, ConnectionClosed):
             log.debug("a change of a task is not told")
         except Exception:

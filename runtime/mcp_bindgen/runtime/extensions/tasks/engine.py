@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from anyio import CapacityLimiter
 
 from ...core import jsonrpc
-from ...core.access import Identity
+from ...core.access import Identity, Operation
 from ...core.capabilities import declared
 from ...core.envelope import RequestId
 from ...core.errors import INTERNAL_ERROR, CapabilityMissing, ConnectionClosed, InvalidParams, ProtocolError
@@ -211,9 +211,15 @@ class ServerEngine(Server):
         with _reachable():
             record = await self.all_tasks().read(id, principal_of(ctx) or "")
         if self.authorize is not None:
-            method = self.dispatcher.revision.request(record.method)
-            self.authorize(ctx.identity, record.revision, operations(method, record.params))
+            self.authorize(ctx.identity, record.revision, self._operations(record))
         return record
+
+    def may_see(self, record: TaskRecord, identity: Identity | None) -> bool:
+        """Tell whether a token allows what a task does, so that its client may be told of it."""
+        return self.allows is None or self.allows(identity, record.revision, self._operations(record))
+
+    def _operations(self, record: TaskRecord) -> Sequence[Operation]:
+        return operations(self.dispatcher.revision.request(record.method), record.params)
 
     def check_answers(self, record: TaskRecord, answers: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers to what a task has asked; raises `InvalidParams` for one that is none to its question."""
@@ -245,7 +251,6 @@ class ServerEngine(Server):
             }
             raise InvalidParams(LISTEN, [problem])
         mine = [id for id in dict.fromkeys(ids) if await self._has(id, ctx)]
-        self.all_tasks().soon(self._tell_new)  # what they are now, behind the agreement
         return agreed.model_copy(update={self._member: mine})
 
     async def _has(self, id: str, ctx: Context) -> bool:
@@ -265,17 +270,18 @@ class ServerEngine(Server):
     async def _tell(self, id: str | None) -> None:
         """Tell those who listen to a task what it is now; `None` for all tasks that anybody listens to."""
         for link in [one for one in audience(self) if isinstance(one, Subscription) and one.ready]:
-            followed = getattr(link.agreed, self._member, None) or ()
-            self._news.add(link, followed if id is None else [id] if id in followed else ())
+            if id is None:
+                self._news.add(link, getattr(link.agreed, self._member, None) or ())
+            elif link.follows(self._member, id):
+                self._news.add(link, [id])
         in_core: Sequence[CoreTasks] = vars(self).get("_in_core", ())
         for made in in_core:
             await made.tell(id)
 
-    async def _tell_new(self) -> None:
-        """Tell those who listen of tasks that they know nothing of yet."""
-        for link in [one for one in audience(self) if isinstance(one, Subscription) and one.ready]:
-            followed = getattr(link.agreed, self._member, None) or ()
-            self._news.add(link, [id for id in followed if id not in _told(link)])
+    def begin_subscription(self, link: Subscription) -> None:
+        """Tell a client that begins to listen what its tasks are now, after the acknowledgement."""
+        super().begin_subscription(link)
+        self._news.add(link, getattr(link.agreed, self._member, None) or ())
 
     @property
     def _news(self) -> News:

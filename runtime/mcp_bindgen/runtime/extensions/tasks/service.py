@@ -29,6 +29,7 @@ log = logging.getLogger("mcp_bindgen")
 
 _PULSES = 4  # how often a lease is renewed before it would run out
 _SWEEP = 30.0  # seconds between two looks for tasks whose time is over
+_UNREADABLE = 3600.0  # seconds until a task whose record cannot be read is looked at again
 _LOOK = 5.0  # seconds after which a record is read again although nobody has told of a change
 _PAUSE = 0.5  # seconds before a store that is away is asked again
 _LAST = 5.0  # seconds in which a server that stops gives its tasks back
@@ -318,6 +319,7 @@ class Tasks:
         try:
             held = await self.store.read(id)
             if held is None:
+                await self.store.lease(id, self._worker, _UNREADABLE)  # does nothing where there is no task
                 return
             handle = self.handlers.get(held.revision)  # who has none may end it when its time is over
             due = handle is not None or _expired(held, now()) is not held

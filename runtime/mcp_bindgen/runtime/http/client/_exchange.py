@@ -20,6 +20,7 @@ from ._stream_reader import Deliver, StreamReader, answers
 log = logging.getLogger("mcp_bindgen")
 
 _AGAIN = (0.05, 0.2, 1.0)  # seconds after which a message is sent again whose connection broke off
+_NOT_NOW = (None, 429, 502, 503)  # the connection broke off, or a status that another worker may not answer
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _POST = {"accept": f"{JSON}, {EVENTS}", "content-type": JSON}
 
@@ -92,12 +93,11 @@ class HttpExchange:
                 session = self._session_of(message)
                 try:
                     await self._endpoint.post(message, _headers(message.headers, session) | _POST)
-                except Refused as error:
-                    if error.status == 404 and session is not None:
-                        raise self._forget(session) from None
-                    raise
                 except ConnectionClosed as error:
-                    if pause is None:
+                    status = error.status if isinstance(error, Refused) else None
+                    if status == 404 and session is not None:
+                        raise self._forget(session) from None
+                    if pause is None or status not in _NOT_NOW:
                         raise
                     log.debug("a message is sent again: %s", error)
                     await anyio.sleep(pause)

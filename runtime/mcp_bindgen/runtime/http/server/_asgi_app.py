@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from ...core.access import AccessDenied, Gate, InsufficientScope
+from ...core.errors import ServerUnavailable
+from ...core.logs import request_fields, requests
 from ...endpoint.server import Server, lifespans
 from ._bodies import Bodies
-from ._call import NOT_STORED, Call, ClientDisconnected, HttpError, unavailable
+from ._call import STOPPING, Call, ClientDisconnected, HttpError, not_stored, unavailable
 from ._origin_policy import OriginPolicy
 from ._probes import Probes
+from ._request_log import RequestRecord
+from ._stop_signals import leaving_on_stop
 from .event_store.base import StoreUnavailable
 from .limits import LIMITS, HttpLimits
 
@@ -88,6 +93,10 @@ class AsgiApp(ABC):
     def end(self) -> None:
         """End open streams in good order."""
 
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Return the context in which requests are handled, inside of the lifespans of the servers."""
+        return nullcontext()
+
     async def is_ready(self) -> bool:
         """Tell whether requests shall come here, as `/readyz` says: not when it leaves, or its store is away."""
         return await self.probes.is_ready()
@@ -96,9 +105,10 @@ class AsgiApp(ABC):
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; when it ends, so does everything that is still open."""
         self.is_leaving = False
-        async with lifespans(self.servers):
+        async with lifespans(self.servers), self.running():
             try:
-                yield
+                with leaving_on_stop(self.leave):
+                    yield
             finally:
                 self.leave()
 
@@ -110,9 +120,20 @@ class AsgiApp(ABC):
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1000})
             return
+        request_fields.set(None)  # a connection may keep the context of the request before
+        scope["headers"] = list(scope["headers"])  # some ASGI servers append trailers to theirs
         if scope["path"].endswith("z") and await self.probes.respond(Call(scope, receive, send, {})):
             return
         call = Call(scope, receive, send, {}, self.principal(scope))
+        if not requests.isEnabledFor(logging.INFO):
+            await self._respond(call)
+            return
+        call.record = record = RequestRecord(scope, send, call.principal)
+        call.send = record.send
+        await record.during(self._respond(call))
+
+    async def _respond(self, call: Call) -> None:
+        scope = call.scope
         try:
             call.headers = _headers(scope["headers"])
             self.policy.check(scope["headers"])
@@ -121,18 +142,26 @@ class AsgiApp(ABC):
             else:
                 await self.handle(call)
         except AccessDenied as denied:
-            await call.refuse(HttpError(denied.status, denied.reason, *denied.headers))
+            reason = ServerUnavailable(denied.reason) if denied.status == 503 else denied.reason
+            await call.refuse(HttpError(denied.status, reason, *denied.headers))
         except InsufficientScope as missing:
             assert self.auth is not None
             await call.refuse(HttpError(403, missing, *self.auth.challenge(missing).headers))
         except HttpError as error:
             if not call.begun:
                 await call.refuse(error)
-        except StoreUnavailable:
+        except StoreUnavailable as error:
             if not call.begun:
-                await call.refuse(unavailable(NOT_STORED))
+                await call.refuse(not_stored(error))
         except ClientDisconnected:
             return
+        except asyncio.CancelledError:
+            if not self.is_leaving:
+                raise
+            if call.begun:  # the time to stop is over
+                await call.write(b"", more=False)
+            else:
+                await call.refuse(unavailable(STOPPING))
         finally:
             if call.held:
                 self.bodies.release(call)
@@ -146,6 +175,8 @@ class AsgiApp(ABC):
         if self.auth is not None:
             call.identity = await self.auth.authenticate(call)
             call.principal = call.identity.principal
+            if call.record is not None:
+                call.record.fields["principal"] = call.principal
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Follow the lifespan protocol of ASGI."""

@@ -49,6 +49,8 @@ class Bodies:
                 self.release(call)
         elif has_more_values(body, self._limits.values):
             raise HttpError(413, f"a message has at most {self._limits.values} JSON values")
+        if call.record is not None:
+            call.record.read(body)
         return body
 
     def release(self, call: Call) -> None:

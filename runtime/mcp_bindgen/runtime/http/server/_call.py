@@ -10,14 +10,17 @@ from starlette.types import Receive, Scope, Send
 
 from ...core import jsonrpc, observation
 from ...core.access import Identity
-from ...core.errors import INVALID_REQUEST, ProtocolError, TooManyRequests
+from ...core.errors import INVALID_REQUEST, ProtocolError, ServerUnavailable, TooManyRequests
+from ...storage.errors import StoreFull, StoreUnavailable
 from ..event_stream import encode
+from ._request_log import RequestRecord
 
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
 TEXT = b"text/plain; charset=utf-8"
 VERSION = b"mcp-protocol-version"
 NOT_STORED = "sessions cannot be stored or read at the moment"
+STOPPING = "the server is stopping"
 
 
 class ClientDisconnected(Exception):
@@ -49,13 +52,19 @@ RETRY_SOON = (b"retry-after", b"1")
 
 def unavailable(reason: str) -> HttpError:
     """Make the error that tells a client that this server cannot serve anybody at the moment."""
-    return HttpError(503, ProtocolError(INVALID_REQUEST, reason), (b"retry-after", b"5"))
+    error = ServerUnavailable(reason)
+    return HttpError(503, error, (b"retry-after", b"%d" % error.retry_after))
 
 
 def too_many(reason: str) -> HttpError:
     """Make the error that tells a client that too much is going on at once: nothing was done, and it may try again."""
     observation.refused(reason)
     return HttpError(429, TooManyRequests(reason), RETRY_SOON)
+
+
+def not_stored(error: StoreUnavailable) -> HttpError:
+    """Make the error that tells a client that a store cannot take or give something."""
+    return too_many(str(error)) if isinstance(error, StoreFull) else unavailable(NOT_STORED)
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +82,7 @@ class Call:
         begun: Whether its response has begun.
         held: The bytes of its body that count against the limits of bodies.
         share: What they count against.
+        record: The record of this request, if requests are logged.
     """
 
     scope: Scope
@@ -84,6 +94,7 @@ class Call:
     begun: bool = False
     held: int = 0
     share: Any = None
+    record: RequestRecord | None = None
 
     @property
     def path(self) -> str:

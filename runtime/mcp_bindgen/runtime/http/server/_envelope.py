@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic_core import to_json
 
 from ...core.access import Operation
-from ...core.envelope import RequestId, invalid, parse, read_envelopes, request_id
+from ...core.envelope import BatchTooLarge, RequestId, invalid, parse, read_envelopes, request_id
 from ...core.errors import ProtocolError
 from ...core.json_types import is_array, is_object
 from ...eras.lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
@@ -38,8 +38,8 @@ class Posted:
     operations: list[Operation]
 
 
-def posted(call: Call, body: bytes) -> Posted:
-    """Read what a POST of a stateful revision holds.
+def posted(call: Call, body: bytes, max_members: int) -> Posted:
+    """Read what a POST of a stateful revision holds, with at most so many messages in a batch.
 
     Raises:
         HttpError: Its client does not accept both kinds of answers, or something in it is not a JSON-RPC message. A
@@ -48,14 +48,16 @@ def posted(call: Call, body: bytes) -> Posted:
     if not call.accepts(JSON) or not call.accepts(EVENTS):
         raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
     try:
-        return read_posted(body)
+        return read_posted(body, max_members)
+    except BatchTooLarge as error:
+        raise HttpError(413, error) from None
     except ProtocolError as error:
         raise HttpError(400, error) from None
 
 
-def read_posted(body: bytes) -> Posted:
-    """Read what a body holds; raises `ProtocolError` where something in it is no message."""
-    envelopes, is_batch = read_envelopes(body)
+def read_posted(body: bytes, max_members: int | None = None) -> Posted:
+    """Read what a body holds; raises `ProtocolError` as `read_envelopes` does."""
+    envelopes, is_batch = read_envelopes(body, max_members)
     ids = [one.id for one in envelopes if one.kind == "request" and one.id is not None]
     if len(set(ids)) < len(ids):
         raise invalid("an id is used twice")

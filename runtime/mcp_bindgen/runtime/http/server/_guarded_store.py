@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ._call import NOT_STORED, unavailable
+from ._call import NOT_STORED, not_stored, unavailable
 from .event_store.base import Event, EventStore, StoredSession, StoreUnavailable
 
 T = TypeVar("T")
@@ -28,14 +28,14 @@ class Guarded:
         try:
             return await work
         except StoreUnavailable as error:
-            raise unavailable(NOT_STORED) from error
+            raise not_stored(error) from error
         except Exception as error:
             log.error("the event store failed: %s: %s", type(error).__name__, error)
             raise unavailable(NOT_STORED) from error
 
-    async def save(self, session: str, record: bytes) -> None:
+    async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
         """See `EventStore`."""
-        await self._try(self._store.save(session, record))
+        await self._try(self._store.save(session, record, principal))
 
     async def load(self, session: str) -> StoredSession | None:
         """See `EventStore`."""

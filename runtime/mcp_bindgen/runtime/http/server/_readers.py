@@ -24,9 +24,13 @@ class Readers:
 
     Args:
         store: What the workers share.
+
+    Attributes:
+        retry: Milliseconds after which clients come back to another worker; `None` unless this one is stopping.
     """
 
     def __init__(self, store: SharedStore) -> None:
+        self.retry: int | None = None
         self._store = store
         self._guarded = Guarded(store)
         self._open: dict[Place, tuple[Stream, str]] = {}
@@ -105,6 +109,7 @@ class Readers:
                 stream.end()
 
     def leave(self, retry: int) -> None:
-        """Tell all clients to come back in so many milliseconds."""
+        """Tell all clients to come back in so many milliseconds, also those that come from now on."""
+        self.retry = retry
         for stream, _ in list(self._open.values()):
             stream.leave(retry)

@@ -30,7 +30,9 @@ def is_own(session: Occupant, principal: str | None) -> bool:
     """Tell whether a session is that of who asks for it; what others ask for is logged."""
     if session.principal == principal:
         return True
-    audit.warning("refused: a session of somebody else; principal=%s", principal)
+    reason = "a session of somebody else"
+    fields = {"reason": reason, "principal": principal}
+    audit.warning("refused: %s; principal=%s", reason, principal, extra={"fields": fields})
     return False
 
 

@@ -21,7 +21,7 @@ from ...core.revision import Revision
 from ...endpoint.server import Service
 from ...endpoint.session import Session
 from ._budgets import Budget, Budgets
-from ._call import HttpError, unavailable
+from ._call import STOPPING, HttpError, unavailable
 from ._room import is_own, room_for
 from ._session_transport import SessionTransport
 from ._streams import STANDING
@@ -33,6 +33,8 @@ log = logging.getLogger("mcp_bindgen")
 _ID_BYTES = 32
 _ID_LENGTH = len(secrets.token_urlsafe(_ID_BYTES))
 _GRACE = 3.0  # seconds for sessions to end when the server does
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ProtocolError)
+"""Errors of reading a record that another program has stored."""
 _SWEEP = 60.0  # the longest that a session stays after it was idle for long enough
 
 
@@ -140,7 +142,10 @@ class SessionRegistry:
         self._check_running()
         session = self._open.get(id_)
         if session is None and self._store is not None and len(id_) == _ID_LENGTH:
-            session = await self._restore(id_, self._store, principal)
+            try:
+                session = await self._restore(id_, self._store, principal)
+            except UNREADABLE as error:
+                log.error("a stored session cannot be read, so its client begins another one: %r", error)
         if session is None or session.ending or not is_own(session, principal):
             reason = "there is no such session; a new one begins with initialize"
             raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
@@ -182,7 +187,7 @@ class SessionRegistry:
 
     def _check_running(self) -> None:
         if self._stopping:
-            raise unavailable("the server is stopping")
+            raise unavailable(STOPPING)
 
     async def _make_room(self, principal: str | None) -> None:
         """Make room for another session, if need be at the cost of one that is not initialized. The lock is held."""
@@ -244,7 +249,7 @@ class SessionRegistry:
             self._note_polling(session, known)
             record = to_json({"principal": session.principal, "memory": known})
             if record != session.saved:
-                await self._store.save(session.key, record)
+                await self._store.save(session.key, record, session.principal)
                 session.saved = record
                 await session.transport.standing.keep()
 

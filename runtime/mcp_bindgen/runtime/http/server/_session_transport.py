@@ -9,13 +9,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 import anyio
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from ...core import jsonrpc
 from ...core.envelope import RequestId, invalid
 from ...core.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
 from ...core.revision import Revision
 from ...core.transport import Lost, Outgoing, Oversized
+from ...storage.errors import StoreFull
 from ._budgets import Budget
 from ._call import HttpError, too_many
 from ._streams import STANDING, Stream
@@ -25,6 +26,7 @@ from .limits import HttpLimits
 log = logging.getLogger("mcp_bindgen")
 
 _POSTS = 64  # messages that wait for the session to take them
+_ID_BYTES = 64 * 1024  # of the ids of the requests in a POST, which are kept with its stream
 
 
 class SessionTransport:
@@ -106,13 +108,15 @@ class SessionTransport:
                 await self._deliver(message if isinstance(message, Outgoing) else Outgoing(message))
         except ConnectionClosed:
             raise
+        except StoreFull as error:
+            log.warning("a session ends: %s", error)
+            raise ConnectionClosed(str(error)) from error
         except Exception as error:
             log.exception("the event store failed, and a session ends")
             raise ConnectionClosed("the event store failed") from error
 
     async def _deliver(self, message: Outgoing) -> None:
-        is_batch = message.method is None and message[:1] == b"["
-        stream = self._stream_of([one.get("id") for one in from_json(message)] if is_batch else [message.related])
+        stream = self._stream_of(message.batch_ids or [message.related])
         if message.method is not None:
             within = self._limits.unasked if stream is None else None
             if not await (stream or self.standing).put(message, within=within):
@@ -122,7 +126,7 @@ class SessionTransport:
         elif stream is None:
             log.debug("an answer is dropped: its request was taken back, or had no id")
         else:
-            ids = set(stream.pending) if is_batch or message.related is None else {message.related}
+            ids = set(stream.pending) if message.batch_ids or message.related is None else {message.related}
             self._unroute(ids)
             if not await stream.put(message, ids):
                 log.debug("an answer is dropped: the client hung up, and cannot come back for it")
@@ -159,8 +163,11 @@ class SessionTransport:
         """Begin the stream of a POST that holds requests.
 
         Raises:
-            HttpError: One of the ids belongs to a request that is not answered yet, or there are too many streams.
+            HttpError: One of the ids belongs to a request that is not answered yet, they are too long to be kept until
+                then, or there are too many streams.
         """
+        if len(to_json(list(ids))) > _ID_BYTES:
+            raise HttpError(413, invalid(f"the ids are longer than {_ID_BYTES} bytes; use shorter ones"))
         for id_ in ids:
             if id_ in self._routes:
                 raise HttpError(400, invalid(f"the id {id_!r} is in use"))
@@ -255,8 +262,22 @@ class SessionTransport:
         assert self._store is not None
         for name, stream in streams.items():
             if name != STANDING:
-                error = failure(from_json(stream.pending), "the server was restarted while it handled this request")
+                error = unanswered(stream.pending, "the server was restarted while it handled this request")
                 await self._store.write(self.key, name, [Event(stream.last + 1, error)], None)
+
+
+def unanswered(pending: bytes, reason: str) -> bytes:
+    """Answer the requests of a stream with an error, by their ids as they were stored; without ids if there are none.
+
+    Args:
+        pending: The ids, as a JSON array.
+        reason: Why there is no answer.
+    """
+    try:
+        ids = [id_ for id_ in from_json(pending) if isinstance(id_, str | int)]
+    except (ValueError, TypeError):
+        ids = []
+    return failure(ids, reason) if ids else jsonrpc.failure(None, ProtocolError(INTERNAL_ERROR, reason))
 
 
 async def _nothing() -> None:

@@ -6,7 +6,7 @@ MCP 2025-03-26 to 2025-11-25, "Transports": Session Management, which servers ma
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from ...endpoint.execution import execute
 from ...endpoint.server import Service
 from ...eras.handshake import needs_session
 from ...eras.lifecycle import INITIALIZE
-from ...tasks import begin
+from ...tasks import Turn, begin
 from ._call import VERSION, Call, HttpError, check_version, refused
 from ._envelope import posted
 from .exchange import Exchange, while_connected
@@ -81,6 +81,7 @@ class Sessionless:
         self._service, self._keep_alive, self._unread = service, keep_alive, unread
         stateful = {name: one for name, one in service.dispatchers.items() if not one.revision.era.stands_alone}
         self._peer = Peer("server", stateful, service.supported)
+        self._peer.max_batch_members = service.limits.batch_members
         self._unnamed = next((name for name, one in stateful.items() if one.revision.unnamed_over_http), None)
         self._offers: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         for name, dispatcher in stateful.items():
@@ -91,7 +92,7 @@ class Sessionless:
 
     async def post(self, call: Call, body: bytes) -> None:
         """Respond to a POST: answer what is in it. Raises `HttpError`."""
-        said = posted(call, body)
+        said = posted(call, body, self._peer.max_batch_members)
         peer = self._peer.another()
         if said.introduces:
             check_version(call, self._service.dispatchers)
@@ -99,14 +100,14 @@ class Sessionless:
             peer.resume(self._revision(call), 1)
         revision = peer.dispatcher.revision
         known = None if said.introduces else revision.name
-        self._service.authorize(call.identity, known, said.operations or [("an answer", None)])
+        await self._service.authorize_all(call.identity, known, said.operations or [("an answer", None)])
         if not said.operations:
             raise HttpError(400, SessionRequired("an answer"))
         if said.batch and not revision.batches:
             raise refused(400, f"batches are not part of revision {revision}")
         reply = _Reply(call, self._unread, self._service.threads_of)
         reply.peer, reply.negotiated = peer, _Unremembered(peer.dispatcher, *self._offers[revision.name])
-        events = peer.receive(body)
+        events = peer.read(body)
         if not said.ids:
             await reply.answer(202, b"")
             await self._answer(peer, reply, events)
@@ -127,10 +128,12 @@ class Sessionless:
             raise refused(400, f"MCP-Protocol-Version is missing; supported are {', '.join(supported)}")
         return revision
 
-    async def _answer(self, peer: Peer, reply: _Reply, events: Sequence[Event]) -> tuple[bytes, ProtocolError | None]:
+    async def _answer(self, peer: Peer, reply: _Reply, events: Iterable[Event]) -> tuple[bytes, ProtocolError | None]:
         """Handle what came, one after the other; the last answer is that of all."""
         data, error = b"", None
+        turn = Turn()
         for event in events:
+            await turn.give_way()
             if isinstance(event, Rejected):
                 data = event.reply
             elif isinstance(event, Requested | Notified):

@@ -14,7 +14,7 @@ import anyio
 from ...core.transport import Outgoing, incoming
 from ...endpoint.server import Service
 from ...tasks import scheduled
-from ._call import EVENTS, RETRY_SOON, VERSION, Call, HttpError, check_version, refused
+from ._call import EVENTS, RETRY_SOON, Call, HttpError, check_version, refused
 from ._envelope import Posted, posted
 from ._guarded_store import Guarded
 from ._session_registry import OpenSession, SessionRegistry
@@ -50,6 +50,8 @@ class HttpSessions:
 
     def __post_init__(self) -> None:
         self._store = None if self.store is None else Guarded(self.store)
+        dispatchers = self.service.dispatchers
+        self._stateful = [name for name, one in dispatchers.items() if not one.revision.era.stands_alone]
         self._registry = self.shared or SessionRegistry(self.service, self._store, self.limits)
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -71,17 +73,16 @@ class HttpSessions:
     async def find(self, call: Call) -> OpenSession:
         """Return the session that a request belongs to.
 
+        The session keeps the revision that was negotiated, also if the header names another one that is served.
+
         Raises:
-            HttpError: It names none, or somebody else's, or another revision than that of the session.
+            HttpError: It names none, or somebody else's, or a revision that is not served in sessions.
         """
-        check_version(call, self.service.dispatchers)
+        check_version(call, self._stateful)
         id_ = call.header(SESSION)
         if id_ is None:
             raise refused(400, "the header Mcp-Session-Id is missing; a session begins with initialize")
-        session = await self._registry.find(id_, call.principal)
-        if call.header(VERSION) not in (None, session.revision.name):
-            raise refused(400, f"MCP-Protocol-Version: this session speaks {session.revision}")
-        return session
+        return await self._registry.find(id_, call.principal)
 
     async def delete(self, call: Call) -> None:
         """Respond to a DELETE: end the session. Raises `HttpError`."""
@@ -98,9 +99,9 @@ class HttpSessions:
             body: Its body.
             session: Its session, which was found before the body was read; `None` if it names none.
         """
-        said = posted(call, body)
+        said = posted(call, body, self.service.limits.batch_members)
         revision = None if session is None else session.revision.name
-        self.service.authorize(call.identity, revision, said.operations or [("an answer", None)])
+        await self.service.authorize_all(call.identity, revision, said.operations or [("an answer", None)])
         new = session is None and said.introduces
         if new:
             check_version(call, self.service.dispatchers)
@@ -195,6 +196,8 @@ class HttpSessions:
                 lapses = None if call.identity is None else call.identity.lapses
                 with stream.reading(), scheduled(lapses, partial(stream.leave, None)):
                     await call.open_stream()
+                    if self.shared is not None and self.shared.readers.retry is not None:
+                        stream.leave(self.shared.readers.retry)
                     await self._pour(call, session, stream, after)
                 await finish(call)
         finally:

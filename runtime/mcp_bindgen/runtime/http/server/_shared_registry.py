@@ -19,13 +19,15 @@ from ...core.methods import Notification
 from ...endpoint.server import Server, Service
 from ...endpoint.session import Session
 from ...eras.stateless.request_state import StateSeal
-from ...eras.stateless.subscriptions import audience
+from ...eras.stateless.subscriptions import Subscription, audience
+from ._call import STOPPING
 from ._envelope import Posted, for_others, read_posted
 from ._readers import Readers
-from ._session_registry import OpenSession, SessionRegistry, key_of
-from ._session_transport import SessionTransport, failure
+from ._session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
+from ._session_transport import SessionTransport, unanswered
 from ._shared_session import SharedSession
 from ._shared_streams import SharedStanding
+from ._shared_subscriptions import SharedSubscriptions
 from ._streams import STANDING
 from ._worker import Worker
 from .event_store.base import EventStore, StoredSession, StoreUnavailable
@@ -35,7 +37,7 @@ from .shared_store.base import Current, Mail, News, Shared, SharedStore
 log = logging.getLogger("mcp_bindgen")
 
 _MOST_AT_ONCE = 100  # sessions that are told of a broadcast in one go
-_DRAIN = 4.0  # seconds for requests at work to finish when the process shall stop
+_DRAIN = 7.0  # seconds for requests to finish when the process stops; less than `serve._GRACE`
 _RETRY = 500  # milliseconds after which a client shall come back to another worker
 
 
@@ -56,9 +58,11 @@ class SharedRegistry(SessionRegistry):
         self._by_key: dict[str, SharedSession] = {}
         self.readers = Readers(store)
         self._opening: dict[str, asyncio.Lock] = {}
+        self._closing = asyncio.Event()
         self._drained: asyncio.Task[None] | None = None
         self._seal_keys = list(StateSeal().keys)
         self.worker = Worker(store, self._take, self._spread, self._lose_all, self._renew_keys)
+        self.subscriptions = SharedSubscriptions(service, store, self.worker)
 
     # --- beginning and finding --------------------------------------------------------------------------------
 
@@ -67,7 +71,8 @@ class SharedRegistry(SessionRegistry):
         self.worker.check()
         session = await super().begin(principal)
         try:
-            await self._shared.create(session.key, self._limits.idle)
+            most = 0 if principal is None else self._limits.sessions_of_principal
+            await self._shared.create(session.key, self._limits.idle, principal, most)
         except StoreUnavailable:
             self._drop(session)
             raise
@@ -156,7 +161,8 @@ class SharedRegistry(SessionRegistry):
             return
         async with session.saving:
             while (record := session.record(session.snapshot() or {})) and to_json(record) != session.saved:
-                current = await self._shared.update(session.key, to_json(record), session.version)
+                ready, version = record["ready"], session.version
+                current = await self._shared.update(session.key, to_json(record), version, ready=ready)
                 if current is None:
                     self._drop(session)
                     return
@@ -174,7 +180,11 @@ class SharedRegistry(SessionRegistry):
         elif current.record is not None and current.version > session.version:
             async with session.saving:
                 if current.version > session.version:
-                    session.take_over(current.version, current.record)
+                    try:
+                        session.take_over(current.version, current.record)
+                    except UNREADABLE as error:
+                        log.error("a session ends here, as its record cannot be read: %r", error)
+                        self._drop(session)
 
     async def confirm(self, session: OpenSession) -> None:
         """Let all workers know that the client is initialized, before it is told that we know."""
@@ -223,12 +233,12 @@ class SharedRegistry(SessionRegistry):
 
     async def _spread(self, news: News) -> None:
         """Tell the clients of this worker of a broadcast."""
-        server = self._service.server_of(news.revision)
-        method = None if server is None else self._service.dispatchers[news.revision].methods.get(news.method)
-        if server is None or not isinstance(method, Notification):
+        await self.subscriptions.tell(news)
+        server, found = self._service.server_of(news.revision), self.subscriptions.read(news)
+        if server is None or found is None:
             return
-        params = jsonrpc.typed_params(method, from_json(news.data).get("params"))
-        links = [link for link in audience(server) if not _is_shared(link)]
+        method, params = found
+        links = [link for link in audience(server) if not _is_shared(link) and not isinstance(link, Subscription)]
         if links:
             self._spawn(_tell(server, links, method, params))
         sessions = [one for one in self._by_key.values() if self._is_for(one, news)]
@@ -260,10 +270,9 @@ class SharedRegistry(SessionRegistry):
         """Tell a session of broadcasts for which no worker that took part in it was there."""
         assert isinstance(session, SharedSession)
         for news in await self._shared.missed(told):
-            method = self._service.dispatchers[session.revision.name].methods.get(news.method)
-            if self._is_for(session, news) and isinstance(method, Notification):
-                params = jsonrpc.typed_params(method, from_json(news.data).get("params"))
-                await self._tell([session], news, told, method, params)
+            found = self.subscriptions.read(news) if self._is_for(session, news) else None
+            if found is not None:
+                await self._tell([session], news, told, *found)
                 told = news.number
 
     async def _renew_keys(self) -> None:
@@ -288,6 +297,7 @@ class SharedRegistry(SessionRegistry):
             del self._by_key[session.key]
 
     def _lose_all(self) -> None:
+        self.subscriptions.end()
         for session in list(self._by_key.values()):
             self._drop(session)
 
@@ -333,23 +343,24 @@ class SharedRegistry(SessionRegistry):
             session = self._by_key.get(key)
             if session is None or name not in session.transport.streams:
                 reason = "the store was away when this request ended"
-                await shared.fail(key, name, shared.worker, failure(from_json(pending), reason))
+                await shared.fail(key, name, shared.worker, unanswered(pending, reason))
 
     # --- living -----------------------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """Let no request begin, and those at work finish; clients are told to come back to another worker."""
-        if not self._stopping:
-            self._stopping = True
+        """Finish the requests that are there and that still come on open connections; send readers to other workers."""
+        if self._drained is None:
             self._drained = self._spawn(self._drain())
 
     async def _drain(self) -> None:
         self.readers.leave(_RETRY)
         with anyio.move_on_after(_DRAIN):
+            await self._closing.wait()
             while any(stream.pending for one in self._by_key.values() for stream in one.transport.streams.values()):
                 await asyncio.sleep(0.02)
+        self._stopping = True
         sessions = list(self._by_key.values())
-        await asyncio.gather(*(session.transport.end("the server is stopping") for session in sessions))
+        await asyncio.gather(*(session.transport.end(STOPPING) for session in sessions))
         for session in sessions:
             self._drop(session)
 
@@ -362,7 +373,8 @@ class SharedRegistry(SessionRegistry):
             server.publish = self.publish
             if server.state_seal is Server.state_seal:
                 server.state_seal = seal
-        self._stopping, self._drained = False, None
+        self._stopping, self._drained, self.readers.retry = False, None, None
+        self._closing.clear()
         await self.worker.begin()
         beside = [asyncio.create_task(self.worker.live()), asyncio.create_task(self.worker.read())]
         try:
@@ -370,6 +382,7 @@ class SharedRegistry(SessionRegistry):
                 try:
                     yield
                 finally:
+                    self._closing.set()
                     self.leave()
                     if self._drained is not None:
                         with anyio.CancelScope(shield=True):
@@ -395,7 +408,7 @@ def _is_shared(link: Any) -> bool:
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
     """Tell whether the client of a session wants to be told."""
     agreed = session.session.negotiated
-    if not session.session.ready or not session.revision.era.is_followed(agreed.subscriptions, method, params):
+    if not session.session.ready or not session.revision.era.is_followed(agreed, method, params):
         return False
     if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
         return False

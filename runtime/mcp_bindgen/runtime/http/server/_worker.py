@@ -6,10 +6,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from pydantic_core import from_json
-
 from ._call import NOT_STORED, unavailable
-from ._session_transport import failure
+from ._session_transport import unanswered
 from .event_store.base import StoreUnavailable
 from .shared_store.base import Mail, News, SharedStore
 
@@ -30,6 +28,10 @@ class Worker:
         on_lost: Called when others have taken this worker for dead, or the store has lost its data: all that this
             worker has begun is over.
         on_beat: Called now and then.
+
+    Attributes:
+        generation: The name of the store's data; `None` before the other workers know this one.
+        news: The number of the last broadcast that this worker has read.
     """
 
     def __init__(
@@ -42,18 +44,19 @@ class Worker:
     ) -> None:
         self._store = store
         self._on_mail, self._on_news, self._on_lost, self._on_beat = on_mail, on_news, on_lost, on_beat
-        self._generation: str | None = None
+        self.generation: str | None = None
+        self.news = 0
         self._beats = 0
 
     def check(self) -> None:
         """Raise `HttpError` before the other workers know this one."""
-        if self._generation is None:
+        if self.generation is None:
             raise unavailable(NOT_STORED)
 
     @property
     def is_known(self) -> bool:
         """Whether the store was there and the other workers know this one."""
-        return self._generation is not None
+        return self.generation is not None
 
     async def begin(self) -> None:
         """Make this worker known, if the store is there."""
@@ -77,15 +80,15 @@ class Worker:
     async def _beat(self) -> None:
         store = self._store
         beat = await store.beat()
-        if self._generation is not None and (not beat.known or beat.generation != self._generation):
+        if self.generation is not None and (not beat.known or beat.generation != self.generation):
             log.error("this worker was taken for dead, or the store has lost its data: its sessions begin anew")
-            self._generation = None
+            self.generation = None
             self._on_lost()
             store.begin_anew()
             beat = await store.beat()
-        if self._generation is None:
+        if self.generation is None:
             store.listen(beat.news)
-            self._generation = beat.generation
+            self.generation, self.news = beat.generation, beat.news
             self._beats = 0
         if self._beats % _KEYS == 0:
             await self._on_beat()
@@ -97,13 +100,13 @@ class Worker:
         """Fail the requests of a worker that has died; others may do the same at the same time."""
         log.warning("a worker has died: its requests are answered with errors")
         for session, name, pending in await self._store.unfinished(dead):
-            await self._store.fail(session, name, dead, failure(from_json(pending), _DIED))
+            await self._store.fail(session, name, dead, unanswered(pending, _DIED))
         await self._store.bury(dead)
 
     async def read(self) -> None:
         """Read mail and broadcasts, for ever."""
         while True:
-            if self._generation is None:
+            if self.generation is None:
                 await asyncio.sleep(_AGAIN / 4)
                 continue
             try:
@@ -118,6 +121,7 @@ class Worker:
             for letter in mail:
                 await self._take(self._on_mail(letter))
             for one in news:
+                self.news = one.number
                 await self._take(self._on_news(one))
 
     async def _take(self, work: Awaitable[None]) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from starlette.types import Scope
 
 from ...core.access import Gate
 from ...core.envelope import parse
 from ...core.errors import ProtocolError
-from ...endpoint.server import Server, Service, lifespans
+from ...endpoint.server import Server, Service
 from ...eras.stateless.request_meta import may_state_version, stated_version
-from ...eras.stateless.subscriptions import Subscription, audience
 from ._asgi_app import AsgiApp, authenticated_user
 from ._budgets import Budgets
 from ._call import JSON, VERSION, Call, HttpError
@@ -40,9 +39,10 @@ class HttpApp(AsgiApp):
         servers: The servers, at most one for each revision.
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         path: Where it serves; below a mount point, whatever path is left over is served too.
-        allowed_hosts: The hosts that it may be called by, HOST or HOST:PORT, or `*`; by default this machine only.
-        allowed_origins: The web pages that may call it, HOST, HOST:PORT or http[s]://HOST[:PORT], or `*`; by default
-            those of this machine.
+        allowed_hosts: The hosts that it may be called by: HOST, HOST:PORT, `*.DOMAIN`, an address or network, or `*`.
+            By default those in the environment variable `ALLOWED_HOSTS`, and without it this machine only.
+        allowed_origins: The web pages that may call it: the same, or http[s]://HOST[:PORT]. By default those in
+            `ALLOWED_ORIGINS`, and without it those of this machine and of the single hosts that are allowed.
         store: Keeps events of stateful revisions, so that clients can come back for what they missed; by default in
             memory, within bounds. Several workers serve the same clients if they share a `RedisStore`.
         sessions: Whether stateful clients get sessions. Without them each of their messages stands alone, so that any
@@ -80,7 +80,6 @@ class HttpApp(AsgiApp):
         served = [dispatcher.revision for dispatcher in service.dispatchers.values()]
         self._stateless = {revision.name: revision for revision in served if revision.era.stands_alone}
         self._is_modern = len(self._stateless) == len(served)
-        self._exchanges = Exchanges(service, keep_alive, limits.unread, auth)
         self._requests = Budgets(limits.requests, limits.requests_of_principal, "too many requests{} are at work")
         self._sessions: HttpSessions | None = None
         self._sessionless: Sessionless | None = None
@@ -88,31 +87,25 @@ class HttpApp(AsgiApp):
             raise ValueError("a store is for sessions: leave it out, or sessions=False")
         self.probes = Probes(lambda: not self.is_leaving, getattr(store, "ready", None))
         self._shared = SharedRegistry(service, store, limits) if isinstance(store, SharedStore) else None
+        around = None if self._shared is None else self._shared.subscriptions.continued
+        self._exchanges = Exchanges(service, keep_alive, limits.unread, auth, around)
         if not self._is_modern and sessions:
             self._sessions = HttpSessions(service, store or MemoryEventStore(), limits, keep_alive, shared=self._shared)
         elif not self._is_modern:
             self._sessionless = Sessionless(service, keep_alive, limits.unread)
 
-    @asynccontextmanager
-    async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
-        """Enter the lifespans of the servers; when it ends, so does everything that is still open."""
-        self.is_leaving = False
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Return the context in which sessions run."""
+        self._exchanges.is_leaving = False
         sessions = self._shared or self._sessions
-        async with lifespans(self.servers), nullcontext() if sessions is None else sessions.running():
-            try:
-                yield
-            finally:
-                self.leave()
+        return nullcontext() if sessions is None else sessions.running()
 
     def end(self) -> None:
         """End sessions and subscriptions in good order."""
         sessions = self._shared or self._sessions
         if sessions is not None:
             sessions.leave()
-        for server in self.servers:
-            for link in audience(server):
-                if isinstance(link, Subscription):
-                    link.end()
+        self._exchanges.leave()
 
     async def handle(self, call: Call) -> None:
         """Respond to a request. Raises `HttpError`."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from ...endpoint.execution import execute
 from ...endpoint.server import Service
 from ...eras.operations import operations
 from ...eras.stateless.request_meta import ParamsWithMeta, separated, stated_version
+from ...eras.stateless.subscriptions import AroundSubscription, Subscription
 from ...tasks import begin, within
 from ..headers import HeaderMismatch, decode
 from ._call import VERSION, Call, event
@@ -42,8 +43,10 @@ class Exchange:
         call: The request.
         unread: Seconds for its client to read what it is sent.
         threads_of: Finds the threads for handlers that block of a principal.
+        listening: Surrounds each subscription of the endpoint.
 
     Attributes:
+        listening: The same.
         principal: Who sent it, if that is known.
         identity: Whose token came with it, where tokens are verified.
         streaming: Whether the response is a stream of events.
@@ -51,9 +54,16 @@ class Exchange:
 
     network = "tcp"
 
-    def __init__(self, call: Call, unread: float, threads_of: Callable[[str], CapacityLimiter] | None = None) -> None:
+    def __init__(
+        self,
+        call: Call,
+        unread: float,
+        threads_of: Callable[[str], CapacityLimiter] | None = None,
+        listening: AroundSubscription | None = None,
+    ) -> None:
         self.principal = call.principal
         self.identity = call.identity
+        self.listening = listening
         self._threads_of = threads_of
         self._unread = unread
         self.streaming = False
@@ -124,16 +134,48 @@ class Exchanges:
         keep_alive: Seconds between comments that keep a silent stream open.
         unread: Seconds for clients to read what they are sent.
         gate: Tells clients which scopes to come back with, where tokens are verified.
+        around: Surrounds each subscription, where several workers serve them.
+
+    Attributes:
+        is_leaving: True if a subscription that begins now ends at once.
     """
 
-    def __init__(self, service: Service, keep_alive: float, unread: float, gate: Gate | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        keep_alive: float,
+        unread: float,
+        gate: Gate | None = None,
+        around: AroundSubscription | None = None,
+    ) -> None:
         self._service = service
         self._gate = gate
+        self._around = around
+        self._subscriptions: set[Subscription] = set()
+        self.is_leaving = False
         self._unread = unread
         self._keep_alive = keep_alive
         alone = {name: one for name, one in service.dispatchers.items() if one.revision.era.stands_alone}
         self._peer = Peer("server", alone or service.dispatchers, service.supported)
         self._schemas = ArgumentSchemas(service)
+
+    def leave(self) -> None:
+        """End all subscriptions in good order, also those that begin from now on."""
+        self.is_leaving = True
+        for subscription in self._subscriptions:
+            subscription.end()
+
+    @asynccontextmanager
+    async def _listening(self, subscription: Subscription, wanted: Any) -> AsyncGenerator[None]:
+        """Surround a subscription."""
+        async with nullcontext() if self._around is None else self._around(subscription, wanted):
+            self._subscriptions.add(subscription)
+            try:
+                if self.is_leaving:
+                    subscription.end()
+                yield
+            finally:
+                self._subscriptions.discard(subscription)
 
     async def post(self, call: Call, body: bytes) -> None:
         """Answer one message."""
@@ -155,19 +197,19 @@ class Exchanges:
             await call.respond(400, jsonrpc.failure(None, error))
             return
         if self._gate is not None:
-            self._authorize(call, found)
+            await self._authorize(call, found)
         exchange = Exchange(call, self._unread)
         await exchange.answer(202, b"")
         await execute(self._service.handler, peer, exchange, found)
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; one that has to wait is cancelled when the client hangs up."""
-        exchange = Exchange(call, self._unread, self._service.threads_of)
+        exchange = Exchange(call, self._unread, self._service.threads_of, self._listening)
         revision, route = asked.dispatcher.revision, asked.route
         find = self._service.handler
         try:
             if self._gate is not None:
-                self._authorize(call, asked)
+                await self._authorize(call, asked)
             _check(call, revision, route, asked.params)
             rule = getattr(route.method, "header_params", None)
             if rule is not None and not self._schemas.is_met(rule, asked.params, call.headers):
@@ -175,8 +217,8 @@ class Exchanges:
         except InsufficientScope as missing:
             await self._step_up(exchange, missing, peer.fail(asked.id, missing))
             return
-        except HeaderMismatch as mismatch:
-            error = _mismatch(revision, str(mismatch))
+        except (HeaderMismatch, ProtocolError) as refused:
+            error = refused if isinstance(refused, ProtocolError) else _mismatch(revision, str(refused))
             await exchange.answer(_status(revision, error, 400), peer.fail(asked.id, error))
             return
         answered, rest = begin(execute(find, peer, exchange, asked))
@@ -187,8 +229,8 @@ class Exchanges:
         elif error is not None or data:
             await exchange.answer(200 if error is None else _status(revision, error, 200), data)
 
-    def _authorize(self, call: Call, event: Requested | Notified) -> None:
-        self._service.authorize(call.identity, event.dispatcher.revision.name, _operations(event))
+    async def _authorize(self, call: Call, event: Requested | Notified) -> None:
+        await self._service.authorize_all(call.identity, event.dispatcher.revision.name, _operations(event))
 
     async def _step_up(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client should come back with."""

@@ -26,7 +26,7 @@ from ...eras.operations import operations_named
 from ..event_stream import encode
 from ._asgi_app import AsgiApp, authenticated_user
 from ._budgets import Budget, Budgets
-from ._call import TEXT, Call, HttpError, too_many
+from ._call import STOPPING, TEXT, Call, HttpError, too_many, unavailable
 from ._origin_policy import OriginPolicy
 from ._room import is_own, room_for
 from ._streams import STANDING, Stream, finish, pour
@@ -151,6 +151,8 @@ class SseApp(AsgiApp):
         await self.admit(call)
         if path == self.path and method in ("GET", "HEAD"):
             self._service.authorize(call.identity, None, [(method, None)])
+            if self.is_leaving:
+                raise unavailable(STOPPING)
             oldest = room_for(call.principal, self._open.values(), self.limits)
             if method == "GET":
                 if oldest is not None:
@@ -217,8 +219,9 @@ class SseApp(AsgiApp):
         async with transport.turn:
             body = await self.bodies.read(call)
             if self.auth is not None:
-                self._service.authorize(
-                    call.identity, session.session.negotiated.dispatcher.revision.name, _asked(body)
+                negotiated = session.session.negotiated
+                await self._service.authorize_all(
+                    call.identity, negotiated.dispatcher.revision.name, _asked(body, self._service.limits.batch_members)
                 )
             session.extend(call.identity)
             if not await transport.arrive(incoming(body, call.identity)):
@@ -246,9 +249,10 @@ def sse_app(
     Args:
         servers: The servers, at most one for each revision.
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
-        allowed_hosts: The hosts that it may be called by, HOST or HOST:PORT, or `*`; by default this machine only.
-        allowed_origins: The web pages that may call it, HOST, HOST:PORT or http[s]://HOST[:PORT], or `*`; by default
-            those of this machine.
+        allowed_hosts: The hosts that it may be called by: HOST, HOST:PORT, `*.DOMAIN`, an address or network, or `*`.
+            By default those in the environment variable `ALLOWED_HOSTS`, and without it this machine only.
+        allowed_origins: The web pages that may call it: the same, or http[s]://HOST[:PORT]. By default those in
+            `ALLOWED_ORIGINS`, and without it those of this machine and of the single hosts that are allowed.
         limits: How much it takes of its clients.
         keep_alive: Seconds between comments that keep an idle stream open; 0 sends none.
         path: Where streams are opened.
@@ -265,11 +269,11 @@ def sse_app(
     return SseApp(servers, policy, principal, limits, auth, path, messages, keep_alive, revisions)
 
 
-def _asked(body: bytes) -> list[Operation]:
+def _asked(body: bytes, max_members: int) -> list[Operation]:
     """Return what a body asks for; one that is no message is left to the session, which says so."""
     try:
-        envelopes, _ = read_envelopes(body)
+        envelopes, _ = read_envelopes(body, max_members)
+        asked = [found for one in envelopes if not one.is_answer for found in operations_named(one.method, one.params)]
     except ProtocolError:
-        envelopes = []
-    asked = [found for one in envelopes if not one.is_answer for found in operations_named(one.method, one.params)]
+        asked = []
     return asked or [("an answer", None)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from ..limits import TaskLimits
 from ..record import TaskRecord
+
+log = logging.getLogger("mcp_bindgen")
 
 LINGER = 60_000
 """Milliseconds for which a task that ended late is still there, so that its client learns how it ended."""
@@ -27,7 +30,7 @@ class TaskStore(Protocol):
         ...
 
     async def read(self, id: str) -> TaskRecord | None:
-        """Return a task; `None` where there is none."""
+        """Return a task; `None` where there is none that can be read."""
         ...
 
     async def swap(self, record: TaskRecord) -> bool:
@@ -84,6 +87,15 @@ class TaskStore(Protocol):
     async def aclose(self) -> None:
         """Let go of what the store has opened; safe to call twice."""
         ...
+
+
+def loaded(data: bytes | None) -> TaskRecord | None:
+    """Return a task as it was stored; `None` where there is none, or its record cannot be read."""
+    try:
+        return None if data is None else TaskRecord.load(data)
+    except (ValueError, TypeError, AttributeError) as error:
+        log.error("the record of a task cannot be read, so the task is left alone: %r", error)
+        return None
 
 
 def kept_until(record: TaskRecord) -> float:

@@ -15,7 +15,7 @@ from ....storage.redis import RedisConnection
 from ..limits import Held, TaskLimits
 from ..record import TaskRecord
 from . import _scripts as scripts
-from .base import MOST, kept_until
+from .base import MOST, kept_until, loaded
 
 _PAUSE = 0.5  # seconds before changes are listened to again
 
@@ -58,8 +58,7 @@ class RedisTaskStore:
 
     async def read(self, id: str) -> TaskRecord | None:
         """Return a task."""
-        found = await self._run("READ", id)
-        return None if found is None else TaskRecord.load(found)
+        return loaded(await self._run("READ", id))
 
     async def swap(self, record: TaskRecord) -> bool:
         """Replace a task by its next version."""
@@ -76,14 +75,14 @@ class RedisTaskStore:
 
     async def due(self) -> Sequence[str]:
         """Return tasks that no worker has a lease of."""
-        return [id.decode() for id in await self._run("DUE", "", MOST)]
+        return [id.decode(errors="replace") for id in await self._run("DUE", "", MOST)]
 
     async def page(self, principal: str, after: str | None = None) -> Sequence[TaskRecord]:
         """Return tasks of a principal."""
         found = await self._run("PAGE", after or "", _who(principal), MOST)
         if found is None:
             raise KeyError(after)
-        return [TaskRecord.load(data) for data in found if data]
+        return [record for data in found if data and (record := loaded(data)) is not None]
 
     async def sweep(self) -> int:
         """Drop tasks whose time is over."""
@@ -99,7 +98,7 @@ class RedisTaskStore:
                 while True:
                     message = await self._connection.attempt(partial(heard.get_message, timeout=1.0))
                     if message is not None:
-                        yield message["data"].decode()
+                        yield message["data"].decode(errors="replace")
             except StoreUnavailable:
                 await asyncio.sleep(_PAUSE)
             finally:

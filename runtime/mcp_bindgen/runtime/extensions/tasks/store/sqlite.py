@@ -16,7 +16,7 @@ from ....storage.errors import StoreUnavailable
 from ....storage.sqlite import SqliteThread
 from ..limits import Held, TaskLimits
 from ..record import TaskRecord
-from .base import MOST, kept_until
+from .base import MOST, kept_until, loaded
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -184,7 +184,8 @@ class SqliteTaskStore:
                 if place is None:
                     raise KeyError(after)
             statement = "select record from tasks where principal = ? and place > ? order by place limit ?"
-            return [TaskRecord.load(data) for (data,) in db.execute(statement, (principal, *place, MOST))]
+            rows = db.execute(statement, (principal, *place, MOST))
+            return [record for (data,) in rows if (record := loaded(data)) is not None]
 
         return await self._do(job)
 
@@ -221,7 +222,7 @@ def _now() -> float:
 
 def _first(rows: sqlite3.Cursor) -> TaskRecord | None:
     row = rows.fetchone()
-    return None if row is None else TaskRecord.load(row[0])
+    return None if row is None else loaded(row[0])
 
 
 def _change(db: sqlite3.Connection) -> int:

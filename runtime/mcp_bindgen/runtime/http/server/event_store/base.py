@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Protocol
 
 from ....storage.errors import StoreUnavailable as StoreUnavailable
@@ -59,19 +60,30 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """The limits of a store; the oldest events go first, only the newest of a session stays however large it is.
+    """The limits of a store; the oldest events go first.
+
+    Clients whose principal is not known are one principal. Where a limit of all sessions is reached, the oldest event
+    goes of the principal that has most, so that no principal pushes out the events of another one.
 
     Attributes:
         events: Events of one session.
-        size: Their bytes.
+        size: Their bytes; the newest event of a session may be larger.
         all_events: Events of all sessions.
         all_size: Their bytes.
+        size_of_principal: The bytes of one principal. In a store that workers share, records of sessions count as well.
+        mail_of_principal: The bytes of one principal that wait for one worker, in a store that workers share.
     """
 
     events: int = 1000
     size: int = 8 * 1024 * 1024
     all_events: int = 100_000
     all_size: int = 256 * 1024 * 1024
+    size_of_principal: int = 32 * 1024 * 1024
+    mail_of_principal: int = 8 * 1024 * 1024
+
+    def clipped(self, data: bytes) -> bytes:
+        """Return the data of an event as a store keeps it: nothing where it is larger than all that may be kept."""
+        return data if len(data) <= min(self.size_of_principal, self.all_size) else b""
 
 
 STORE_LIMITS = StoreLimits()
@@ -88,8 +100,14 @@ class EventStore(Protocol):
     says so.
     """
 
-    async def save(self, session: str, record: bytes) -> None:
-        """Store what another process would need to go on with a session, in place of what was saved before."""
+    async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
+        """Store what another process would need to go on with a session, in place of what was saved before.
+
+        Args:
+            session: The key of the session.
+            record: Its record.
+            principal: The principal that the events of the session count for; it never changes.
+        """
         ...
 
     async def load(self, session: str) -> StoredSession | None:
@@ -123,17 +141,26 @@ class EventStore(Protocol):
         ...
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
-        """Return the next events of a stream after a number, oldest first, about a `PAGE` of them."""
+        """Return the next events of a stream after a number, oldest first, about a `PAGE` of them.
+
+        They follow each other; the first has a higher number than the next one where an event was dropped.
+        """
         ...
 
 
 def page(events: Iterable[Event]) -> list[Event]:
-    """Take the first events, at least one if there is any, up to the size of a `PAGE`."""
+    """Take the first events, at least one if there is any, up to the size of a `PAGE` and up to a gap."""
     found: list[Event] = []
     size = 0
     for event in events:
         size += len(event.data)
-        if found and size > PAGE:
+        if found and (size > PAGE or not event.data or event.number != found[-1].number + 1):
             break
-        found.append(event)
+        if event.data:
+            found.append(event)
     return found
+
+
+def account_of(principal: str | None) -> str:
+    """Return the name of the account that the sessions of a principal count for."""
+    return "-" if principal is None else sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from .base import STORE_LIMITS, Event, OpenStream, StoredSession, StoreLimits, page
+from .base import STORE_LIMITS, Event, OpenStream, StoredSession, StoreLimits, account_of, page
 
 
 @dataclass(slots=True, eq=False)
@@ -21,10 +21,19 @@ class _Stream:
 class _Session:
     record: bytes
     seen: float
+    account: str
     life: int = 0
     size: int = 0
     streams: dict[str, _Stream] = field(default_factory=dict[str, _Stream])
     order: OrderedDict[int, str] = field(default_factory=OrderedDict[int, str])
+
+
+@dataclass(slots=True, eq=False)
+class _Account:
+    """The events of a principal: their bytes, and place -> session, the oldest first."""
+
+    size: int = 0
+    order: OrderedDict[int, _Session] = field(default_factory=OrderedDict[int, _Session])
 
 
 class MemoryEventStore:
@@ -37,13 +46,16 @@ class MemoryEventStore:
     def __init__(self, limits: StoreLimits = STORE_LIMITS) -> None:
         self._limits = limits
         self._sessions: dict[str, _Session] = {}
-        self._order: OrderedDict[int, str] = OrderedDict()
-        self._size = 0
+        self._accounts: dict[str, _Account] = {}  # those that have events
+        self._count = self._size = 0
         self._next = 0
 
-    async def save(self, session: str, record: bytes) -> None:
+    async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
         """Store the record of a session."""
-        self._sessions.setdefault(session, _Session(record, time.monotonic())).record = record
+        known = self._sessions.get(session)
+        if known is None:
+            known = self._sessions[session] = _Session(record, time.monotonic(), account_of(principal))
+        known.record = record
 
     async def load(self, session: str) -> StoredSession | None:
         """Return a session."""
@@ -58,10 +70,8 @@ class MemoryEventStore:
     async def forget(self, session: str) -> None:
         """Drop a session."""
         known = self._sessions.pop(session, None)
-        if known is not None:
-            self._size -= known.size
-            for place in known.order:
-                del self._order[place]
+        while known is not None and known.order:
+            self._drop_oldest(known)
 
     async def sweep(self, alive: Collection[str], idle: float) -> None:
         """Forget sessions that are no longer in use."""
@@ -79,29 +89,42 @@ class MemoryEventStore:
         known.seen = time.monotonic()
         log = known.streams.setdefault(stream, _Stream())
         log.pending = pending
+        limits = self._limits
+        account = self._accounts.setdefault(known.account, _Account()) if events else _Account()
         for event in events:
             log.last = event.number
-            log.events.append(event)
-            self._order[self._next] = session
+            log.events.append(Event(event.number, limits.clipped(event.data)))
             known.order[self._next] = stream
+            account.order[self._next] = known
             self._next += 1
-            known.size += len(event.data)
-            self._size += len(event.data)
-        limits = self._limits
+            self._add(known, account, 1, len(log.events[-1].data))
         while len(known.order) > 1 and (len(known.order) > limits.events or known.size > limits.size):
             self._drop_oldest(known)
-        while len(self._order) > 1 and (len(self._order) > limits.all_events or self._size > limits.all_size):
-            self._drop_oldest(self._sessions[next(iter(self._order.values()))])
+        while account.size > limits.size_of_principal:
+            self._drop_oldest_of(account)
+        while self._count > limits.all_events:
+            self._drop_oldest_of(max(self._accounts.items(), key=lambda row: (len(row[1].order), row[0]))[1])
+        while self._size > limits.all_size:
+            self._drop_oldest_of(max(self._accounts.items(), key=lambda row: (row[1].size, row[0]))[1])
         if pending is None and not log.events:
             known.streams.pop(stream, None)
 
+    def _add(self, session: _Session, account: _Account, count: int, size: int) -> None:
+        session.size += size
+        account.size += size
+        self._size += size
+        self._count += count
+
+    def _drop_oldest_of(self, account: _Account) -> None:
+        self._drop_oldest(next(iter(account.order.values())))
+
     def _drop_oldest(self, session: _Session) -> None:
         place, name = session.order.popitem(last=False)
-        del self._order[place]
-        stream = session.streams[name]
-        size = len(stream.events.popleft().data)
-        session.size -= size
-        self._size -= size
+        stream, account = session.streams[name], self._accounts[session.account]
+        del account.order[place]
+        self._add(session, account, -1, -len(stream.events.popleft().data))
+        if not account.order:
+            del self._accounts[session.account]
         if stream.pending is None and not stream.events:
             del session.streams[name]
 

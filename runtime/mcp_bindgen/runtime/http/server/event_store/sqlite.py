@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ....storage.sqlite import SqliteThread
-from .base import STORE_LIMITS, Event, OpenStream, StoredSession, StoreLimits, page
+from .base import STORE_LIMITS, Event, OpenStream, StoredSession, StoreLimits, account_of, page
 
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 create table sessions (
     key text primary key, record blob not null, life integer not null default 0, seen real not null,
-    events integer not null default 0, size integer not null default 0
+    events integer not null default 0, size integer not null default 0, account text not null
 ) without rowid;
 create table streams (
     session text not null references sessions on delete cascade, name text not null,
@@ -22,19 +22,22 @@ create table streams (
 ) without rowid;
 create table events (
     place integer primary key, session text not null, stream text not null, number integer not null, data blob not null,
+    account text not null,
     foreign key (session, stream) references streams on delete cascade
 );
 create unique index events_by_stream on events (session, stream, number);
 create index events_by_session on events (session);
-create table total (events integer not null, size integer not null);
-insert into total values (0, 0);
+create index events_by_account on events (account);
+create table accounts (name text primary key, events integer not null, size integer not null) without rowid;
 create trigger come after insert on events begin
     update sessions set events = events + 1, size = size + length(new.data) where key = new.session;
-    update total set events = events + 1, size = size + length(new.data);
+    insert into accounts values (new.account, 1, length(new.data)) on conflict do update
+        set events = events + 1, size = size + excluded.size;
 end;
 create trigger gone after delete on events begin
     update sessions set events = events - 1, size = size - length(old.data) where key = old.session;
-    update total set events = events - 1, size = size - length(old.data);
+    update accounts set events = events - 1, size = size - length(old.data) where name = old.account;
+    delete from accounts where name = old.account and events = 0;
     delete from streams where session = old.session and name = old.stream and pending is null
         and not exists (select 1 from events where session = old.session and stream = old.stream);
 end;
@@ -107,10 +110,12 @@ class SqliteEventStore:
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
-    async def save(self, session: str, record: bytes) -> None:
+    async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
         """Store the record of a session."""
-        statement = "insert into sessions (key, record, seen) values (?, ?, ?) on conflict do update set record = ?"
-        await self._do(lambda db: db.execute(statement, (session, record, time.time(), record)).rowcount)
+        statement = "insert into sessions (key, record, seen, account) values (?, ?, ?, ?)"
+        row = (session, record, time.time(), account_of(principal))
+        replace = f"{statement} on conflict do update set record = excluded.record"
+        await self._do(lambda db: db.execute(replace, row).rowcount)
 
     async def load(self, session: str) -> StoredSession | None:
         """Return a session."""
@@ -144,26 +149,49 @@ class SqliteEventStore:
         """Add events to a stream."""
 
         def job(db: sqlite3.Connection) -> None:
-            if not db.execute("update sessions set seen = ? where key = ?", (time.time(), session)).rowcount:
+            statement = "update sessions set seen = ? where key = ? returning account"
+            found = db.execute(statement, (time.time(), session)).fetchall()
+            if not found:
                 return
+            account = str(found[0][0])
             last = events[-1].number if events else 0
             db.execute(_UPSERT, (session, stream, last, pending))
-            rows = [(session, stream, event.number, event.data) for event in events]
-            db.executemany("insert into events (session, stream, number, data) values (?, ?, ?, ?)", rows)
-            self._shrink(db, session)
+            clipped = self._limits.clipped
+            rows = [(session, stream, event.number, clipped(event.data), account) for event in events]
+            insert = "insert into events (session, stream, number, data, account) values (?, ?, ?, ?, ?)"
+            db.executemany(insert, rows)
+            if rows:
+                self._shrink(db, session, account)
             if pending is None and not events:
                 db.execute(_DELETE_EMPTY, (session, stream))
 
         await self._do(job)
 
-    def _shrink(self, db: sqlite3.Connection, session: str) -> None:
-        """Drop the oldest events, until what is left is within the limits."""
+    def _shrink(self, db: sqlite3.Connection, session: str, account: str) -> None:
+        """Drop the oldest events of a session, then of its principal, then of the largest principals."""
+
+        def held(where: str, *values: str) -> tuple[int, int]:
+            rows = db.execute(f"select total(events), total(size) from {where}", values)  # noqa: S608
+            found: tuple[int, int] = rows.fetchone()
+            return found
+
+        def drop(column: str, value: str) -> None:
+            oldest = f"select min(place) from events where {column} = ?"  # noqa: S608
+            db.execute(f"delete from events where place = ({oldest})", (value,))  # noqa: S608
+
+        def largest(by: str) -> str:
+            statement = f"select name from accounts order by {by} desc, name desc limit 1"  # noqa: S608
+            return str(db.execute(statement).fetchone()[0])
+
         limits = self._limits
-        ours = "select min(place) from events where session = ?"
-        while _exceeds(db, "sessions where key = ?", limits.events, limits.size, session):
-            db.execute(f"delete from events where place = ({ours})", (session,))  # noqa: S608
-        while _exceeds(db, "total", limits.all_events, limits.all_size):
-            db.execute("delete from events where place = (select min(place) from events)")
+        while (own := held("sessions where key = ?", session))[0] > 1 and (
+            own[0] > limits.events or own[1] > limits.size
+        ):
+            drop("session", session)
+        while held("accounts where name = ?", account)[1] > limits.size_of_principal:
+            drop("account", account)
+        while (all_ := held("accounts"))[0] > limits.all_events or all_[1] > limits.all_size:
+            drop("account", largest("events" if all_[0] > limits.all_events else "size"))
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
         """Return what is held of a stream."""
@@ -178,9 +206,3 @@ class SqliteEventStore:
         statement = "select number, data from events where session = ? and stream = ? and number > ? order by number"
         place = (session, stream, after)
         return await self._do(lambda db: page(Event(*row) for row in db.execute(statement, place)))
-
-
-def _exceeds(db: sqlite3.Connection, where: str, events: int, size: int, *values: str) -> bool:
-    """Tell whether there are too many events, or bytes of them, and more than one."""
-    held: tuple[int, int] = db.execute(f"select events, size from {where}", values).fetchone()  # noqa: S608
-    return held[0] > 1 and (held[0] > events or held[1] > size)

@@ -129,6 +129,9 @@ class Beat:
 class SharedStore(EventStore, Protocol):
     """An event store that several workers use at once. Its methods raise `StoreUnavailable` while it is away.
 
+    It counts for each principal, whichever workers it uses; methods that add something raise `StoreFull` where it has
+    too much.
+
     Attributes:
         worker: The name of this worker; another one after `begin_anew`.
         pulse: Seconds between two calls of `beat`.
@@ -139,8 +142,21 @@ class SharedStore(EventStore, Protocol):
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
-    async def create(self, session: str, idle: float) -> int:
-        """Make room for a new session; returns the number of the last broadcast, which it need not be told."""
+    async def create(self, session: str, idle: float, principal: str | None, most: int) -> int:
+        """Begin a new session, if need be at the cost of the oldest of its principal that is not initialized.
+
+        Args:
+            session: The key of the session.
+            idle: Seconds without use after which it ends.
+            principal: Who begins it, if that is known.
+            most: How many sessions this principal may have; 0 for any number.
+
+        Returns:
+            The number of the last broadcast, which the session need not be told.
+
+        Raises:
+            StoreFull: The principal has as much as it may.
+        """
         ...
 
     async def open(self, session: str) -> Shared | None:
@@ -157,8 +173,15 @@ class SharedStore(EventStore, Protocol):
         """
         ...
 
-    async def update(self, session: str, record: bytes, version: int) -> Current | None:
-        """Store the record of a session that has the given version, else return what it has; `None` when it is over."""
+    async def update(self, session: str, record: bytes, version: int, *, ready: bool) -> Current | None:
+        """Store the record of a session that has the given version, else return what it has; `None` when it is over.
+
+        Args:
+            session: The key of the session.
+            record: The record.
+            version: The version of the record that it is made of.
+            ready: Whether the client has said that it is initialized.
+        """
         ...
 
     async def close(self, session: str, life: int) -> None:
@@ -251,6 +274,19 @@ class SharedStore(EventStore, Protocol):
             before: The number of the broadcast before, for sessions of this kind.
             number: The number of the broadcast.
         """
+        ...
+
+    async def hand_over(self, subscription: str, told: int) -> None:
+        """Note for a minute which broadcast was the last one of a subscription that a worker has ended.
+
+        Args:
+            subscription: The same for all subscriptions of a principal and client with the same filter.
+            told: The number of the broadcast.
+        """
+        ...
+
+    async def take_over(self, subscription: str) -> int | None:
+        """Return what was noted first of such a subscription, and forget it; `None` where nothing was."""
         ...
 
     # --- keys -------------------------------------------------------------------------------------------------

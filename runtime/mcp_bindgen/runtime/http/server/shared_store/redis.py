@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from pydantic_core import from_json
 from redis.asyncio import Redis
 
+from ....core.json_types import is_object
+from ....storage.errors import StoreFull
 from ....storage.redis import RedisConnection
-from ..event_store.base import PAGE, STORE_LIMITS, Event, OpenStream, StoredSession, StoreLimits, StoreUnavailable
+from ..event_store.base import (
+    PAGE,
+    STORE_LIMITS,
+    Event,
+    OpenStream,
+    StoredSession,
+    StoreLimits,
+    StoreUnavailable,
+    account_of,
+)
 from . import _scripts as scripts
+from ._script_parts import script
 from .base import Beat, Current, Mail, News, Position, Shared, Told
 
 log = logging.getLogger("mcp_bindgen")
 
+T = TypeVar("T")
+
 FORMAT = 1
 """The format of the records that this program writes, and the newest that it reads."""
 
-_DAY = 24 * 3600 * 1000  # milliseconds for which what belongs to no session stays without workers
+_MINUTE = 60 * 1000  # milliseconds for which a subscription that was ended waits for its client
 _SETTLE = 5.0  # seconds until all workers know a new key
+_TOO_MUCH = "too much is kept for this user"
+_NAMES = 200_000
+_NAMES_OF_OWNER = 50_000  # of these by one owner
 
 
 class RedisStore:
@@ -33,7 +52,7 @@ class RedisStore:
     Args:
         url: `redis://`, `rediss://` (TLS) or `unix://`, with user, password and number of the database; or a client.
         prefix: How all keys begin; applications that share a database have different ones.
-        limits: How much it holds of a session; `maxmemory` of Redis limits the whole.
+        limits: How much it holds of a session, of a principal and in all; `maxmemory` of Redis has to be above that.
         lease: Seconds after which a worker that was not heard of counts as dead.
         timeout: Seconds to wait for Redis.
         patience: Seconds for which the events of running requests wait until Redis is back.
@@ -62,13 +81,10 @@ class RedisStore:
         self._timeout, self._patience, self._rotate = timeout, patience, rotate
         self._idle = 1800.0
         self._is_new = True
-        self._generation = _name()
-        self._mail_id, self._news = b"0", 0
-        texts = {
-            name: scripts.script(body)
-            for name, body in vars(scripts).items()
-            if name.isupper() and not name.startswith("_")
-        }
+        self._mail_id: bytes = b"0"
+        self._news_id: bytes = b"0"
+        self._is_warned = False
+        texts = {name: script(body, limits) for name, body in vars(scripts).items() if name.isupper()}
         self._connection = RedisConnection(url, texts, timeout=timeout, connections=connections)
         self._redis, self._try, self.ready = self._connection.redis, self._connection.attempt, self._connection.ready
 
@@ -84,13 +100,17 @@ class RedisStore:
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
-    async def create(self, session: str, idle: float) -> int:
-        """Make room for a new session."""
-        return int(await self._run("CREATE", session, FORMAT, _ms(idle)))
+    async def create(self, session: str, idle: float, principal: str | None = None, most: int = 0) -> int:
+        """Begin a new session."""
+        news = int(await self._run("CREATE", session, FORMAT, _ms(idle), account_of(principal), most))
+        if news < 0:
+            raise StoreFull("too many sessions of this user are open")
+        return news
 
-    async def save(self, session: str, record: bytes) -> None:
+    async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
         """Store the record of a session."""
-        await self._run("SAVE", session, FORMAT, _ms(self._idle), record)
+        if not await self._run("SAVE", session, FORMAT, _ms(self._idle), record, account_of(principal)):
+            raise StoreFull(_TOO_MUCH)
 
     async def load(self, session: str) -> StoredSession | None:
         """Return a session."""
@@ -113,9 +133,12 @@ class RedisStore:
         """Find a session."""
         return _current(await self._run("ENTER", session, version, int(keep)))
 
-    async def update(self, session: str, record: bytes, version: int) -> Current | None:
+    async def update(self, session: str, record: bytes, version: int, *, ready: bool = False) -> Current | None:
         """Store the record of a session."""
-        return _current(await self._insist("UPDATE", session, version, record))
+        found = await self._insist("UPDATE", session, version, record, int(ready))
+        if found == [-1]:
+            raise StoreFull(_TOO_MUCH)
+        return _current(found)
 
     async def close(self, session: str, life: int) -> None:
         """End a life of this worker in a session."""
@@ -137,16 +160,16 @@ class RedisStore:
         """Add events to a stream of this worker; one that others have taken for dead begins none."""
         parts: list[Any] = []
         for event in events:
-            parts += [event.number, event.data]
-        limits = self._limits
-        rest = (limits.events, limits.size, int(pending is None), pending or b"", *parts)
-        if await self._insist("WRITE", session, stream, *rest) == -2:
+            parts += [event.number, self._limits.clipped(event.data)]
+        found = await self._insist("WRITE", session, stream, int(pending is None), pending or b"", *parts)
+        if found == -2:
             raise StoreUnavailable
+        if found == -3:
+            raise StoreFull(_TOO_MUCH)
 
     async def add(self, session: str, stream: str, data: bytes) -> int:
         """Add an event to a stream that all workers write."""
-        limits = self._limits
-        return int(await self._insist("ADD", session, stream, limits.events, limits.size, _name(), data))
+        return int(await self._insist("ADD", session, _name(), self._limits.clipped(data)))
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
         """Return what is held of a stream."""
@@ -180,18 +203,21 @@ class RedisStore:
 
     async def route(self, session: str, lives: Collection[int] | None, body: bytes) -> None:
         """Pass on what was posted to other workers."""
-        if lives is None or lives:
-            await self._run("ROUTE", session, body, *(lives or ()))
+        if (lives is None or lives) and not await self._run("ROUTE", session, body, *(lives or ())):
+            raise StoreFull("too many messages of this user wait")
 
     async def beat(self) -> Beat:
         """Renew the lease of this worker."""
         life = "new" if self._is_new else "old"
-        found = await self._run("BEAT", "", _ms(self._lease), self._generation, life, _DAY)
-        known, generation, news, *dead = found
+        generation = _name()  # for a store that has none; data that were lost do not get their name back
+        found = await self._run("BEAT", "", _ms(self._lease), generation, life)
+        known, current, news, *dead = found
         is_known = bool(known) or self._is_new
         self._is_new = False
         names = [name.decode() for name in dead]
-        return Beat(is_known, generation.decode(), news, [name for name in names if name != self.worker])
+        return Beat(
+            is_known, current.decode(errors="backslashreplace"), news, [name for name in names if name != self.worker]
+        )
 
     def begin_anew(self) -> None:
         """Take another name."""
@@ -214,7 +240,7 @@ class RedisStore:
 
     async def fail(self, session: str, stream: str, worker: str, data: bytes) -> None:
         """End a stream of a worker with an event."""
-        await self._run("FAIL", session, stream, worker, data, self._limits.events, self._limits.size)
+        await self._run("FAIL", session, stream, worker, data)
 
     async def bury(self, worker: str) -> None:
         """Forget a worker that has no unfinished streams."""
@@ -222,25 +248,35 @@ class RedisStore:
 
     def listen(self, news: int) -> None:
         """Begin to read mail, and the broadcasts after a number."""
-        self._mail_id, self._news = b"0", news
+        self._mail_id, self._news_id = b"0", b"%d" % news
 
     async def mail(self) -> tuple[Sequence[Mail], Sequence[News]]:
         """Wait a moment for mail and broadcasts."""
         box, topic = f"{self._prefix}m:{self.worker}".encode(), f"{self._prefix}topic".encode()
-        streams: dict[Any, Any] = {box: self._mail_id, topic: f"{self._news}-0"}
+        streams: dict[Any, Any] = {box: self._mail_id, topic: self._news_id}
         block = int(min(self._timeout / 2, 1.0) * 1000)
         found: Any = await self._try(partial(self._redis.xread, streams, count=1000, block=block), waits=True)
         rows: dict[bytes, Any] = _by_stream(found)
-        letters: list[Mail] = []
-        for place, fields in rows.get(box, ()):
-            self._mail_id = place
-            letters.append(Mail(fields[b"kind"].decode(), fields[b"session"].decode(), _text_keys(fields)))
-        news = [_news(place, fields) for place, fields in rows.get(topic, ())]
-        if news:
-            self._news = news[-1].number
-        if letters:
-            await self._try(partial(self._redis.xtrim, box, minid=self._mail_id, approximate=True))
-        return letters, news
+        received, published = rows.get(box, ()), rows.get(topic, ())
+        if received:
+            self._mail_id = received[-1][0]
+            with suppress(StoreUnavailable):  # the next time removes them as well
+                await self._run("RECEIVED", "", self._mail_id)
+        if published:
+            self._news_id = published[-1][0]
+        return self._readable(_letter, received), self._readable(_news, published)
+
+    def _readable(self, read: Callable[[bytes, Mapping[bytes, bytes]], T], rows: Any) -> list[T]:
+        """Return the messages in rows of a stream; rows that cannot be read are skipped, which is logged once."""
+        found: list[T] = []
+        for place, fields in rows:
+            try:
+                found.append(read(place, fields))
+            except (KeyError, ValueError):
+                if not self._is_warned:
+                    log.error("Redis holds messages that cannot be read: something else writes there; they are skipped")
+                self._is_warned = True
+        return found
 
     # --- broadcasts -------------------------------------------------------------------------------------------
 
@@ -252,30 +288,40 @@ class RedisStore:
         """Return the broadcasts after a number."""
         topic = f"{self._prefix}topic"
         found: Any = await self._try(partial(self._redis.xrange, topic, f"{told + 1}-0"))
-        return [_news(place, fields) for place, fields in found]
+        return self._readable(_news, found)
 
     async def tell_all(self, sessions: Sequence[tuple[str, int, bytes]], before: int, number: int) -> Sequence[Told]:
         """Tell sessions of a broadcast, each of them once."""
-        limits = self._limits
-        found = await self._pipelined(
-            [
-                ("TELL", session, (limits.events, limits.size, version, before, number, data))
-                for session, version, data in sessions
-            ]
-        )
-        return [_told(one) for one in found]
+        clipped = self._limits.clipped
+        rows = [("TELL", session, (version, before, number, clipped(data))) for session, version, data in sessions]
+        return [_told(one) for one in await self._pipelined(rows)]
 
-    async def claim(self, name: str, until: float) -> bool:
-        """Take a name until a time, in seconds since 1970; return whether nobody had taken it."""
-        options = {"nx": True, "pxat": max(int(until * 1000), 1)}
-        return bool(await self._try(partial(self._redis.set, f"{self._prefix}once:{name}", 1, **options)))
+    async def hand_over(self, subscription: str, told: int) -> None:
+        """Note which broadcast was the last one of a subscription that a worker has ended."""
+        await self._run("HAND_OVER", "", subscription, told, _MINUTE)
+
+    async def take_over(self, subscription: str) -> int | None:
+        """Return what was noted first of such a subscription, and forget it."""
+        found = await self._run("TAKE_OVER", "", subscription)
+        return None if found is None else int(found)
+
+    async def claim(self, name: str, owner: str, seconds: float) -> bool:
+        """Take a name for a time by the clock of Redis; return whether it was free.
+
+        Raises:
+            StoreFull: Its owner has too many names.
+        """
+        found = int(await self._run("CLAIM", name, owner, _ms(seconds), _NAMES_OF_OWNER, _NAMES))
+        if found < 0:
+            raise StoreFull("too many proofs at once")
+        return bool(found)
 
     # --- keys -------------------------------------------------------------------------------------------------
 
     async def keys(self, lifetime: float) -> Sequence[bytes]:
         """Return the keys that seal the state of requests."""
         fresh = secrets.token_hex(32)
-        found = await self._run("KEYS", "", fresh, _ms(self._rotate), _ms(lifetime), _ms(_SETTLE), _DAY)
+        found = await self._run("KEYS", "", fresh, _ms(self._rotate), _ms(lifetime), _ms(_SETTLE))
         return [bytes.fromhex(key.decode()) for key in found]
 
 
@@ -289,9 +335,9 @@ class RedisReplayCache:
     def __init__(self, store: RedisStore) -> None:
         self._store = store
 
-    async def add(self, proof: bytes, owner: str, until: float) -> bool:
+    async def add(self, proof: bytes, owner: str, seconds: float) -> bool:
         """Note a proof; return whether it was not seen before; raise `StoreUnavailable` where that cannot be said."""
-        return await self._store.claim(f"dpop:{proof.hex()}", until)
+        return await self._store.claim(proof.hex(), owner, seconds)
 
 
 def _name() -> str:
@@ -331,7 +377,13 @@ def _text_keys(fields: Mapping[bytes, bytes]) -> dict[str, bytes]:
     return {key.decode(): value for key, value in fields.items()}
 
 
+def _letter(place: bytes, fields: Mapping[bytes, bytes]) -> Mail:
+    return Mail(fields[b"kind"].decode(), fields[b"session"].decode(), _text_keys(fields))
+
+
 def _news(place: bytes, fields: Mapping[bytes, bytes]) -> News:
     number = int(place.partition(b"-")[0])
     revision, method = fields[b"revision"].decode(), fields[b"method"].decode()
+    if not is_object(from_json(fields[b"data"])):
+        raise ValueError(method)
     return News(number, revision, method, fields[b"data"], int(fields[b"before"]))

@@ -1,0 +1,160 @@
+"""A server and a client of 2025-11-25, what `migrate` says of them, and both after its advice was followed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.testing import connected
+from mcp_bindgen.v2026_07_28 import Context
+from tests.diff.migrated import reader_after, reader_before, shop_after, shop_before
+from tests.support.commands import inside
+
+FOLDER = Path(__file__).parent / "migrated"
+SAID = [
+    "buy(title) needs ['title']",
+    "price(title) needs ['title']",
+    "review(title) needs ['title']",
+    "where() needs []",
+    "bought Emma",
+    "Fine.",
+    "file:///books",
+    "12",
+    "missing",
+]
+
+
+def advice(path: Path, old: str = "2025-11-25", new: str = "2026-07-28") -> dict[tuple[int, str], dict[str, Any]]:
+    """Line and name -> what is said of it."""
+    uses = json.loads(inside("migrate", old, new, path, "--format", "json").stdout)["uses"]
+    return {(use["line"], use["name"]): use for use in uses}
+
+
+def line(path: Path, text: str) -> int:
+    """The first line with a text."""
+    return next(number for number, one in enumerate(path.read_text("utf-8").splitlines(), 1) if text in one)
+
+
+def test_the_code_works_before_and_after() -> None:
+    async def visits() -> None:
+        before, after = shop_before.Shop(), shop_after.Shop()
+        old, new = reader_before.Reader(), reader_after.Reader()
+        async with connected(old, before):
+            said = await reader_before.visit(old)
+            assert [one for one in said if one != "forbidden"] == SAID
+            assert old.wire_revision == "2025-11-25"
+        async with connected(new, after):
+            assert await reader_after.visit(new) == SAID
+            assert new.wire_revision == "2026-07-28"
+        assert old.asked == new.asked == ["Buy Emma for 9?", "100"]
+        assert before.till.charged == after.till.charged == [9]
+
+    anyio.run(visits)
+
+
+def test_a_charge_before_the_question_happens_twice_and_is_pointed_at(tmp_path: Path) -> None:
+    """Only the imports are changed, and what the type checker would refuse: the warning is about what is left."""
+    found = advice(FOLDER / "shop_before.py")
+    charge = line(FOLDER / "shop_before.py", "self.till.charge(price)")
+    asked = line(FOLDER / "shop_before.py", "await ctx.elicit(form)")
+    use = found[line(FOLDER / "shop_before.py", "async def buy"), "Shop.buy"]
+    assert (use["kind"], use["rule"]) == ("repeated", "message-carrier-changed")
+    assert use["new"] == f"runs again from its start after each question (line {asked})"
+    assert use["hint"].startswith(f"Line {charge} runs again, too: ")
+
+    class Naive(shop_after.Shop):
+        async def buy(self, title: str, ctx: Context) -> Any:
+            self.till.charge(shop_after.PRICES[title])
+            return await super().buy(title, ctx)
+
+    async def visit() -> None:
+        shop, reader = Naive(), reader_after.Reader()
+        async with connected(reader, shop):
+            await reader.call_tool("buy", {"title": "Emma"})
+        assert shop.till.charged == [9, 9, 9]  # before the question, again with its answer, and once after it
+
+    anyio.run(visit)
+
+
+def test_advice_for_the_server() -> None:
+    path = FOLDER / "shop_before.py"
+    found = advice(path)
+    hints = {name: use["hint"] for (_, name), use in found.items()}
+    again = {name for (_, name), use in found.items() if use["kind"] == "repeated"}
+    assert again == {"Server.call_tool", "Shop.buy", "Shop.review", "Shop.where"}
+    asking = [line(path, f"self.{name}(") for name in ("buy", "review", "where")]
+    assert all(str(one) in found[line(path, "async def call_tool"), "Server.call_tool"]["new"] for one in asking)
+    assert hints["Shop.review"] == "Nothing before a question does more than compute: keep it so."
+    assert hints["Context.elicit"].startswith("Ask with `ctx.ask` or `ctx.ask_params(key, params)`")
+    assert hints["Context.create_message"].startswith("Ask with `ctx.sample` or ")
+    assert hints["Context.list_roots"].startswith("Ask with `ctx.roots` or ")
+    assert "The runtime answers `subscriptions/listen`" in hints["Server.subscribe"]
+    assert hints["Server.set_level"].endswith("Its `level` comes with each request: `params.meta.log_level`.")
+    assert not [name for name in hints if "InputSchema" in name or "OutputSchema" in name]  # built as before
+
+
+def test_advice_for_the_client() -> None:
+    hints = {name: use["hint"] for (_, name), use in advice(FOLDER / "reader_before.py").items()}
+    assert "`async with client.subscribed(types.SubscriptionFilter(...))` takes its place." in hints["Client.subscribe"]
+    assert 'goes with each call: `meta={"io.modelcontextprotocol/logLevel": ...}`.' in hints["Client.set_level"]
+    assert hints["Client.call_tool(meta=)"].startswith("Give a mapping, `meta={...}`")
+    assert hints["types.ToolInputSchema.properties"].startswith('Read it by `(x.model_extra or {}).get("properties")`')
+    assert hints["types.CallToolResult.structured_content"] == "Handle the values that are new."
+    assert hints["Client.on_list_roots"] == "Take ListRootsRequestParams."
+
+
+@pytest.mark.parametrize("name", ["shop_before", "reader_before"])
+def test_no_advice_is_for_the_other_side(name: str) -> None:
+    """Nothing tells code to send what it reads, nor names the wire where Python has a name."""
+    for (_, used), use in advice(FOLDER / f"{name}.py").items():
+        assert "Stop sending" not in use["hint"], use
+        assert "old side" not in use["hint"], use
+        if not used.endswith("=)"):
+            assert not use["hint"].startswith(("Always", "Give", "Send")), use
+        assert "RequestMetaObject[" not in use["hint"], use
+
+
+@pytest.mark.parametrize("name", ["shop_after", "reader_after"])
+def test_nothing_is_left_to_say_afterwards(name: str, tmp_path: Path) -> None:
+    """Seen as code of the old revision, it uses nothing but what is new there."""
+    code = tmp_path / "code.py"
+    code.write_text((FOLDER / f"{name}.py").read_text("utf-8").replace("v2026_07_28", "v2025_11_25"), "utf-8")
+    left = {name for (_, name), use in advice(code).items() if use["kind"] != "repeated"}
+    assert left <= {"types.CallToolResult.structured_content", "Client.on_list_roots", "Client.call_tool(meta=)"}
+
+
+REPEATED = {
+    "charge(); await ctx.elicit('', {})": [3],
+    "x = len(str(1)); await ctx.elicit('', {})": [],
+    "await ctx.elicit('', {}); charge()": [],
+    "self.paid = True\n        await ctx.list_roots()": [3],
+    "await ctx.ask('a', bool)\n        charge()\n        await ctx.roots()": [4],
+    "for one in (1, 2):\n            await ctx.sample('a')\n            charge()": [5],
+    "with charge():\n            await ctx.ask_params('a', params)": [3],
+    "if await ctx.ask('a', bool):\n            charge()": [],
+    "await self.helper(ctx)\n        charge()\n        await ctx.ask('b', bool)": [4],
+    "charge()\n        await self.helper(ctx)": [3],
+    "charge()": None,
+}
+
+
+def test_lines_that_run_again(tmp_path: Path) -> None:
+    head = "from mcp_bindgen.v2025_11_25 import Context, Server\nclass Own(Server):\n"
+    helper = "\n    async def helper(self, ctx: Context):\n        await ctx.ask('c', bool)\n"
+    for number, body in enumerate(REPEATED):
+        handler = f"    async def call_tool(self, params, ctx):\n        {body}\n"
+        (tmp_path / f"code{number}.py").write_text(f"{head}{handler}{helper}def charge(): ...\n", "utf-8")
+    uses = json.loads(inside("migrate", "2025-11-25", "2026-07-28", tmp_path, "--format", "json").stdout)["uses"]
+    found = {(Path(use["file"]).stem, use["name"]): use["hint"] for use in uses if use["kind"] == "repeated"}
+    for number, lines in enumerate(REPEATED.values()):
+        hint = found.get((f"code{number}", "Server.call_tool"))
+        if lines is None:
+            assert hint is None
+        else:
+            assert hint is not None, list(REPEATED)[number]
+            numbers = [int(word.strip(":,")) - 1 for word in hint.split() if word.strip(":,").isdigit()]
+            assert numbers == lines, (list(REPEATED)[number], hint)

@@ -1,0 +1,288 @@
+"""Batches of many messages (2025-03-26): their limit, and what they leave to others of the event loop's time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen import v2025_03_26
+from mcp_bindgen.runtime import Identity, Limits
+from mcp_bindgen.runtime.auth.server import ResourceServer, StaticTokens
+from mcp_bindgen.runtime.core.errors import ProtocolError
+from mcp_bindgen.runtime.core.transport import Transport
+from mcp_bindgen.runtime.endpoint.server import serve
+from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.runtime.transports.memory import pair
+from tests.support.checked_connections import (
+    INITIALIZED,
+    Raw,
+    answer,
+    bounded,
+    initialize,
+    notification,
+    pipe_pair,
+    request,
+    running,
+)
+from tests.support.http_wires import wires
+
+BATCHING = "2025-03-26"
+MOST = Limits().batch_members
+types = v2025_03_26.types
+
+Ask = Callable[[Any], Any]
+"""Sends a batch, and returns the answer: a list, or a refusal."""
+
+
+class Busy(v2025_03_26.Server):
+    """A server whose handlers compute."""
+
+    info = types.Implementation(name="busy", version="1")
+
+    async def call_tool(self, params: Any, ctx: Any) -> Any:
+        compute()
+        return types.CallToolResult(content=[types.TextContent(text="x" * 1000)])
+
+    async def on_roots_list_changed(self, params: Any, ctx: Any) -> None:
+        compute()
+
+
+def compute() -> None:
+    """Takes 0.2 ms of the processor."""
+    end = time.thread_time() + 0.0002
+    while time.thread_time() < end:
+        pass
+
+
+@asynccontextmanager
+async def over_messages(ends: tuple[Transport, Transport], server: Any) -> AsyncGenerator[Ask]:
+    left, right = ends
+    async with running(serve(right, server, revisions=[BATCHING])):
+        raw = Raw(left)
+        await raw.introduce(BATCHING)
+
+        async def ask(batch: Any) -> Any:
+            await raw.send(batch, request("last", "ping"))
+            first = await raw.receive()
+            if isinstance(first, dict) and first.get("id") == "last":
+                return None
+            assert (await raw.receive())["id"] == "last"
+            return first
+
+        yield ask
+        await raw.close()
+
+
+@asynccontextmanager
+async def over_http(server: Any, sessions: bool) -> AsyncGenerator[Ask]:
+    async with wires(HttpApp(server, revisions=[BATCHING], sessions=sessions)) as http:
+        named = await http.begin(BATCHING) if sessions else {"mcp_protocol_version": BATCHING}
+
+        async def ask(batch: Any) -> Any:
+            wire = await http.ask("POST", batch, **named)
+            status = await wire.status()
+            if status == 202:
+                return None
+            if "event-stream" in wire.headers["content-type"]:
+                return json.loads(wire.received.partition(b"data: ")[2].partition(b"\n")[0])
+            assert isinstance(wire.json, list) == (status == 200)
+            return wire.json
+
+        yield ask
+
+
+@asynccontextmanager
+async def over_sse(server: Any) -> AsyncGenerator[Ask]:
+    async with wires(sse_app(server, revisions=[BATCHING])) as http:
+        stream = await http.ask("GET", path="/sse")
+        await stream.until(lambda received: b"\n\n" in received.partition(b"data: ")[2])
+        path = stream.received.partition(b"data: ")[2].split()[0].decode()
+        for message in (initialize(BATCHING), INITIALIZED):
+            assert await (await http.ask("POST", message, path)).status() == 202
+        await stream.until(lambda received: b'"result"' in received)
+
+        async def ask(batch: Any) -> Any:
+            stream.received = b""
+            for message in (batch, request("last", "ping")):
+                assert await (await http.ask("POST", message, path)).status() == 202
+            await stream.until(lambda received: b'"id":"last"' in received and received.endswith(b"\n\n\r\n"))
+            found = [json.loads(part.split(b"\n")[0]) for part in stream.received.split(b"data: ")[1:]]
+            return next((one for one in found if isinstance(one, list) or "error" in one), None)
+
+        yield ask
+
+
+TRANSPORTS: dict[str, Callable[[Any], Any]] = {
+    "memory": lambda server: over_messages(pair(), server),
+    "pipes": lambda server: over_messages(pipe_pair(), server),
+    "http": lambda server: over_http(server, True),
+    "no sessions": lambda server: over_http(server, False),
+    "sse": over_sse,
+}
+OVER = pytest.mark.parametrize("over", TRANSPORTS)
+
+
+@pytest.fixture
+def no_garbage() -> Iterator[None]:
+    """A full collection takes long because of all that the tests have loaded."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@asynccontextmanager
+async def longest_stop() -> AsyncGenerator[list[float]]:
+    """Gives the longest time for which the event loop ran no other task; processor time, as the machine is shared."""
+    longest = [0.0]
+
+    async def watch() -> None:
+        while True:
+            begun = time.process_time()
+            await asyncio.sleep(0.001)
+            longest[0] = max(longest[0], time.process_time() - begun)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await anyio.sleep(0.01)
+        yield longest
+        await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+
+
+def calls(count: int, arguments: Any) -> list[Any]:
+    return [request(n, "tools/call", {"name": "x", "arguments": arguments}) for n in range(1, count + 1)]
+
+
+KINDS: dict[str, list[Any]] = {
+    "calls": calls(MOST, {}),
+    "large calls": calls(MOST, {"text": "x" * 3500}),
+    "calls with many values": calls(MOST, {"a": [{"b": 1}] * 35}),
+    "notifications": [notification("notifications/roots/list_changed")] * MOST,
+    "invalid params": [request(n, "tools/call", {"name": n, "arguments": ["x"] * 80}) for n in range(MOST)],
+    "unknown methods": [request(n, "nope") for n in range(MOST)],
+}
+
+
+@pytest.mark.usefixtures("no_garbage")
+@pytest.mark.parametrize(
+    ("over", "kind"),
+    [("memory", kind) for kind in KINDS] + [(over, "calls") for over in TRANSPORTS if over != "memory"],
+)
+@bounded(30)
+async def test_a_batch_leaves_the_event_loop_to_others(over: str, kind: str) -> None:
+    async with TRANSPORTS[over](Busy()) as ask:
+        async with longest_stop() as longest:
+            answered = await ask(KINDS[kind])
+        asked = [one["id"] for one in KINDS[kind] if "id" in one]
+        assert sorted(one["id"] for one in answered or []) == asked
+    assert longest[0] < 0.05
+
+
+@pytest.mark.usefixtures("no_garbage")
+@pytest.mark.parametrize("member", [request(1, "ping"), INITIALIZED, answer(1, {}), 1, request(1, "nope")])
+@OVER
+@bounded()
+async def test_a_batch_of_too_many_messages_is_refused_as_a_whole(over: str, member: Any) -> None:
+    async with TRANSPORTS[over](Busy()) as ask, longest_stop() as longest:
+        refused = await ask([member] * (MOST + 1))
+        assert refused["error"]["code"] == -32600
+        assert "send at most 1000" in refused["error"]["message"]
+    assert longest[0] < 0.05
+
+
+@OVER
+@bounded()
+async def test_only_what_is_wrong_with_a_batch_is_logged(over: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with TRANSPORTS[over](Busy()) as ask:
+        assert len(await ask([request(1, "ping"), notification("notifications/roots/list_changed")])) == 1
+        assert not [record for record in caplog.records if record.name == "mcp_bindgen"]
+        assert len(await ask([request(2, "nope"), notification("notifications/roots/list_changed")])) == 1
+    logged = [record.message for record in caplog.records if record.name == "mcp_bindgen"]
+    assert logged == ([] if over == "no sessions" else ["Method not found: nope (-32601)"])
+
+
+@OVER
+@bounded()
+async def test_the_answers_to_a_batch_are_bounded(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_bindgen.runtime.core.batch._MAX_REPLY_BYTES", 20_000)
+    async with TRANSPORTS[over](Busy()) as ask:
+        answered = await ask(calls(100, {}))
+    assert [one["id"] for one in answered] == list(range(1, 101))
+    assert sum("result" in one for one in answered) in range(15, 20)
+    assert "are larger than 20000 bytes" in answered[-1]["error"]["message"]
+
+
+@OVER
+@bounded()
+async def test_the_limit_is_that_of_the_server(over: str) -> None:
+    class Narrow(Busy):
+        limits = Limits(batch_members=2)
+
+    async with TRANSPORTS[over](Narrow()) as ask:
+        assert len(await ask(calls(2, {}))) == 2
+        assert "send at most 2" in (await ask(calls(3, {})))["error"]["message"]
+
+
+@bounded()
+async def test_a_batch_that_needs_scopes_leaves_the_event_loop_to_others() -> None:
+    class Scoped(Busy):
+        def required_scopes(self, method: str, name: str | None) -> Any:
+            compute()
+            return ["files"] if name == "x" else []
+
+    alice = Identity(subject="alice", scopes=frozenset({"files"}))
+    auth = ResourceServer("http://localhost/mcp", StaticTokens({"the-token-of-alice": alice}))
+    app = HttpApp(Scoped(), revisions=[BATCHING], auth=auth)
+    bearer = {"authorization": "Bearer the-token-of-alice"}
+    async with wires(app) as http:
+        begun = await http.ask("POST", initialize(BATCHING), **bearer)
+        assert await begun.status() == 200, begun.received
+        async with longest_stop() as longest:
+            wire = await http.ask("POST", calls(MOST, {}), mcp_session_id=begun.headers["mcp-session-id"], **bearer)
+            await wire.until(lambda received: b"\r\n\r\n" in received)
+    assert longest[0] < 0.05
+
+
+@bounded(20)
+async def test_a_client_reads_a_batch_in_turns_and_has_the_same_limit() -> None:
+    """A server sends requests and answers in batches; a request that only a refused batch answers fails."""
+    told = 0
+
+    class Client(v2025_03_26.Client):
+        info = types.Implementation(name="client", version="1")
+
+        async def on_logging_message(self, params: Any, ctx: Any) -> None:
+            nonlocal told
+            told += 1
+            compute()
+
+    left, right = pair()
+    raw = Raw(right)
+    message = notification("notifications/message", {"level": "info", "data": "x"})
+
+    async def script() -> None:
+        await raw.welcome()
+        asked = await raw.receive()
+        async with longest_stop() as longest:
+            await raw.send([*[message] * (MOST - 1), answer(asked["id"], {})])
+            asked = await raw.receive()
+        assert longest[0] < 0.05
+        await raw.send([*[message] * MOST, answer(asked["id"], {})])
+
+    async with running(script()), Client().connected(left) as connected:
+        await connected.ping()
+        assert told == MOST - 1
+        with pytest.raises(ProtocolError, match="send at most 1000"):
+            await connected.ping()
+        assert told == MOST - 1
+    await raw.close()

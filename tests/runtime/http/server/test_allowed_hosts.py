@@ -1,0 +1,243 @@
+"""Hosts and origins that a server may be called by: one meaning of names everywhere, and a log line with the fix."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from mcp_bindgen.runtime import run
+from mcp_bindgen.runtime.http import HttpApp
+from mcp_bindgen.runtime.http.server._call import HttpError
+from mcp_bindgen.runtime.http.server._origin_policy import LOOPBACK, OriginPolicy
+from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.runtime.http.server.serve import hosts_for
+from mcp_bindgen.v2025_11_25 import Server
+from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.support.checked_connections import bounded, initialize
+from tests.support.commands import ROOT
+from tests.support.http_wires import BOTH, wires
+from tests.support.processes import free_port, process
+
+NAME = "mcp.example.com"
+PROGRAM = """
+from mcp_bindgen.runtime import run
+from tests.runtime.http.server.test_allowed_hosts import Named
+run(Named())
+"""
+
+
+class Named(Server):
+    """A server that says who it is."""
+
+    info = mcp.Implementation(name="named", version="1")
+
+
+def status(policy: OriginPolicy, host: str, **headers: str) -> int:
+    """The status of a request with these headers; 200 where it is allowed."""
+    given = [(b"host", host.encode("latin-1")), *((name.encode(), value.encode()) for name, value in headers.items())]
+    try:
+        policy.check(given)
+    except HttpError as error:
+        return error.status
+    return 200
+
+
+@pytest.mark.parametrize(
+    ("names", "yes", "no"),
+    [
+        ([NAME], [NAME, f"{NAME}:8443", "MCP.Example.COM", f"{NAME}.", f"{NAME}.:443"], [f"x.{NAME}", f"{NAME}.evil"]),
+        (
+            [NAME],
+            [f"{NAME}:"],
+            ["", " ", f"{NAME} ", f"{NAME}..", f"a@{NAME}", f"http://{NAME}", f"{NAME},evil", "evil"],
+        ),
+        ([f"{NAME}:8443"], [f"{NAME}:8443"], [NAME, f"{NAME}:443", f"{NAME}:84430"]),
+        ([f"{NAME}:443"], [f"{NAME}:443", NAME], [f"{NAME}:444"]),
+        ([f"{NAME}."], [NAME], []),
+        (["*.example.com"], [NAME, f"a.{NAME}:1"], ["example.com", "evilexample.com", "example.com.evil"]),
+        (["*.example.com:8000"], [f"{NAME}:8000"], [f"{NAME}:8001"]),
+        (["::1"], ["[::1]", "[0:0:0:0:0:0:0:1]:80"], ["[::2]", "::1"]),
+        (["[2001:DB8::1]:9"], ["[2001:db8:0::1]:9"], ["[2001:db8::1]"]),
+        (["10.0.0.0/8"], ["10.1.2.3:80"], ["11.0.0.1", "10.evil.example", "0xa.1.2.3"]),
+        (["münchen.example"], ["xn--mnchen-3ya.example"], ["m\u00fcnchen.example", "munchen.example"]),
+        (["*"], ["anything at all", ""], []),
+        ([], [], ["localhost"]),
+    ],
+)
+def test_names_of_hosts(names: list[str], yes: list[str], no: list[str]) -> None:
+    policy = OriginPolicy(names)
+    assert {host: status(policy, host) for host in (*yes, *no)} == dict.fromkeys(yes, 200) | dict.fromkeys(no, 421)
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "https://mcp.example.com", "a b", "a,b", "*evil.com", "a.*.com", "*.", ".", "a/b", "a:x"]
+)
+def test_a_name_that_would_never_fit_is_an_error(name: str) -> None:
+    with pytest.raises(ValueError, match="use HOST"):
+        OriginPolicy([name])
+
+
+def test_pages_of_the_allowed_hosts_may_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(policy: OriginPolicy) -> list[int]:
+        origins = (
+            f"https://{NAME}",
+            "http://localhost:5173",
+            "https://evil.example",
+            f"https://{NAME}.evil",
+            NAME,
+            "null",
+        )
+        return [status(policy, NAME, origin=origin) for origin in origins]
+
+    assert found(OriginPolicy([NAME])) == [200, 200, 403, 403, 403, 403]
+    assert found(OriginPolicy(["*"])) == found(OriginPolicy(["*.example.com"])) == [403, 200, 403, 403, 403, 403]
+    assert found(OriginPolicy([NAME], [])) == [403] * 6
+    monkeypatch.setenv("ALLOWED_ORIGINS", "https://evil.example")
+    assert found(OriginPolicy([NAME])) == [403, 403, 200, 403, 403, 403]
+
+
+def test_the_environment_counts_unless_the_program_says_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert status(OriginPolicy(), "localhost") == 200
+    monkeypatch.setenv("ALLOWED_HOSTS", f" {NAME}, other.example:1,")
+    assert [status(OriginPolicy(), host) for host in (NAME, "other.example:1", "localhost")] == [200, 200, 421]
+    assert status(OriginPolicy(["localhost"]), NAME) == 421
+    assert set(hosts_for("0.0.0.0")) == {NAME, "other.example:1"}
+    monkeypatch.setenv("ALLOWED_HOSTS", "")
+    assert status(OriginPolicy(), "localhost") == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "box.example", "fe80::1%eth0"])
+def test_no_name_is_allowed_by_default_on_any_address(host: str) -> None:
+    policy = OriginPolicy(hosts_for(host))
+    assert {status(policy, one) for one in (*LOOPBACK, "192.168.1.5:80", "[fe80::1]")} == {200}
+    assert status(policy, "evil.example") == 421  # a page that rebinds its name in DNS
+    assert status(policy, "127.0.0.1.evil.example") == 421
+    assert status(policy, "localhost", origin="http://evil.example") == 403
+    assert status(OriginPolicy(hosts_for("127.0.0.1")), "192.168.1.5") == 421
+
+
+@pytest.mark.parametrize("make", [HttpApp, sse_app])
+@bounded()
+async def test_what_a_proxy_says_of_the_host_is_never_believed(
+    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALLOWED_HOSTS", NAME)
+    path = "/mcp" if make is HttpApp else "/sse"
+    async with wires(make(Named())) as http:
+        for host, expected in ((NAME, (200, 400)), ("evil.example", (421,))):
+            forwarded = {"x_forwarded_host": NAME, "forwarded": f"host={NAME}", "x_host": NAME}
+            wire = await http.ask("HEAD" if path == "/sse" else "GET", path=path, host=host, **forwarded)
+            await wire.until(lambda received: b"\r\n\r\n" in received)
+            assert int(wire.received.split()[1]) in expected
+
+
+def test_the_log_names_the_host_and_the_fix_and_cannot_be_filled(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = OriginPolicy([NAME])
+    for _ in range(3):
+        assert status(policy, "wiki.example") == 421
+    (line,) = caplog.messages
+    assert "421" in line
+    assert "'wiki.example'" in line
+    for fix in ("--allowed-host", "ALLOWED_HOSTS", "allowed_hosts="):
+        assert fix in line
+    assert status(policy, f"\r\nforged \x1b[31m{'x' * 10_000}") == 421
+    assert status(policy, NAME, origin="https://page.example") == 403
+    assert "'https://page.example'" in caplog.messages[2]
+    assert "--allowed-origin" in caplog.messages[2]
+    for number in range(1000):
+        assert status(policy, f"{number}.example") == 421
+    assert len(caplog.messages) == 10
+    assert all(line.isprintable() and len(line) < 700 for line in caplog.messages)
+    monkeypatch.setattr("time.monotonic", lambda: policy._reports_end + 1)
+    assert status(policy, "wiki.example") == 421
+    assert len(caplog.messages) == 11
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+NGINX = """
+daemon off; pid nginx.pid; error_log stderr warn;
+events {}
+http {
+    access_log off;
+    server {
+        listen 127.0.0.1:FRONT;
+        server_name mcp.example.com;
+        location /mcp {
+            proxy_pass http://127.0.0.1:WORKER;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $http_host;
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_buffering off;
+        }
+    }
+}
+"""
+
+
+def test_a_public_name_behind_nginx(tmp_path: Path) -> None:
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        missing = "there is no nginx"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    front, worker = free_port(), free_port()
+    conf = NGINX.replace("FRONT", str(front)).replace("WORKER", str(worker))
+    (tmp_path / "nginx.conf").write_text(conf, "utf-8")
+    command = [sys.executable, "-c", PROGRAM, "--http", f"127.0.0.1:{worker}", "--allowed-host", NAME]
+    proxy = [program, "-p", tmp_path, "-c", tmp_path / "nginx.conf", "-e", "stderr"]
+    headers = {"accept": BOTH}
+    with (
+        process(command, worker, tmp_path / "server.log") as server,
+        process(proxy, front, tmp_path / "nginx.log"),
+        httpx2.Client(headers=headers, timeout=20) as http,
+    ):
+        url = f"http://127.0.0.1:{front}/mcp"
+        for host, expected in ((NAME, 200), (f"{NAME}:8443", 200), ("wiki.example", 421)):
+            answer = http.post(url, json=initialize("2025-11-25"), headers={"host": host})
+            assert answer.status_code == expected, answer.text
+        page = {"host": NAME, "origin": f"https://{NAME}"}
+        assert http.post(url, json=initialize("2025-11-25"), headers=page).status_code == 200
+        server.terminate()
+        assert server.wait(10) == 0
+    log = (tmp_path / "server.log").read_text("utf-8")
+    assert "the host 'wiki.example' is not allowed" in log
+    assert NAME not in log
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--http", "127.0.0.1:0", "--allowed-host", "https://a"], "not a host: 'https://a'"),
+        (["--sse", "127.0.0.1:0", "--allowed-origin", "a b"], "not a host: 'a b'"),
+        (["--allowed-host", NAME], "--allowed-host is for --http and --sse"),
+        (["--log-format", "xml"], "invalid choice: 'xml'"),
+    ],
+)
+def test_an_option_that_cannot_be_is_one_line(
+    words: list[str], problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["named", *words])
+    with pytest.raises(SystemExit, match="2"):
+        run(Named())
+    assert problem in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_operator_is_told_what_a_public_address_answers_to() -> None:
+    command = [sys.executable, "-c", PROGRAM, "--http", "0.0.0.0:0"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        assert "listening on" in server.stderr.readline()
+        assert "--allowed-host" in server.stderr.readline()
+        server.terminate()
+        assert server.wait(10) == 0

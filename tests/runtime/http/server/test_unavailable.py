@@ -1,0 +1,157 @@
+"""A server that stops, or whose store is away, answers with an error of servers; our client knows it by its class."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import ServerUnavailable, connect
+from mcp_bindgen.runtime.core.errors import INTERNAL_ERROR
+from mcp_bindgen.runtime.http import HttpApp, SqliteEventStore
+from mcp_bindgen.runtime.http.server.event_store.base import StoreUnavailable
+from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
+from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
+from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.support.checked_connections import bounded, initialize
+from tests.support.http_wires import Wires, wires
+from tests.support.scripted_http_server import Heard, answer, ask, introduce, notification, request, serving, talking
+
+LATEST = "2025-11-25"
+
+
+class Tools(v2025_11_25.Server):
+    """A server with nothing in it."""
+
+    info = mcp.Implementation(name="tools", version="1")
+
+    async def list_tools(self, params: Any, ctx: Any) -> mcp.ListToolsResult:
+        return mcp.ListToolsResult(tools=[])
+
+
+class Away(MemoryEventStore):
+    """A store that fails, in one of two ways."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
+        raise self._error
+
+    async def load(self, session: str) -> Any:
+        raise self._error
+
+
+async def stopping(app: Any, http: Wires) -> Any:
+    """What a server answers that is told to stop."""
+    app.leave()
+    path, method = ("/sse", "GET") if not isinstance(app, HttpApp) else ("/mcp", "POST")
+    return await http.ask(method, initialize(LATEST) if method == "POST" else None, path=path)
+
+
+async def without_store(app: Any, http: Wires) -> Any:
+    """What a server answers whose store is away."""
+    return await http.ask("POST", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, mcp_session_id="x" * 43)
+
+
+@pytest.mark.parametrize(
+    ("make", "cause"),
+    [
+        (lambda folder: HttpApp(Tools()), stopping),
+        (lambda folder: HttpApp(Tools(), store=SqliteEventStore(folder / "events")), stopping),
+        (lambda folder: sse_app(Tools()), stopping),
+        (lambda folder: HttpApp(Tools(), store=Away(OSError("the disk is full"))), without_store),
+        (lambda folder: HttpApp(Tools(), store=Away(StoreUnavailable())), without_store),
+        (lambda folder: HttpApp(Tools(), store=RedisStore(f"unix://{folder}/none")), without_store),
+        (lambda folder: HttpApp(Tools(), store=RedisStore(f"unix://{folder}/none")), stopping),
+    ],
+    ids=["memory", "sqlite", "sse", "a full disk", "away", "redis", "redis stopping"],
+)
+@bounded()
+async def test_the_error_is_one_of_servers(make: Callable[[Path], Any], cause: Any, tmp_path: Path) -> None:
+    app = make(tmp_path)
+    async with wires(app) as http:
+        wire = await cause(app, http)
+        assert await wire.status() == 503, wire.received
+        assert int(wire.headers["retry-after"]) == ServerUnavailable.retry_after
+        error = wire.json["error"]
+        assert (error["code"], error["data"]) == (INTERNAL_ERROR, {"error": "unavailable"})
+        assert "id" not in wire.json
+        assert "disk" not in error["message"]
+
+
+@asynccontextmanager
+async def stopped() -> AsyncGenerator[Any]:
+    """A client whose server is told to stop."""
+    app = HttpApp(Tools())
+    async with wires(app) as http, v2025_11_25.Client.connect(f"http://127.0.0.1:{http.port}/mcp") as client:
+        assert (await client.list_tools()).tools == []
+        app.leave()
+        yield client
+
+
+@bounded()
+async def test_our_client_raises_a_class_of_its_own() -> None:
+    async with stopped() as client:
+        with pytest.raises(ServerUnavailable, match="the server is stopping") as caught:
+            await client.list_tools()
+        assert (caught.value.code, caught.value.retry_after) == (INTERNAL_ERROR, 5)
+
+
+async def refuse(heard: Heard) -> None:
+    """Answers anything as a server that stops."""
+    error = {"code": INTERNAL_ERROR, "message": "the server is stopping", "data": {"error": "unavailable"}}
+    await heard.json({"jsonrpc": "2.0", "error": error}, 503, retry_after="5")
+
+
+@pytest.mark.parametrize("client", [v2026_07_28.Client, None])
+@bounded()
+async def test_a_server_that_stops_is_not_taken_for_one_of_another_revision(client: Any) -> None:
+    async with serving(refuse) as script:
+        opening = connect(script.url) if client is None else client.connect(script.url, exactly=True)
+        with pytest.raises(ServerUnavailable):
+            async with opening:
+                pass
+        assert [heard.name for heard in script.heard] == ["server/discover"]
+
+
+@pytest.mark.parametrize("status", [429, 502, 503])
+@bounded()
+async def test_a_notification_is_sent_again(status: int) -> None:
+    refused: list[str] = []
+
+    async def play(heard: Heard) -> None:
+        if heard.name == "initialize":
+            await heard.result(mcp_session_id="s-1")
+        elif heard.method == "GET":
+            await heard.end(405)
+        elif heard.name == "notifications/initialized" and len(refused) < 2:
+            refused.append(heard.name)
+            await heard.end(status)
+        elif heard.name == "tools/call":
+            await heard.result()
+        else:
+            await heard.end()
+
+    async with talking(play) as (there, script):
+        await introduce(there)
+        assert await ask(there, request(1)) == answer(1)
+        names = [heard.name for heard in script.heard if heard.method == "POST"]
+        assert names == ["initialize", *["notifications/initialized"] * 3, "tools/call"]
+
+
+@bounded()
+async def test_a_notification_that_is_refused_for_good_is_not_sent_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def play(heard: Heard) -> None:
+        await heard.end(400)
+
+    async with talking(play) as (there, script):
+        await there.send([notification()])
+        assert len(script.heard) == 1
+    assert "a message was not taken" in caplog.text

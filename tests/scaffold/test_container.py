@@ -1,0 +1,195 @@
+"""The container of a scaffolded server: the command of its Dockerfile, and the arguments of the Kubernetes example."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from ruamel.yaml import YAML
+
+from mcp_bindgen.runtime import run
+from mcp_bindgen.runtime.entrypoints.run import _setting, _store
+from mcp_bindgen.v2025_11_25 import Server
+from tests.support.checked_connections import INITIALIZED, initialize, request
+from tests.support.commands import ROOT, inside
+from tests.support.http_wires import BOTH
+from tests.support.processes import free_port, process
+from tests.support.redis_server import redis_server
+
+EXAMPLE = ROOT / "examples" / "kubernetes" / "server.yaml"
+SECRET_OPTIONS = re.compile(
+    r"rediss?://[^\s\"'/]*:[^\s\"'/]*@|--(store|password|token|secret)[ =\"',]+\$", re.IGNORECASE
+)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scaffolded server whose tool takes a second."""
+    out = tmp_path_factory.mktemp("container")
+    done = inside("scaffold", "server", "weather", "--transport", "http", "--out", out)
+    assert done.returncode == 0, done.stderr
+    module = out / "weather" / "src" / "weather" / "server.py"
+    code = module.read_text("utf-8")
+    slow = code.replace(
+        "        if params.name != GREET", "        await asyncio.sleep(1)\n        if params.name != GREET"
+    )
+    assert slow != code
+    module.write_text(slow.replace("\nfrom mcp", "\nimport asyncio\n\nfrom mcp", 1), "utf-8")
+    return out / "weather"
+
+
+class Image:
+    """What a Dockerfile says of the process that a container runs.
+
+    Attributes:
+        command: Its entry point, which a manifest keeps.
+        arguments: Its arguments, which a manifest replaces.
+        variables: Its environment.
+    """
+
+    def __init__(self, project: Path) -> None:
+        text = (project / "Dockerfile").read_text("utf-8")
+        lines = [line.partition(" ") for line in text.splitlines()]
+        (self.command,) = (json.loads(rest) for word, _, rest in lines if word == "ENTRYPOINT")
+        (self.arguments,) = (json.loads(rest) for word, _, rest in lines if word == "CMD")
+        pairs = [one.partition("=") for word, _, rest in lines if word == "ENV" for one in shlex.split(rest)]
+        self.variables = {name: value for name, _, value in pairs}
+        self.installs_redis = "mcp-bindgen[redis]" in text
+
+
+@contextmanager
+def container(project: Path, arguments: list[str], log: Path, **variables: str) -> Iterator[tuple[Any, str]]:
+    """Runs the image with arguments, on a port of its own; gives the process and the URL."""
+    image = Image(project)
+    assert image.command[0] == "python"
+    port = free_port()
+    words = [word.replace(":8000", f":{port}") for word in [*image.command[1:], *arguments]]
+    search = os.pathsep.join([str(project / "src"), os.environ.get("PYTHONPATH", "")])
+    settings = image.variables | variables | {"PYTHONPATH": search}
+    with process([sys.executable, *words], port, log, **settings) as running:
+        yield running, f"http://127.0.0.1:{port}/mcp"
+
+
+def stopped_at_work(running: Any, url: str, host: str) -> Any:
+    """Ends the process while it handles a request of a session; gives the answer."""
+    with httpx2.Client(headers={"accept": BOTH, "host": host}, timeout=20) as http, ThreadPoolExecutor() as threads:
+        begun = http.post(url, json=initialize("2025-11-25"))
+        assert begun.status_code == 200, begun.text
+        http.headers["mcp-session-id"] = begun.headers["mcp-session-id"]
+        assert http.post(url, json=INITIALIZED).status_code == 202
+        call = request(2, "tools/call", {"name": "greet", "arguments": {"name": "Ada"}})
+        with http.stream("POST", url, json=call) as response:  # after a moment the response becomes a stream
+            assert response.status_code == 200
+            running.terminate()
+            code = threads.submit(running.wait, 10)
+            events = [line[6:] for line in response.iter_lines() if line.startswith("data: ") and line[6:]]
+        assert code.result() == 0
+    return json.loads(events[-1]) if events else None
+
+
+def stateless_at_work(running: Any, url: str) -> httpx2.Response:
+    """Ends the process while it handles a request without a session; gives the response."""
+    meta = {"protocolVersion": "2026-07-28", "clientInfo": {"name": "x", "version": "1"}, "clientCapabilities": {}}
+    params = {"name": "greet", "arguments": {"name": "Ada"}}
+    message = request(1, "tools/call", params | {"_meta": {f"io.modelcontextprotocol/{k}": v for k, v in meta.items()}})
+    headers = {"accept": BOTH, "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "greet"}
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(httpx2.post, url, json=message, headers=headers, timeout=20)
+        with pytest.raises(TimeoutError):
+            answer.result(0.5)
+        running.terminate()
+        assert running.wait(10) == 0
+        return answer.result()
+
+
+def test_the_command_of_the_dockerfile_stops_in_good_order(project: Path, tmp_path: Path) -> None:
+    with container(project, Image(project).arguments, tmp_path / "log") as (running, url):
+        response = stateless_at_work(running, url)
+        assert response.json()["result"]["content"][0]["text"] == "Hello, Ada!"
+    log = (tmp_path / "log").read_text("utf-8")
+    assert "Traceback" not in log
+    assert "exceeded" not in log
+
+
+def test_the_manifest_starts_the_same_image_with_redis(
+    project: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    deployment = next(iter(YAML(typ="safe", pure=True).load_all(EXAMPLE.read_text("utf-8"))))
+    (pod,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "command" not in pod
+    assert Image(project).installs_redis
+    variables = {one["name"]: one.get("value") for one in pod["env"]}
+    host = variables["ALLOWED_HOSTS"]
+    with redis_server(tmp_path_factory.mktemp("redis")) as redis:
+        settings = {name: value or redis.url for name, value in variables.items()}
+        with container(project, pod["args"], tmp_path / "log", **settings) as (running, url):
+            assert httpx2.get(url, timeout=20).status_code == 421
+            answer = stopped_at_work(running, url, host)
+            assert answer["result"]["content"][0]["text"] == "Hello, Ada!"
+        assert redis.client.dbsize() > 0
+    records = [json.loads(line) for line in (tmp_path / "log").read_text("utf-8").splitlines()]
+    assert any(one.get("tool") == "greet" for one in records)
+    assert not any("exception" in one for one in records)
+
+
+def test_a_store_comes_from_a_file_or_the_environment_and_no_error_tells_it(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "url"
+    secret.write_text("redis://:pa:ss@127.0.0.1:1:x\n", "utf-8")
+    assert _setting("MCP_STORE") is None
+    monkeypatch.setenv("MCP_STORE_FILE", str(secret))
+    found = _setting("MCP_STORE")
+    assert found == "redis://:pa:ss@127.0.0.1:1:x"
+    with pytest.raises(ValueError, match="malformed") as caught:
+        _store(found)
+    assert "pa" not in str(caught.value)
+    monkeypatch.setenv("MCP_STORE", "events.db")
+    assert _setting("MCP_STORE") == "events.db"
+    monkeypatch.delenv("MCP_STORE")
+    monkeypatch.setenv("MCP_STORE_FILE", str(tmp_path / "missing"))
+    with pytest.raises(ValueError, match="MCP_STORE_FILE"):
+        _setting("MCP_STORE")
+    secret.write_text("\n", "utf-8")
+    monkeypatch.setenv("MCP_STORE_FILE", str(secret))
+    with pytest.raises(ValueError, match="is empty"):
+        _setting("MCP_STORE")
+
+
+@pytest.mark.parametrize("where", ["redis:/:pw@host", "user:pw@host:6379", ":pw@host:6379"])
+def test_a_url_with_a_mistake_is_no_file(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="malformed") as caught:
+        _store(where)
+    assert "pw" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("where", "is_told"), [("redis://:pw@127.0.0.1:1", True), ("redis://127.0.0.1:1", False)])
+def test_a_password_among_the_arguments_is_told_to_the_operator(
+    where: str, is_told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["server", "--http", "no address", "--store", where])
+    with pytest.raises(SystemExit, match="2"):
+        run(Server())
+    assert ("MCP_STORE" in caplog.text) == is_told
+    assert "pw" not in caplog.text
+
+
+def test_no_page_or_example_puts_a_secret_on_a_command_line() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    examples = [path for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".yaml", ".conf")]
+    templates = [path for path in (ROOT / "generator/mcp_bindgen/scaffold/templates").rglob("*") if path.is_file()]
+    for path in [*pages, *examples, *templates]:
+        for line in path.read_text("utf-8").splitlines():
+            assert not SECRET_OPTIONS.search(line), (path, line)
