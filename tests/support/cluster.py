@@ -246,7 +246,7 @@ def cluster(folder: Path, lease: float = 2.0, kind: type[Cluster] = Cluster) -> 
 
 
 class Lost(Exception):
-    """A request whose worker died before the client could know how to come back: the connection broke."""
+    """A request to send again: it was refused for now, or its connection broke before a client could come back."""
 
 
 class Patient:
@@ -306,7 +306,7 @@ class Patient:
         """Yields what comes on the stream of a request until its answer, from whichever workers.
 
         Raises:
-            Lost: The connection broke before anything was said that one could come back for.
+            Lost: The server cannot take requests at the moment, or the connection broke before the first event.
         """
         last: list[str] = []
         attempt = self.http.stream("POST", url or self.url, headers=self.headers, json={"jsonrpc": "2.0", **request})
@@ -314,6 +314,8 @@ class Patient:
         while True:
             try:
                 async with attempt as response:
+                    if response.status_code >= 500 and not last:
+                        raise Lost(response.status_code)
                     if response.headers.get("content-type") == "application/json":
                         yield json.loads(await response.aread())
                         return
