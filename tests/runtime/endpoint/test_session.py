@@ -491,10 +491,13 @@ class Scopes(Tools):
 
     async def tasks(self, ctx: Context) -> str:
         found: list[int] = []
+        added = [anyio.Event() for _ in range(3)]
 
         async def add(n: int) -> None:
-            await anyio.sleep(0.01 * (3 - n))
+            if n < 2:
+                await added[n + 1].wait()
             found.append(n)
+            added[n].set()
 
         async with anyio.create_task_group() as tasks:
             for n in range(3):
