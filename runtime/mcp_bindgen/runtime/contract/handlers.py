@@ -229,10 +229,10 @@ class BoundContract:
     def bind(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
         """Let a method handle an entry; raise `ValueError` if a resource has the same URI, written in another way."""
         handler = BoundHandler(spec, entry, method, self._validation_steps)
-        former = self.handlers[spec.kind].setdefault(_key(spec.kind, spec.name), handler)
-        if former.spec.name != spec.name:
-            raise ValueError(f"{former.spec.name!r} and {spec.name!r} are the same URI: remove one of the resources")
-        self.handlers[spec.kind][_key(spec.kind, spec.name)] = handler
+        handlers, key = self.handlers[spec.kind], _key(spec.kind, spec.name)
+        if key in handlers and (former := handlers[key].spec.name) != spec.name:
+            raise ValueError(f"{former!r} and {spec.name!r} are the same URI: remove one of the resources")
+        handlers[key] = handler
         if SCOPES in entry and spec.kind in ("resource", "template"):
             self.resource_rules.setdefault(rule_keys(spec.name)[0], []).append(entry)
         if spec.kind == "template":

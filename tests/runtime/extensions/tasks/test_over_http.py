@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,25 @@ def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch
             while '"cancelled"' not in (line := _data(lines)):
                 pass  # what was told before
             assert mine[0] in line
+
+
+def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("core_tasks", "store.sqlite"):
+        monkeypatch.setattr(f"mcp_bindgen.runtime.extensions.tasks.{module}.MOST", 3)
+    file = tmp_path / "tasks.db"
+    with running(Verifier(), servers=app(SqliteTaskStore(file), "mcp:write").servers()) as server:
+        session = server.session("ada")
+
+        def asked(method: str, **params: Any) -> Any:
+            body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+            return answer(server.post(body, token="ada", headers=session))["result"]
+
+        made = [asked("tools/call", name="wait", arguments={}, task={})["task"]["taskId"] for _ in range(6)]
+        with closing(sqlite3.connect(file)) as db, db:
+            db.execute("update tasks set record = x'ff' where id = ?", (made[1],))
+        first = asked("tasks/list")
+        rest = asked("tasks/list", cursor=first["nextCursor"])
+        assert [one["taskId"] for one in first["tasks"] + rest["tasks"]] == [made[0], *made[2:]]
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])

@@ -50,7 +50,7 @@ class Tools(v2025_11_25.Server):
 
 
 class Lines:
-    """What was logged as JSON."""
+    """Records that were logged, as JSON."""
 
     def __init__(self) -> None:
         self.stream = io.StringIO()

@@ -1,4 +1,4 @@
-"""What one principal may keep in a shared Redis, what is counted for it, and rows in Redis that nobody can read."""
+"""Limits of a principal in a shared Redis, the bytes counted for it, and rows in Redis that cannot be read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PREFIX = "mcp-bindgen:"
 
 
 def recounted(redis: RedisServer) -> tuple[Counter[str], dict[str, int]]:
-    """What each account holds, counted from the sessions that exist; and what Redis says of it."""
+    """Return the bytes of each account, counted from the sessions that exist, and the bytes that Redis has noted."""
     client, found = redis.client, Counter[str]()
     for key in client.keys(f"{PREFIX}s:*"):
         fields = client.hgetall(key)

@@ -750,7 +750,7 @@ async def subscribed(two: Workers, client: Customer, *uris: str) -> AsyncIterato
 def test_the_next_worker_goes_on_with_a_subscription(
     redis: RedisServer, leave: Callable[[HttpApp], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether the worker is told to stop, or was taken for dead by the others."""
+    """End the subscriptions of a worker: it is told to stop, or the other workers took it for dead."""
     monkeypatch.setattr(subscription_client, "_SHORTEST", 0.4)
 
     async def body() -> None:

@@ -49,14 +49,14 @@ class Away(MemoryEventStore):
 
 
 async def stopping(app: Any, http: Wires) -> Any:
-    """What a server answers that is told to stop."""
+    """Return the answer of a server that is told to stop."""
     app.leave()
     path, method = ("/sse", "GET") if not isinstance(app, HttpApp) else ("/mcp", "POST")
     return await http.ask(method, initialize(LATEST) if method == "POST" else None, path=path)
 
 
 async def without_store(app: Any, http: Wires) -> Any:
-    """What a server answers whose store is away."""
+    """Return the answer of a server whose store is away."""
     return await http.ask("POST", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, mcp_session_id="x" * 43)
 
 

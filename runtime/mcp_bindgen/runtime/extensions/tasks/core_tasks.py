@@ -205,9 +205,9 @@ class CoreTasks:
                 found = await self._server.all_tasks().page(identity.principal, cursor)
             except UnknownTask:
                 raise _bad_cursor() from None
-            shown += (record for record in found if self._server.may_see(record, identity))
-            if len(found) < MOST:
+            if not found:
                 break
+            shown += (record for record in found if self._server.may_see(record, identity))
             cursor = found[-1].id
         return shown[:MOST]
 

@@ -233,8 +233,8 @@ class SharedRegistry(SessionRegistry):
 
     async def _spread(self, news: News) -> None:
         """Tell the clients of this worker of a broadcast."""
-        await self.subscriptions.tell(news)
         server, found = self._service.server_of(news.revision), self.subscriptions.read(news)
+        await self.subscriptions.tell(news, found)
         if server is None or found is None:
             return
         method, params = found

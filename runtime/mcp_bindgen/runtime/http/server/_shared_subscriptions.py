@@ -38,9 +38,9 @@ class SharedSubscriptions:
     def __init__(self, service: Service, store: SharedStore, worker: Worker) -> None:
         self._service, self._store, self._worker = service, store, worker
 
-    async def tell(self, news: News) -> None:
-        """Send a broadcast on all subscriptions that ask for it."""
-        send = self._sender(news)
+    async def tell(self, news: News, found: tuple[Notification[Any], Any] | None) -> None:
+        """Send a broadcast, given what `read` returned for it, on all subscriptions that ask for it."""
+        send = self._sender(news, found)
         turn = Turn()
         for one in self._all():
             if one.told < news.number and not one.is_ending:
@@ -80,7 +80,7 @@ class SharedSubscriptions:
         while True:
             known = self._worker.news
             for news in await self._store.missed(subscription.told):
-                await self._sender(news)(subscription)
+                await self._sender(news, self.read(news))(subscription)
             if self._worker.news <= max(known, subscription.told):
                 return
 
@@ -93,9 +93,11 @@ class SharedSubscriptions:
                 return method, jsonrpc.typed_params(method, from_json(news.data).get("params"))
         return None
 
-    def _sender(self, news: News) -> Callable[[Subscription], Awaitable[None]]:
+    def _sender(
+        self, news: News, found: tuple[Notification[Any], Any] | None
+    ) -> Callable[[Subscription], Awaitable[None]]:
         """Return the function that queues a broadcast on a subscription of its revision, and notes its number there."""
-        server, found = self._service.server_of(news.revision), self.read(news)
+        server = self._service.server_of(news.revision)
 
         async def send(subscription: Subscription) -> None:
             subscription.told = news.number

@@ -210,20 +210,9 @@ async def serve_sse(
     allowed_origins: Collection[str] | None = None,
     log_format: str | None = None,
 ) -> None:
-    """Serve HTTP with server-sent events until the process is told to stop (SIGINT, SIGTERM).
+    """Serve HTTP with server-sent events at `/sse` until the process is told to stop (SIGINT, SIGTERM).
 
-    Args:
-        servers: The servers, at most one for each revision.
-        address: HOST:PORT. A loopback address is reached from this machine only.
-        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
-        limits: How much it takes of its clients.
-        auth: Verifies the token of each request; see `HttpApp`.
-        allowed_hosts: The hosts that it may be called by, such as the public name behind a proxy; see `HttpApp`. By
-            default those in the environment variable `ALLOWED_HOSTS`, and without it those of this machine and, unless
-            it listens on a loopback address, all IP addresses.
-        allowed_origins: The web pages that may call it; see `HttpApp`.
-        log_format: `json` writes the records of the root logger as JSON, with one for each request; `text` leaves the
-            log as it is. By default as the environment variable `MCP_LOG_FORMAT` says.
+    The arguments are those of `serve_http`.
 
     Raises:
         ValueError: The address is not HOST:PORT, a server needs scopes and there is no `auth`, or a revision cannot
