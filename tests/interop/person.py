@@ -22,7 +22,7 @@ class Person:
 
     def __init__(self, name: str, page: Callable[[Page], object] = lambda page: None) -> None:
         self.visited: list[str] = []
-        self.ended = ""
+        self.ended = self.text = ""
         self._name = name
         self._begin = page
         self._threads: list[threading.Thread] = []

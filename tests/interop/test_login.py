@@ -91,6 +91,7 @@ async def test_a_person_logs_in_steps_up_and_logs_out(issuer: str, example: str)
     auth = login(person, store)
     assert await called(example, auth, "whoami", "whoami") == ["ada", "ada"]
     assert len(person.visited) == 1
+    await anyio.to_thread.run_sync(person.close)  # the browser may still read the page
     assert "you can close this window" in person.text
     assert await called(example, auth, "delete", "whoami") == ["deleted", "ada"]
     assert len(person.visited) == 2
