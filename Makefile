@@ -29,7 +29,7 @@ peers: $(PEERS) ## the TypeScript SDK and its servers, for tests and benchmarks
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check
-	$(BIN)/ruff format --check generator runtime tests examples benchmarks
+	$(BIN)/ruff format --check generator runtime features tests examples benchmarks
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync mypy pyright
 
 mypy pyright: $(READY)

@@ -31,7 +31,7 @@ from ports import free_port, wait_for
 from protected_http_server import ISSUER, RESOURCE, gate
 from rounds import in_turn, report
 
-from mcp_bindgen.runtime.auth.server import JwtVerifier
+from mcp_bindgen.auth import JwtVerifier
 
 CONNECTIONS = 32
 FLOOD = 4  # connections beside a ping

@@ -20,9 +20,9 @@ from typing import Any
 import anyio
 from rounds import Found, in_turn
 
+from mcp_bindgen.bridging.chain import chain
 from mcp_bindgen.runtime import Server
-from mcp_bindgen.runtime.bridges.chain import chain
-from mcp_bindgen.runtime.endpoint.server import Service
+from mcp_bindgen.runtime.session.server import Service
 
 CALLS = 2000
 AT_ONCE = 20  # messages that come together
@@ -45,7 +45,7 @@ import json, sys, time
 began = time.perf_counter()
 sys.argv = sys.argv[:1]
 from mcp_bindgen.{package} import Server, types as mcp
-from mcp_bindgen.runtime.endpoint.server import Service
+from mcp_bindgen.runtime.session.server import Service
 class Plain(Server):
     info = mcp.Implementation(name="x", version="1")
 service = Service([Plain()], revisions={revisions})

@@ -30,7 +30,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from rounds import in_turn, report
 
-from mcp_bindgen.runtime.telemetry import instrument, uninstrument
+from mcp_bindgen.telemetry import instrument, uninstrument
 
 CONNECTIONS = 32
 OPEN = 900  # sessions; one process takes 1,000 unless it is told otherwise

@@ -9,8 +9,8 @@ from typing import Any
 
 from echo_server import server
 
+from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import run
-from mcp_bindgen.runtime.http.server.app import HttpApp
 from mcp_bindgen.v2026_07_28 import Context, Server
 from mcp_bindgen.v2026_07_28 import types as mcp
 

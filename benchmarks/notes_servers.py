@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 
 from mcp_bindgen.runtime import ProtocolError, connect
-from mcp_bindgen.runtime.core.packages import installed
+from mcp_bindgen.runtime.bindings import installed
 from mcp_bindgen.runtime.transports.stdio import stdio
 
 ROOT = Path(__file__).parents[1]

@@ -7,8 +7,8 @@ from pathlib import Path
 from echo_server import server
 from http_server import Bench
 
+from mcp_bindgen.auth import JwtVerifier, ResourceServer
 from mcp_bindgen.runtime import run
-from mcp_bindgen.runtime.auth.server import JwtVerifier, ResourceServer
 
 ISSUER = "https://auth.example.org"
 RESOURCE = "https://mcp.example.org/mcp"

@@ -22,14 +22,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from mcp_bindgen.runtime import ProtocolError
-from mcp_bindgen.runtime.extensions.apps import (
+from mcp_bindgen.extensions.apps import (
     MIME_TYPE,
     content_security_policy,
     permissions_policy,
     resource_uri,
     visibility,
 )
+from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_bindgen.runtime import App, run
+from mcp_bindgen.app import App, run
 
 BOARD = "ui://dice/board"
 app = App("dice", version="1.0.0", instructions="Roll dice; people see them on a board, where they can roll again.")

@@ -16,9 +16,9 @@ from typing import Any
 import anyio
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.http.server.serve import serve_http
 from mcp_bindgen.runtime import InvalidParams, Server
-from mcp_bindgen.runtime.http.server.serve import serve_http
-from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
 
 INFO = {"name": "cluster", "version": "1.0.0"}
 NOTE = "note://1"

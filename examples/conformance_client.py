@@ -17,8 +17,7 @@ import anyio
 import httpx2
 
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25
-from mcp_bindgen.runtime import Auth, Context, connect
-from mcp_bindgen.runtime.auth.client import (
+from mcp_bindgen.auth import (
     ClientCredentials,
     ClientSecret,
     EnterpriseManaged,
@@ -28,8 +27,9 @@ from mcp_bindgen.runtime.auth.client import (
     PrivateKeyJwt,
     WorkloadIdentity,
 )
-from mcp_bindgen.runtime.auth.store import MemoryStore
-from mcp_bindgen.runtime.extensions.skills import SkillEntry, SkillRefused, load_skill
+from mcp_bindgen.auth.store import MemoryStore
+from mcp_bindgen.extensions.skills import SkillEntry, SkillRefused, load_skill
+from mcp_bindgen.runtime import Auth, Context, connect
 from mcp_bindgen.v2025_03_26 import types as mcp0326
 from mcp_bindgen.v2025_06_18 import types as mcp0618
 from mcp_bindgen.v2025_11_25 import types as mcp1125

@@ -19,10 +19,10 @@ from conformance_features import skills as features
 from conformance_features.call import Call, Object
 from pydantic import TypeAdapter
 
+from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.extensions.tasks import RedisTaskStore, Tasks, task
+from mcp_bindgen.http.server.serve import serve_http
 from mcp_bindgen.runtime import Notification, Request
-from mcp_bindgen.runtime.extensions.tasks import RedisTaskStore, Tasks, task
-from mcp_bindgen.runtime.http.server.serve import serve_http
-from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
 from mcp_bindgen.v2026_07_28 import Context, methods
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import skills, tasks

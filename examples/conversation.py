@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout, Transport
-from mcp_bindgen.runtime.core.transport import Lost, Oversized
+from mcp_bindgen.runtime.protocol.transport import Lost, Oversized
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2025_11_25 import types as mcp

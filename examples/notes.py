@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from mcp_bindgen.runtime import App, Context, ResourceNotFound, run
+from mcp_bindgen.app import App, Context, ResourceNotFound, run
 
 app = App("notes", version="1.0.0", instructions="Keep short notes.")
 notes: dict[str, "Note"] = {}

@@ -10,8 +10,8 @@ import sys
 
 import anyio
 
+from mcp_bindgen.auth import Browser, Headless, OAuth
 from mcp_bindgen.runtime import AuthorizationError, ConnectionClosed, connect
-from mcp_bindgen.runtime.auth.client import Browser, Headless, OAuth
 
 
 async def main() -> None:

@@ -9,7 +9,7 @@ from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bindgen.runtime import ConnectionClosed, Context, serve
-from mcp_bindgen.runtime.core.transport import MAX_MESSAGE
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE
 from mcp_bindgen.v2025_11_25 import Client, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 

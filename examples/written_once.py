@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 import anyio
 
+from mcp_bindgen.http.server.serve import serve_http
 from mcp_bindgen.runtime import InvalidParams, ProtocolError, run
-from mcp_bindgen.runtime.http.server.serve import serve_http
 from mcp_bindgen.v2025_11_25 import Context, Server, errors
 from mcp_bindgen.v2025_11_25 import types as mcp
 

@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.runtime import App, run
+from mcp_bindgen.app import App, run
 
 app = App("hostile")
 ELSEWHERE = json.loads(sys.argv.pop(1))

@@ -9,8 +9,9 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 from ruamel.yaml import YAML
 
-from mcp_bindgen.runtime.http import HttpLimits
-from mcp_bindgen.runtime.http.server import _probes, serve
+from mcp_bindgen.http import HttpLimits
+from mcp_bindgen.http.server import probes as _probes
+from mcp_bindgen.http.server import serve
 from tests.support.commands import ROOT
 
 FOLDER = ROOT / "examples" / "kubernetes"

@@ -25,7 +25,7 @@ import anyio
 from acme.next import Client, REVISION, Server, types as mcp
 from mcp_bindgen import v2026_07_28 as before
 from mcp_bindgen.runtime import connect, run
-from mcp_bindgen.runtime.http import HttpApp
+from mcp_bindgen.http import HttpApp
 from mcp_bindgen.testing import connected
 
 class Next(Server):

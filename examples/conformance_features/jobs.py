@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import anyio
 
+from mcp_bindgen.extensions.tasks import ToolTask, background
 from mcp_bindgen.runtime import ProtocolError
-from mcp_bindgen.runtime.extensions.tasks import ToolTask, background
 
 from .call import BOOLEAN, STRING, Call, Object, entered, text
 from .tools import ToolFailed, tool

@@ -6,7 +6,7 @@ import json
 import re
 
 from mcp_bindgen.runtime import ProtocolError
-from mcp_bindgen.runtime.core.errors import INVALID_PARAMS
+from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS
 
 from .call import PIXEL, Object
 from .skills import SKILLS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mcp_bindgen.extensions.skills import Skills, page
 from mcp_bindgen.runtime import ProtocolError
-from mcp_bindgen.runtime.core.errors import INVALID_PARAMS
-from mcp_bindgen.runtime.extensions.skills import Skills, page
+from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS
 
 from .call import Object
 

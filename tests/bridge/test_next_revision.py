@@ -34,8 +34,8 @@ UP, DOWN = f"v2026_07_28_to_v{NAME}.py", f"v{NAME}_to_v2026_07_28.py"
 
 CONVERT = """
 import json, sys
-from mcp_bindgen.runtime.bridges.chain import chain
-from mcp_bindgen.runtime.bridges.step import NotConvertible, Notes
+from mcp_bindgen.bridging.chain import chain
+from mcp_bindgen.bridging.step import NotConvertible, Notes
 
 def made(source, target, method, value):
     conversion = chain(source, target).results(method)

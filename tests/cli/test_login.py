@@ -19,7 +19,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring
 
-from mcp_bindgen.runtime.auth.store import FileStore, Key, default_folder
+from mcp_bindgen.auth.store import FileStore, Key, default_folder
 from tests.support.authorization_world import SECRET
 from tests.support.commands import Done, inside, save
 from tests.support.guarded import Browser, Guarded, guarded

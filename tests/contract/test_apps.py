@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from mcp_bindgen.app import App
 from mcp_bindgen.contract.document import contract_of, read_contract
 from mcp_bindgen.contract.functions import is_app
 from mcp_bindgen.protocol.model import Array, Object, Ref
-from mcp_bindgen.runtime import App
 from tests.support.commands import inside
 
 NOTES = '''
-from mcp_bindgen.runtime import App
+from mcp_bindgen.app import App
 
 app = App("notes", version="1")
 print("imported")
@@ -83,7 +83,7 @@ def test_what_is_no_app_is_said_in_one_line(
 ) -> None:
     monkeypatch.chdir(module.parent)
     Path("empty.py").write_text("")
-    Path("two.py").write_text("from mcp_bindgen.runtime import App\na = App('a')\nb = App('b')\n")
+    Path("two.py").write_text("from mcp_bindgen.app import App\na = App('a')\nb = App('b')\n")
     done = inside("contract", "export", source)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr.splitlines()[-1]

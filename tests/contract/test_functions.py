@@ -302,7 +302,7 @@ def test_a_module_that_is_not_there(folder: Path) -> None:
 TOOLS = "def double(number: int) -> int:\n    return 2 * number\n\n\n"
 ITSELF = "import sys\nfrom mcp_bindgen.runtime import run\nrun(sys.modules[__name__])\n"
 OTHER = "import plain\nfrom mcp_bindgen.runtime import run\nrun(plain)\n"
-WITH_APP = "from mcp_bindgen.runtime import App\napp = App('sums')\n@app.tool\n"
+WITH_APP = "from mcp_bindgen.app import App\napp = App('sums')\n@app.tool\n"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from mcp_bindgen import app as runtime
 from mcp_bindgen.contract import names
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
@@ -25,7 +26,6 @@ from mcp_bindgen.contract.types import is_visible
 from mcp_bindgen.emit import types
 from mcp_bindgen.emit.style import style
 from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
-from mcp_bindgen.runtime import contract as runtime
 from mcp_bindgen.spec import BadInput
 from tests.support import hostile_contract as hostile
 from tests.support.contract_strategies import inputs, taking, tool, values

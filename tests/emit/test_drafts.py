@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from mcp_bindgen.emit.bindings import emit, emit_extension
 from mcp_bindgen.emit.environment import WIDTH
 from mcp_bindgen.emit.trial import try_import
+from mcp_bindgen.http import HttpApp
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.examples import example
 from mcp_bindgen.protocol.model import Const, Object, Ref, Scalar, Type, Union
@@ -26,7 +27,6 @@ from mcp_bindgen.protocol.naming import is_importable
 from mcp_bindgen.protocol.prose import plain
 from mcp_bindgen.protocol.schema import document_of
 from mcp_bindgen.runtime import serve
-from mcp_bindgen.runtime.http import HttpApp
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import BadInput, Store, extend, external, read_extension
 from mcp_bindgen.spec.pointer import join, split, step

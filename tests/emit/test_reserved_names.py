@@ -18,7 +18,7 @@ from mcp_bindgen.emit.bindings import emit
 from mcp_bindgen.emit.environment import TEMPLATES
 from mcp_bindgen.protocol import build, naming
 from mcp_bindgen.runtime import Client, Context, Server, abi
-from mcp_bindgen.runtime.core.model import Model
+from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.spec import Store, external
 from tests.support.commands import save
 from tests.support.effort import cases

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.runtime.core.home import home
-from mcp_bindgen.runtime.entrypoints import user_bindings
-from mcp_bindgen.runtime.entrypoints.connect import installed as clients
+from mcp_bindgen.runtime import user_bindings
+from mcp_bindgen.runtime.connecting import installed as clients
+from mcp_bindgen.runtime.home import home
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import ROOT, Done, execute, inside, save, snapshot
 from tests.support.installation import Installation, installed
@@ -70,7 +70,7 @@ def refused(done: Done) -> str:
 # --- a revision of the user's ---------------------------------------------------------------------------------
 
 USE = """
-from mcp_bindgen.runtime.entrypoints.connect import installed
+from mcp_bindgen.runtime.connecting import installed
 from mcp_bindgen.vdraft import Client, REVISION, Server, types
 assert types.FindBookResult
 print(*[client.revision for client in installed()])
@@ -359,7 +359,7 @@ def test_bindings_of_another_generation_say_how_to_regenerate_them_and_that_work
     package.write_text(re.sub(r"require\(\d+,", "require(0,", text), "utf-8")
     stale = user.run("-c", USE)
     assert "run: mcp-bindgen generate draft" in stale.stderr
-    server = "from mcp_bindgen.runtime.entrypoints.connect import installed; print(len(installed()))"
+    server = "from mcp_bindgen.runtime.connecting import installed; print(len(installed()))"
     assert user.run("-c", server).stdout == f"{len(REVISIONS)}\n"
     assert user.bindgen("generate", "draft").returncode == 0
     assert package.read_text("utf-8") == text

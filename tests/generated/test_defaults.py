@@ -19,7 +19,7 @@ from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.emit import types
 from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.model import Object, Protocol
-from mcp_bindgen.runtime.endpoint.server import serve
+from mcp_bindgen.runtime.session.server import serve
 from mcp_bindgen.runtime.transports.memory import MemoryTransport, pair
 from mcp_bindgen.scaffold.generated.contract_package import contract_files
 from mcp_bindgen.scaffold.generated.typed_client import client_files

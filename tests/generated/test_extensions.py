@@ -14,7 +14,7 @@ import pytest
 from mcp_bindgen import v2026_07_28 as core
 from mcp_bindgen.protocol import build
 from mcp_bindgen.runtime.abi import ExtensionResult
-from mcp_bindgen.runtime.core.model import Model
+from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.spec import Extensions, Store, extend
 from mcp_bindgen.v2026_07_28.extensions import apps, tasks
 from tests.support.commands import ROOT, python
@@ -50,7 +50,7 @@ def test_nothing_of_the_core_is_repeated(name: str) -> None:
     assert {one.__module__ for one in classes} <= {
         types.__name__,
         core.types.__name__,
-        "mcp_bindgen.runtime.core.model",
+        "mcp_bindgen.runtime.model.base",
     } | {ExtensionResult.__module__}
 
 

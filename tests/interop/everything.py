@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
-from mcp_bindgen.runtime.core.capabilities import is_declared
+from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from tests.interop.ours import ROOTS, Seen, text
 from tests.interop.processes import MODULES
 from tests.interop.report import Report

@@ -19,7 +19,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, Server, run
-from mcp_bindgen.runtime.core.errors import INVALID_PARAMS
+from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 FRESH = 60_000

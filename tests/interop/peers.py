@@ -20,11 +20,11 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from mcp_bindgen.http.client.legacy_sse import sse
+from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.runtime import Transport, connect
-from mcp_bindgen.runtime.core.errors import UnsupportedRevision
-from mcp_bindgen.runtime.core.transport import Oversized
-from mcp_bindgen.runtime.http.client.legacy_sse import sse
-from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.runtime.protocol.errors import UnsupportedRevision
+from mcp_bindgen.runtime.protocol.transport import Oversized
 from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.interop import inspector, sdk_client, typescript
 from tests.interop.eavesdrop import Eavesdropper, Overheard

@@ -23,8 +23,7 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-from mcp_bindgen.runtime.auth.client import client_metadata
-from mcp_bindgen.runtime.auth.server import Introspection, JwtVerifier, Nonces
+from mcp_bindgen.auth import Introspection, JwtVerifier, Nonces, client_metadata
 from tests.interop.inspector import COMPILED, INSPECTOR
 from tests.interop.person import Person
 from tests.interop.processes import HERE, needed, node

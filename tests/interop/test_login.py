@@ -20,21 +20,22 @@ import httpx2
 import pytest
 from joserfc.jwk import ECKey
 
-from mcp_bindgen.runtime import AuthorizationError, connect
-from mcp_bindgen.runtime.auth.client import (
+from mcp_bindgen.auth import (
     Browser,
     ClientCredentials,
     ClientSecret,
     DeviceCode,
     Headless,
+    JwtVerifier,
     KnownClient,
+    Nonces,
     OAuth,
     PrivateKeyJwt,
     client_metadata,
 )
-from mcp_bindgen.runtime.auth.client.grants import Grant
-from mcp_bindgen.runtime.auth.server import JwtVerifier, Nonces
-from mcp_bindgen.runtime.auth.store import FileStore, MemoryStore, Store
+from mcp_bindgen.auth.client.grants import Grant
+from mcp_bindgen.auth.store import FileStore, MemoryStore, Store
+from mcp_bindgen.runtime import AuthorizationError, connect
 from tests.interop.person import Person
 from tests.interop.processes import HERE, needed, node
 from tests.support.checked_connections import bounded
@@ -148,8 +149,8 @@ REFRESHING = """\
 import sys
 import anyio
 from mcp_bindgen.runtime import connect
-from mcp_bindgen.runtime.auth.client import OAuth
-from mcp_bindgen.runtime.auth.store import FileStore
+from mcp_bindgen.auth import OAuth
+from mcp_bindgen.auth.store import FileStore
 
 async def main(url, folder):
     print("ready", flush=True)

@@ -21,7 +21,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page
 
-from mcp_bindgen.runtime.auth.store import FileStore
+from mcp_bindgen.auth.store import FileStore
 from tests.interop.processes import HERE, node
 from tests.interop.test_authorization import EXAMPLE, SECRET, callback_port, example, issuer
 from tests.support.browser import chromium

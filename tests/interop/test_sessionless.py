@@ -13,7 +13,7 @@ from mcp import Client, types
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from mcp_bindgen.runtime.http import HttpApp
+from mcp_bindgen.http import HttpApp
 from mcp_bindgen.v2025_11_25 import Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.interop.processes import HERE, needed, node

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.runtime.extensions.tasks import TaskCancelled
+from mcp_bindgen.extensions.tasks import TaskCancelled
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.interop import fetched

@@ -19,8 +19,8 @@ import pytest
 from mcp import Client, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
-from mcp_bindgen.runtime.http.client.legacy_sse import sse
-from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.http.client.legacy_sse import sse
+from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.interop import dated
 from tests.interop.eavesdrop import Eavesdropper, Overheard

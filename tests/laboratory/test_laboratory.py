@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.runtime.core.peer import Peer
+from mcp_bindgen.runtime.protocol.peer import Peer
 from tests.support.checked_connections import notification, request
 from tests.support.commands import ROOT, execute
 from tests.support.effort import cases, examples

@@ -12,12 +12,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from mcp_bindgen.http import HttpApp, http
+from mcp_bindgen.http.client.legacy_sse import sse
+from mcp_bindgen.http.server.legacy_sse import sse_app
 from mcp_bindgen.runtime import ProtocolError, connect, serve
-from mcp_bindgen.runtime.core.errors import INVALID_PARAMS, CapabilityMissing
-from mcp_bindgen.runtime.http import HttpApp, http
-from mcp_bindgen.runtime.http.client.legacy_sse import sse
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
-from mcp_bindgen.runtime.transports import _pipes
+from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, CapabilityMissing
+from mcp_bindgen.runtime.transports import pipes as _pipes
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.runtime.http.test_legacy_sse import running as hosted
 from tests.support.checked_connections import STATELESS, bindings, running

@@ -18,7 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from mcp_bindgen.runtime import run
-from mcp_bindgen.runtime.entrypoints.run import _setting, _store
+from mcp_bindgen.runtime.serving import _setting, _store
 from mcp_bindgen.v2025_11_25 import Server
 from tests.support.checked_connections import INITIALIZED, initialize, request
 from tests.support.commands import ROOT, inside
@@ -64,7 +64,7 @@ class Image:
         (self.arguments,) = (json.loads(rest) for word, _, rest in lines if word == "CMD")
         pairs = [one.partition("=") for word, _, rest in lines if word == "ENV" for one in shlex.split(rest)]
         self.variables = {name: value for name, _, value in pairs}
-        self.installs_redis = "mcp-bindgen[redis]" in text
+        self.installs_redis = "mcp-bindgen[cluster]" in text
 
 
 @contextmanager

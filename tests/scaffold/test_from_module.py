@@ -23,7 +23,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from mcp_bindgen.runtime import Context, ToolError
+from mcp_bindgen.app import Context, ToolError
 
 
 class Level(enum.IntEnum):

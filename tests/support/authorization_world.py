@@ -18,12 +18,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from anyio import to_thread
 from joserfc import jwk, jwt
 
-from mcp_bindgen.runtime.auth.client import Manual, OAuth
-from mcp_bindgen.runtime.auth.dpop import thumbprint, token_hash
-from mcp_bindgen.runtime.auth.fetch import Fetcher
-from mcp_bindgen.runtime.auth.store import MemoryStore, Store
-from mcp_bindgen.runtime.core.transport import Lost
-from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.auth import Manual, OAuth
+from mcp_bindgen.auth.dpop import thumbprint, token_hash
+from mcp_bindgen.auth.fetch import Fetcher
+from mcp_bindgen.auth.store import MemoryStore, Store
+from mcp_bindgen.http.client.transport import http
+from mcp_bindgen.runtime.protocol.transport import Lost
 from tests.support.scripted_http_server import Heard, Script, ask, request, serving
 
 CALLBACK = "http://127.0.0.1:7777/callback"

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.steps import plans
+from mcp_bindgen.bridging.chain import Chain
+from mcp_bindgen.bridging.field_collisions import drop_claimed
+from mcp_bindgen.bridging.step import Conversion, Notes, Part
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Object, Ref, Type
-from mcp_bindgen.runtime.bridges.chain import Chain
-from mcp_bindgen.runtime.bridges.claims import drop_claimed
-from mcp_bindgen.runtime.bridges.step import Conversion, Notes, Part
 from mcp_bindgen.spec import Store
 from tests.support.json_instances import Instances
 

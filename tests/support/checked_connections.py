@@ -19,7 +19,7 @@ import anyio
 import jsonschema_rs
 
 from mcp_bindgen.runtime import Client, MethodNotFound, Server, Transport, serve
-from mcp_bindgen.runtime.core.events import (
+from mcp_bindgen.runtime.protocol.events import (
     Answered,
     CancelRequested,
     Event,
@@ -28,12 +28,12 @@ from mcp_bindgen.runtime.core.events import (
     Rejected,
     Requested,
 )
-from mcp_bindgen.runtime.core.peer import Peer
-from mcp_bindgen.runtime.core.revision import Dispatcher
-from mcp_bindgen.runtime.core.transitions import Role, State
-from mcp_bindgen.runtime.core.transport import MAX_MESSAGE, Lost, Oversized
-from mcp_bindgen.runtime.transports._pipes import Pipes
+from mcp_bindgen.runtime.protocol.peer import Peer
+from mcp_bindgen.runtime.protocol.revision import Dispatcher
+from mcp_bindgen.runtime.protocol.transitions import Role, State
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Oversized
 from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.runtime.transports.pipes import Pipes
 from mcp_bindgen.spec import Store
 from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
 

@@ -21,7 +21,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_bindgen.runtime.http.client import _endpoint
+from mcp_bindgen.http.client import endpoint as _endpoint
 from tests.support.commands import ROOT
 from tests.support.processes import PATIENCE, free_port, process
 from tests.support.redis_server import RedisServer, redis_server

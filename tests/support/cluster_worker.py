@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
+from mcp_bindgen.cluster.redis_store import RedisStore
 from tests.support.commands import ROOT
 
 

@@ -20,7 +20,7 @@ from uuid import uuid4
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from mcp_bindgen.runtime.auth.dpop import thumbprint, token_hash
+from mcp_bindgen.auth.dpop import thumbprint, token_hash
 
 
 class At(NamedTuple):

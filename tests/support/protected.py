@@ -15,9 +15,9 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime.auth.server import ResourceServer, TokenVerifier
-from mcp_bindgen.runtime.http.server.app import HttpApp
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.auth import ResourceServer, TokenVerifier
+from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.http.server.legacy_sse import sse_app
 from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
 
 SCOPES = {

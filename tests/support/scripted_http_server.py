@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import uvicorn
 
-from mcp_bindgen.runtime.core.methods import Notification, Request
-from mcp_bindgen.runtime.core.transport import Lost, Outgoing
-from mcp_bindgen.runtime.http.client.transport import HttpClientTransport, http
+from mcp_bindgen.http.client.transport import HttpClientTransport, http
+from mcp_bindgen.runtime.protocol.methods import Notification, Request
+from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing
 
 PATIENCE = 60.0
 EVENTS = "text/event-stream"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import anyio
 
+from mcp_bindgen.app import App
+from mcp_bindgen.extensions.tasks import SqliteTaskStore, TaskLimits, Tasks, ToolTask
+from mcp_bindgen.http.server.serve import serve_http
 from mcp_bindgen.runtime import Context
-from mcp_bindgen.runtime.contract import App
-from mcp_bindgen.runtime.extensions.tasks import SqliteTaskStore, TaskLimits, Tasks, ToolTask
-from mcp_bindgen.runtime.http.server.serve import serve_http
 
 
 def app(folder: Path) -> App:

@@ -16,12 +16,12 @@ from typing import Any
 
 import anyio
 
-from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord, new_id
-from mcp_bindgen.runtime.extensions.tasks.running import RunningTask
-from mcp_bindgen.runtime.extensions.tasks.service import Tasks, now
-from mcp_bindgen.runtime.extensions.tasks.store.base import TaskStore
-from mcp_bindgen.runtime.extensions.tasks.store.redis import RedisTaskStore
-from mcp_bindgen.runtime.extensions.tasks.store.sqlite import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
+from mcp_bindgen.extensions.tasks.running import RunningTask
+from mcp_bindgen.extensions.tasks.service import Tasks, now
+from mcp_bindgen.extensions.tasks.store.base import TaskStore
+from mcp_bindgen.extensions.tasks.store.redis import RedisTaskStore
+from mcp_bindgen.extensions.tasks.store.sqlite import SqliteTaskStore
 
 WRITES = ("create", "lease", "swap", "release")
 LEASE = 0.5

@@ -3,5 +3,5 @@
 # Regenerate with: mcp-bindgen generate
 """Convert what one revision says to an adjacent one: a module for each step, up and down.
 
-Programs need not import them: `mcp_bindgen.runtime.bridges.chain` finds those that lead from one revision to another.
+Programs need not import them: `mcp_bindgen.bridging.chain` finds those that lead from one revision to another.
 """

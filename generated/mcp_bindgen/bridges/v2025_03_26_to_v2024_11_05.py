@@ -5,9 +5,9 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.bridges.edits import Ruling, cases, items, members, refuse, rule, tagged
-from mcp_bindgen.runtime.bridges.rules import content
-from mcp_bindgen.runtime.bridges.step import Conversion, Step
+from mcp_bindgen.bridging.edits import Ruling, cases, items, members, refuse, rule, tagged
+from mcp_bindgen.bridging.rules import content
+from mcp_bindgen.bridging.step import Conversion, Step
 
 _PROMPT_MESSAGE_CONTENT_AUDIO_CONTENT = Ruling(
     "PromptMessage.content.AudioContent",

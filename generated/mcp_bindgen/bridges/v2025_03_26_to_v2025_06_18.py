@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.bridges.step import Step
+from mcp_bindgen.bridging.step import Step
 
 STEP: Final = Step(
     "2025-03-26",

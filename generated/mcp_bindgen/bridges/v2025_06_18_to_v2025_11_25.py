@@ -5,8 +5,8 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.bridges.edits import members
-from mcp_bindgen.runtime.bridges.step import Conversion, Step
+from mcp_bindgen.bridging.edits import members
+from mcp_bindgen.bridging.step import Conversion, Step
 
 _elicit_request_params = members(drop=("task",))
 _create_message_request_params = members(drop=("task",))

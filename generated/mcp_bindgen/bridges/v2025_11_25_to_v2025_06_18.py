@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.bridges.edits import (
+from mcp_bindgen.bridging.edits import (
     Ruling,
     cases,
     has,
@@ -18,8 +18,8 @@ from mcp_bindgen.runtime.bridges.edits import (
     tagged,
     values,
 )
-from mcp_bindgen.runtime.bridges.rules import elicitation, sampling, tasks
-from mcp_bindgen.runtime.bridges.step import Conversion, Step
+from mcp_bindgen.bridging.rules import elicitation, sampling, tasks
+from mcp_bindgen.bridging.step import Conversion, Step
 
 _ELICITATION_CREATE_PARAMS_ELICIT_REQUEST_URL_PARAMS = Ruling(
     "elicitation/create.params.ElicitRequestURLParams",

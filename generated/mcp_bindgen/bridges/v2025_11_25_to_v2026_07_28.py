@@ -5,9 +5,9 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.bridges.edits import Ruling, cases, has, members, refuse, rule, tagged
-from mcp_bindgen.runtime.bridges.rules import completion, tasks
-from mcp_bindgen.runtime.bridges.step import Conversion, Step
+from mcp_bindgen.bridging.edits import Ruling, cases, has, members, refuse, rule, tagged
+from mcp_bindgen.bridging.rules import completion, tasks
+from mcp_bindgen.bridging.step import Conversion, Step
 
 _ELICITATION_CREATE_RESULT_CREATE_TASK_RESULT = Ruling(
     "elicitation/create.result.CreateTaskResult",

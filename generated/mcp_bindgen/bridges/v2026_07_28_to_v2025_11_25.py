@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_bindgen.runtime.bridges.edits import (
+from mcp_bindgen.bridging.edits import (
     Ruling,
     cases,
     has,
@@ -17,8 +17,8 @@ from mcp_bindgen.runtime.bridges.edits import (
     sequence,
     tagged,
 )
-from mcp_bindgen.runtime.bridges.rules import elicitation, structured
-from mcp_bindgen.runtime.bridges.step import Conversion, Step
+from mcp_bindgen.bridging.rules import elicitation, structured
+from mcp_bindgen.bridging.step import Conversion, Step
 
 _PROMPTS_GET_RESULT_INPUT_REQUIRED_RESULT = Ruling(
     "prompts/get.result.InputRequiredResult",

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import anyio
 import typer
 
-from mcp_bindgen.runtime.core.errors import AuthorizationError, ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.core.logs import harmless
-from mcp_bindgen.runtime.entrypoints.auth_settings import MISSING
-from mcp_bindgen.runtime.entrypoints.mcp_servers import Entry
-from mcp_bindgen.runtime.entrypoints.stored_login import has_credentials
+from mcp_bindgen.host.auth_settings import MISSING
+from mcp_bindgen.host.configuration import Entry
+from mcp_bindgen.host.stored_login import has_credentials
+from mcp_bindgen.runtime.logs import harmless
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
 from mcp_bindgen.spec import BadInput
 
 from .live import entry_of
@@ -22,8 +22,8 @@ from .output import print_json, print_table
 from .terminal import say
 
 if TYPE_CHECKING:
-    from mcp_bindgen.runtime.auth.store import Store
-    from mcp_bindgen.runtime.entrypoints.logins import Kept
+    from mcp_bindgen.auth.store import Store
+    from mcp_bindgen.host.logins import Kept
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
     """
 
     async def work(store: Store) -> tuple[list[Kept], Sequence[AuthorizationError]]:
-        from mcp_bindgen.runtime.entrypoints.logins import damaged, kept
+        from mcp_bindgen.host.logins import damaged, kept
 
         return await kept(store), await damaged(store)
 
@@ -102,7 +102,7 @@ def with_logins(work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
     """
     if find_spec("joserfc") is None or find_spec("keyring") is None or find_spec("httpx2") is None:
         raise BadInput(MISSING)
-    from mcp_bindgen.runtime.auth.keyring_store import default_store
+    from mcp_bindgen.auth.keyring_store import default_store
 
     try:
         return anyio.run(work, default_store())

@@ -14,10 +14,10 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from mcp_bindgen.runtime import Quarantined
-from mcp_bindgen.runtime.core.errors import InvalidParams, UnexpectedAnswer
-from mcp_bindgen.runtime.core.revision import Revision as Facts
-from mcp_bindgen.runtime.core.routing import Route
-from mcp_bindgen.runtime.eras.lifecycle import INITIALIZE
+from mcp_bindgen.runtime.era.lifecycle import INITIALIZE
+from mcp_bindgen.runtime.protocol.errors import InvalidParams, UnexpectedAnswer
+from mcp_bindgen.runtime.protocol.revision import Revision as Facts
+from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable, suggestion
 from mcp_bindgen.spec.json import is_object

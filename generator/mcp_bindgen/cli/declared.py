@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_bindgen.runtime.core.model import wire_name
+from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.spec import BadInput
 
 Declare = Annotated[

@@ -27,10 +27,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from mcp_bindgen.host.configuration import Entry
+from mcp_bindgen.host.stderr_tail import StderrTail
 from mcp_bindgen.runtime import Options, connect
-from mcp_bindgen.runtime.core.transport import Lost, Oversized, Transport
-from mcp_bindgen.runtime.entrypoints.mcp_servers import Entry
-from mcp_bindgen.runtime.entrypoints.stderr_tail import StderrTail
+from mcp_bindgen.runtime.protocol.transport import Lost, Oversized, Transport
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object

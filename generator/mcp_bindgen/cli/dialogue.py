@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import typer
 
-from mcp_bindgen.runtime.core.logs import harmless
+from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object

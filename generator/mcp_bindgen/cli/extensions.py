@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from mcp_bindgen.protocol import naming
-from mcp_bindgen.runtime.core.extension import ExtensionRoutes
-from mcp_bindgen.runtime.core.routing import Route
+from mcp_bindgen.runtime.protocol.extension import ExtensionRoutes
+from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.spec import BadInput
 
 Packages = Annotated[

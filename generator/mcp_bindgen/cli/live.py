@@ -20,11 +20,15 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 import anyio
 import typer
 
+from mcp_bindgen.host.configuration import BadConfig, Entry, entry, read
+from mcp_bindgen.host.stored_login import entry_auth, login_command
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.runtime import Options, connect
-from mcp_bindgen.runtime.core import jsonrpc
-from mcp_bindgen.runtime.core.capabilities import is_declared
-from mcp_bindgen.runtime.core.errors import (
+from mcp_bindgen.runtime.concurrency import leave
+from mcp_bindgen.runtime.logs import harmless
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.capabilities import is_declared
+from mcp_bindgen.runtime.protocol.errors import (
     METHOD_NOT_FOUND,
     AuthorizationError,
     CapabilityMissing,
@@ -33,12 +37,8 @@ from mcp_bindgen.runtime.core.errors import (
     RequestTimeout,
     UnsupportedRevision,
 )
-from mcp_bindgen.runtime.core.logs import harmless
-from mcp_bindgen.runtime.core.methods import untyped
-from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig, Entry, entry, read
-from mcp_bindgen.runtime.entrypoints.stored_login import entry_auth, login_command
-from mcp_bindgen.runtime.entrypoints.target import command_words
-from mcp_bindgen.runtime.tasks import leave
+from mcp_bindgen.runtime.protocol.methods import untyped
+from mcp_bindgen.runtime.targets import command_words
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object

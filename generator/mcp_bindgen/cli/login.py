@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcp_bindgen.runtime.core.errors import AuthorizationError
-from mcp_bindgen.runtime.entrypoints.auth_settings import AuthSettings
+from mcp_bindgen.host.auth_settings import AuthSettings
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.spec import BadInput
 
 from .auth import server_entry, shown_time, shown_url, with_logins
 from .terminal import say, write
 
 if TYPE_CHECKING:
-    from mcp_bindgen.runtime.auth.client.login import Browser, Headless
-    from mcp_bindgen.runtime.auth.store import Store
-    from mcp_bindgen.runtime.entrypoints.logins import Kept
+    from mcp_bindgen.auth.client.login import Browser, Headless
+    from mcp_bindgen.auth.store import Store
+    from mcp_bindgen.host.logins import Kept
 
 SECRET = "MCP_BINDGEN_CLIENT_SECRET"  # noqa: S105 - the name of a variable
 """The environment variable that may have the secret of a client: other users see command lines, but not this."""
@@ -112,7 +112,7 @@ def login(
     settings = settings if dpop is None else replace(settings, dpop=dpop)
 
     async def work(store: Store) -> Kept | None:
-        from mcp_bindgen.runtime.entrypoints.logins import log_in
+        from mcp_bindgen.host.logins import log_in
 
         return await log_in(entry, settings, _in_browser(server) if browser else _elsewhere(), store)
 
@@ -149,7 +149,7 @@ def _tell(text: str) -> None:
 
 
 def _in_browser(server: str) -> Browser:
-    from mcp_bindgen.runtime.auth.client.login import Browser
+    from mcp_bindgen.auth.client.login import Browser
 
     usual = Browser().open
 
@@ -165,7 +165,7 @@ def _in_browser(server: str) -> Browser:
 
 
 def _elsewhere() -> Headless:
-    from mcp_bindgen.runtime.auth.client.login import Headless
+    from mcp_bindgen.auth.client.login import Headless
 
     return Headless(_tell, _line)
 

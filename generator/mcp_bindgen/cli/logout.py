@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcp_bindgen.runtime.core.errors import AuthorizationError
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.spec import BadInput
 
 from .auth import server_entry, shown_url, warn, with_logins
 from .terminal import say
 
 if TYPE_CHECKING:
-    from mcp_bindgen.runtime.auth.store import Store
+    from mcp_bindgen.auth.store import Store
 
 
 def logout(
@@ -35,13 +35,13 @@ def logout(
     known = entry.auth if entry is not None and entry.auth is not None and entry.auth.type == "oauth" else None
 
     async def work(store: Store) -> tuple[int, list[AuthorizationError], Sequence[AuthorizationError]]:
-        from mcp_bindgen.runtime.entrypoints.logins import damaged, forget_all, log_out
+        from mcp_bindgen.host.logins import damaged, forget_all, log_out
 
         done = await (forget_all(store) if entry is None else log_out(entry.url or "", known, store))
         return *done, await damaged(store)
 
     count, problems, left = with_logins(work)
-    from mcp_bindgen.runtime.auth.client.token_endpoint import NotRevocable
+    from mcp_bindgen.auth.client.token_endpoint import NotRevocable
 
     for problem in problems:
         say(f"warning: deleted here, but not revoked: {problem}", err=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from mcp_bindgen.runtime.contract.catalog import SCOPES
+from mcp_bindgen.app.catalog import SCOPES
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_array, is_object

@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from mcp_bindgen.app import UriTemplate, Variable
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Map, Object, Scalar, Type, Union
-from mcp_bindgen.runtime.contract import UriTemplate, Variable
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating, printable
 from mcp_bindgen.spec.json import is_array, is_object

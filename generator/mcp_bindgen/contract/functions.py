@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mcp_bindgen.runtime.contract import App, BadFunction, public_functions, tool_entry
+from mcp_bindgen.app import App, BadFunction, public_functions, tool_entry
 from mcp_bindgen.spec import BadInput
 
 _APP = re.compile(r"[^:]+\.py(:[A-Za-z_]\w*)?|[A-Za-z_][\w.]*:[A-Za-z_]\w*")

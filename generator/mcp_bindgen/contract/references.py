@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 import jsonschema_rs
 
-from mcp_bindgen.runtime.contract import MOST_STEPS, Complexity
+from mcp_bindgen.app import MOST_STEPS, Complexity
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join, split, step

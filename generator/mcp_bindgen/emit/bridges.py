@@ -18,7 +18,7 @@ from .imports import prune
 from .style import style
 
 _WORDS = "Ruling, cases, has, items, keep, later, members, of_kind, refuse, rule, sequence, tagged, values"
-_RULES = "mcp_bindgen.runtime.bridges.rules"
+_RULES = "mcp_bindgen.bridging.rules"
 _KINDS = {
     "array": "list",
     "object": "dict",

@@ -11,7 +11,7 @@ from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.steps import plans, rule_file
 from mcp_bindgen.bridge.words import page
 from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
-from mcp_bindgen.runtime.core.home import bindings_folder
+from mcp_bindgen.runtime.home import bindings_folder
 from mcp_bindgen.spec import BadInput, EffectiveSchema, ExtensionSchema, Store, extend
 from mcp_bindgen.spec.errors import locating
 

@@ -35,7 +35,7 @@ from mcp_bindgen.protocol.model import (
     map_parts,
     references,
 )
-from mcp_bindgen.runtime.core.model import wire_name
+from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.spec import BadInput
 
 from .annotations import CHECKED
@@ -84,7 +84,7 @@ class Form:
 PROTOCOL = Form(base=_ABI, defaults=False)
 """The types of a revision."""
 
-CONTRACT = Form(base="mcp_bindgen.runtime.contract.model", defaults=True)
+CONTRACT = Form(base="mcp_bindgen.app.model", defaults=True)
 """The types of what a server offers."""
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
+from mcp_bindgen.app import MOST_STEPS, Complexity, UriTemplate
 from mcp_bindgen.contract.candidates import candidates
 from mcp_bindgen.emit.environment import docstring, quoted
 from mcp_bindgen.emit.style import style
 from mcp_bindgen.protocol.examples import Unfit, example
 from mcp_bindgen.protocol.model import Ref
-from mcp_bindgen.runtime.contract import MOST_STEPS, Complexity, UriTemplate
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .expressions import expression
@@ -100,11 +100,11 @@ def contracted_files(plan: Plan) -> dict[str, str]:
     test_imports = [
         "import pytest",
         runtime,
-        "from mcp_bindgen.runtime.contract import tool_entry",
+        "from mcp_bindgen.app import tool_entry",
         "from mcp_bindgen.testing import connected",
         f"from mcp_bindgen.{newest.package} import Client",
     ]
-    imports = ["from mcp_bindgen.runtime.contract import ToolError, delegate"]
+    imports = ["from mcp_bindgen.app import ToolError, delegate"]
     text = render("project/contracted.py.jinja", imports=sorted(imports + outside, key=_import_order), **values)
     test = render(
         "project/tests/test_contracted.py.jinja",

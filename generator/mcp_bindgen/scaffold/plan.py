@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mcp_bindgen.app.catalog import SCOPES
 from mcp_bindgen.emit.target import NAMESPACE
 from mcp_bindgen.protocol import Protocol, build, naming
-from mcp_bindgen.runtime.contract.catalog import SCOPES
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.revisions import order
 

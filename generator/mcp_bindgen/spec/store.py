@@ -43,7 +43,7 @@ def user_folder() -> Path | None:
     Raises:
         BadInput: The environment variable that names it is no absolute path.
     """
-    from mcp_bindgen.runtime.core.home import home  # not every command has to know
+    from mcp_bindgen.runtime.home import home  # not every command has to know
 
     try:
         return home()

@@ -15,8 +15,8 @@ import jsonschema_rs
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.runtime import Client, Server, Transport, serve
-from mcp_bindgen.runtime.core.transport import Lost, Oversized
-from mcp_bindgen.runtime.endpoint.server import lifespans
+from mcp_bindgen.runtime.protocol.transport import Lost, Oversized
+from mcp_bindgen.runtime.session.server import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import EffectiveSchema, Extensions, Store, extend, external
 from mcp_bindgen.spec.json import is_array, is_object

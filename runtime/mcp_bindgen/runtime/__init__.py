@@ -1,52 +1,65 @@
-"""The runtime that carries generated bindings: the names for users. Nothing in the runtime imports this module."""
+"""Kernel of the runtime: the names that servers and clients of generated bindings use."""
 
 from typing import TYPE_CHECKING
 
-from .core.lazy import lazy_modules
-from .entrypoints import user_bindings
+from .lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .contract.app import App as App
-    from .contract.completions import Completion as Completion
-    from .contract.errors import ResourceNotFound as ResourceNotFound, ToolError as ToolError
-    from .contract.serving import run as run
-    from .core.access import Identity as Identity, InsufficientScope as InsufficientScope
-    from .core.errors import AuthorizationError as AuthorizationError, CapabilityMissing as CapabilityMissing
-    from .core.errors import ConnectionClosed as ConnectionClosed
-    from .core.errors import InvalidParams as InvalidParams, MethodNotFound as MethodNotFound
-    from .core.errors import NotAnswered as NotAnswered
-    from .core.errors import ProtocolError as ProtocolError, RequestTimeout as RequestTimeout
-    from .core.errors import ServerUnavailable as ServerUnavailable
-    from .core.errors import SessionRequired as SessionRequired, TooManyRequests as TooManyRequests
-    from .core.errors import UnexpectedAnswer as UnexpectedAnswer, UnsupportedRevision as UnsupportedRevision
-    from .core.link import Link as Link
-    from .core.methods import Method as Method, Notification as Notification, Request as Request
-    from .core.model import Model as Model
-    from .core.negotiated import Level as Level
-    from .core.options import Limits as Limits, Options as Options
-    from .core.quarantine import Quarantined as Quarantined
-    from .core.revision import Dispatcher as Dispatcher, Revision as Revision
-    from .core.routing import Returns as Returns, handles as handles
-    from .core.scalars import Boolean as Boolean, Integer as Integer, Json as Json, Nullable as Nullable
-    from .core.scalars import Number as Number
-    from .core.transport import Transport as Transport
-    from .endpoint.authorization import Auth as Auth
-    from .endpoint.context import Context as Context
-    from .endpoint.questions import Root as Root
-    from .endpoint.result_cache import ResultCache as ResultCache
-    from .endpoint.server import Server as Server, serve as serve
-    from .entrypoints.client import Client as Client
-    from .entrypoints.connect import NoConnection as NoConnection, connect as connect
-    from .entrypoints.host import BadConfig as BadConfig, Host as Host, NotRouted as NotRouted, Offer as Offer
-    from .eras.stateless.request_state import StateSeal as StateSeal
+    from .connected_client import Client as Client
+    from .connecting import NoConnection as NoConnection
+    from .connecting import connect as connect
+    from .era.stateless.request_state import StateSeal as StateSeal
+    from .model.base import Model as Model
+    from .model.scalars import Boolean as Boolean
+    from .model.scalars import Integer as Integer
+    from .model.scalars import Json as Json
+    from .model.scalars import Nullable as Nullable
+    from .model.scalars import Number as Number
+    from .protocol.access import Identity as Identity
+    from .protocol.access import InsufficientScope as InsufficientScope
+    from .protocol.errors import AuthorizationError as AuthorizationError
+    from .protocol.errors import CapabilityMissing as CapabilityMissing
+    from .protocol.errors import ConnectionClosed as ConnectionClosed
+    from .protocol.errors import InvalidParams as InvalidParams
+    from .protocol.errors import MethodNotFound as MethodNotFound
+    from .protocol.errors import NotAnswered as NotAnswered
+    from .protocol.errors import ProtocolError as ProtocolError
+    from .protocol.errors import RequestTimeout as RequestTimeout
+    from .protocol.errors import ServerUnavailable as ServerUnavailable
+    from .protocol.errors import SessionRequired as SessionRequired
+    from .protocol.errors import TooManyRequests as TooManyRequests
+    from .protocol.errors import UnexpectedAnswer as UnexpectedAnswer
+    from .protocol.errors import UnsupportedRevision as UnsupportedRevision
+    from .protocol.invalid_items import Quarantined as Quarantined
+    from .protocol.link import Link as Link
+    from .protocol.methods import Method as Method
+    from .protocol.methods import Notification as Notification
+    from .protocol.methods import Request as Request
+    from .protocol.negotiated import Level as Level
+    from .protocol.options import Limits as Limits
+    from .protocol.options import Options as Options
+    from .protocol.revision import Dispatcher as Dispatcher
+    from .protocol.revision import Revision as Revision
+    from .protocol.routing import Returns as Returns
+    from .protocol.routing import handles as handles
+    from .protocol.transport import Transport as Transport
+    from .serving import run as run
+    from .session.authorization import Auth as Auth
+    from .session.context import Context as Context
+    from .session.questions import Root as Root
+    from .session.result_cache import ResultCache as ResultCache
+    from .session.server import Server as Server
+    from .session.server import serve as serve
+    from .user_bindings import install as install
 
 _MODULES = {
-    "contract.app": ["App"],
-    "contract.completions": ["Completion"],
-    "contract.errors": ["ResourceNotFound", "ToolError"],
-    "contract.serving": ["run"],
-    "core.access": ["Identity", "InsufficientScope"],
-    "core.errors": [
+    "connected_client": ["Client"],
+    "connecting": ["NoConnection", "connect"],
+    "era.stateless.request_state": ["StateSeal"],
+    "model.base": ["Model"],
+    "model.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
+    "protocol.access": ["Identity", "InsufficientScope"],
+    "protocol.errors": [
         "AuthorizationError",
         "CapabilityMissing",
         "ConnectionClosed",
@@ -61,27 +74,21 @@ _MODULES = {
         "UnexpectedAnswer",
         "UnsupportedRevision",
     ],
-    "core.link": ["Link"],
-    "core.methods": ["Method", "Notification", "Request"],
-    "core.model": ["Model"],
-    "core.negotiated": ["Level"],
-    "core.options": ["Limits", "Options"],
-    "core.quarantine": ["Quarantined"],
-    "core.revision": ["Dispatcher", "Revision"],
-    "core.routing": ["Returns", "handles"],
-    "core.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
-    "core.transport": ["Transport"],
-    "endpoint.authorization": ["Auth"],
-    "endpoint.context": ["Context"],
-    "endpoint.questions": ["Root"],
-    "endpoint.result_cache": ["ResultCache"],
-    "endpoint.server": ["Server", "serve"],
-    "entrypoints.client": ["Client"],
-    "entrypoints.connect": ["NoConnection", "connect"],
-    "entrypoints.host": ["BadConfig", "Host", "NotRouted", "Offer"],
-    "eras.stateless.request_state": ["StateSeal"],
+    "protocol.invalid_items": ["Quarantined"],
+    "protocol.link": ["Link"],
+    "protocol.methods": ["Method", "Notification", "Request"],
+    "protocol.negotiated": ["Level"],
+    "protocol.options": ["Limits", "Options"],
+    "protocol.revision": ["Dispatcher", "Revision"],
+    "protocol.routing": ["Returns", "handles"],
+    "protocol.transport": ["Transport"],
+    "serving": ["run"],
+    "session.authorization": ["Auth"],
+    "session.context": ["Context"],
+    "session.questions": ["Root"],
+    "session.result_cache": ["ResultCache"],
+    "session.server": ["Server", "serve"],
+    "user_bindings": ["install"],
 }
-
-user_bindings.install()
 
 __getattr__ = lazy_modules(__name__, _MODULES)

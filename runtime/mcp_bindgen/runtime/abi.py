@@ -2,39 +2,39 @@
 
 from typing import TYPE_CHECKING
 
-from .core.lazy import lazy as lazy
-from .core.lazy import lazy_modules
+from .lazy import lazy as lazy
+from .lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .core.errors import MethodNotFound as MethodNotFound
-    from .core.extension import Extension as Extension
-    from .core.extension import ExtensionResult as ExtensionResult
-    from .core.extension import ExtensionRoutes as ExtensionRoutes
-    from .core.meta_keys import MetaKey as MetaKey
-    from .core.methods import Filter as Filter
-    from .core.methods import HeaderParams as HeaderParams
-    from .core.methods import Need as Need
-    from .core.methods import Notification as Notification
-    from .core.methods import Request as Request
-    from .core.methods import Truncation as Truncation
-    from .core.methods import by_name as by_name
-    from .core.methods import with_alternatives as with_alternatives
-    from .core.model import Model as Model
-    from .core.revision import Dispatcher as Dispatcher
-    from .core.revision import Revision as Revision
-    from .core.routing import Returns as Returns
-    from .core.routing import Route as Route
-    from .core.scalars import Boolean as Boolean
-    from .core.scalars import Constant as Constant
-    from .core.scalars import Integer as Integer
-    from .core.scalars import Json as Json
-    from .core.scalars import Nullable as Nullable
-    from .core.scalars import Number as Number
-    from .endpoint.context import Context as Context
-    from .endpoint.server import Server as Server
-    from .entrypoints.client import Client as Client
-    from .eras.handshake import HANDSHAKE as HANDSHAKE
-    from .eras.stateless.era import STATELESS as STATELESS
+    from .connected_client import Client as Client
+    from .era.handshake import HANDSHAKE as HANDSHAKE
+    from .era.stateless.era import STATELESS as STATELESS
+    from .model.base import Model as Model
+    from .model.scalars import Boolean as Boolean
+    from .model.scalars import Constant as Constant
+    from .model.scalars import Integer as Integer
+    from .model.scalars import Json as Json
+    from .model.scalars import Nullable as Nullable
+    from .model.scalars import Number as Number
+    from .protocol.errors import MethodNotFound as MethodNotFound
+    from .protocol.extension import Extension as Extension
+    from .protocol.extension import ExtensionResult as ExtensionResult
+    from .protocol.extension import ExtensionRoutes as ExtensionRoutes
+    from .protocol.meta_keys import MetaKey as MetaKey
+    from .protocol.methods import Filter as Filter
+    from .protocol.methods import HeaderParams as HeaderParams
+    from .protocol.methods import Need as Need
+    from .protocol.methods import Notification as Notification
+    from .protocol.methods import Request as Request
+    from .protocol.methods import Truncation as Truncation
+    from .protocol.methods import by_name as by_name
+    from .protocol.methods import with_alternatives as with_alternatives
+    from .protocol.revision import Dispatcher as Dispatcher
+    from .protocol.revision import Revision as Revision
+    from .protocol.routing import Returns as Returns
+    from .protocol.routing import Route as Route
+    from .session.context import Context as Context
+    from .session.server import Server as Server
 
 GENERATION = 3
 """Grows whenever generated code of before could not be run any longer."""
@@ -60,10 +60,15 @@ def require(generation: int, package: str, command: str) -> None:
 
 
 _MODULES = {
-    "core.errors": ["MethodNotFound"],
-    "core.extension": ["Extension", "ExtensionResult", "ExtensionRoutes"],
-    "core.meta_keys": ["MetaKey"],
-    "core.methods": [
+    "connected_client": ["Client"],
+    "era.handshake": ["HANDSHAKE"],
+    "era.stateless.era": ["STATELESS"],
+    "model.base": ["Model"],
+    "model.scalars": ["Boolean", "Constant", "Integer", "Json", "Nullable", "Number"],
+    "protocol.errors": ["MethodNotFound"],
+    "protocol.extension": ["Extension", "ExtensionResult", "ExtensionRoutes"],
+    "protocol.meta_keys": ["MetaKey"],
+    "protocol.methods": [
         "Filter",
         "HeaderParams",
         "Need",
@@ -73,15 +78,10 @@ _MODULES = {
         "by_name",
         "with_alternatives",
     ],
-    "core.model": ["Model"],
-    "core.revision": ["Dispatcher", "Revision"],
-    "core.routing": ["Returns", "Route"],
-    "core.scalars": ["Boolean", "Constant", "Integer", "Json", "Nullable", "Number"],
-    "endpoint.context": ["Context"],
-    "endpoint.server": ["Server"],
-    "entrypoints.client": ["Client"],
-    "eras.handshake": ["HANDSHAKE"],
-    "eras.stateless.era": ["STATELESS"],
+    "protocol.revision": ["Dispatcher", "Revision"],
+    "protocol.routing": ["Returns", "Route"],
+    "session.context": ["Context"],
+    "session.server": ["Server"],
 }
 
 __getattr__ = lazy_modules(__name__.rpartition(".")[0], _MODULES, module=__name__)

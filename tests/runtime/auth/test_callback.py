@@ -13,9 +13,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from mcp_bindgen.runtime.auth.client import Browser, DeviceCode, Headless, KnownClient
-from mcp_bindgen.runtime.auth.client.login import device_code
-from mcp_bindgen.runtime.core.errors import AuthorizationError
+from mcp_bindgen.auth import Browser, DeviceCode, Headless, KnownClient
+from mcp_bindgen.auth.client.login import device_code
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import agree, call, oauth, parts, world
 from tests.support.processes import free_port
 from tests.support.scripted_http_server import go
@@ -223,7 +223,7 @@ def test_a_device_waits_as_it_is_told() -> None:
                 await real(0)
 
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr("mcp_bindgen.runtime.auth.client.oauth.anyio.sleep", sleep)
+                patched.setattr("mcp_bindgen.auth.client.oauth.anyio.sleep", sleep)
                 (error,) = await call(given.url, oauth(login=Headless(told.append)))
             assert "access_denied" in str(error)
             assert [one for one in slept if one >= 1][:3] == [1, 1, 6]

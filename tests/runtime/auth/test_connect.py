@@ -9,11 +9,10 @@ import anyio
 import pytest
 
 from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
+from mcp_bindgen.auth import Bearer, ClientCredentials, ClientSecret, Manual, StaticTokens
 from mcp_bindgen.runtime import AuthorizationError, ConnectionClosed, connect
-from mcp_bindgen.runtime.auth.client import Bearer, ClientCredentials, ClientSecret, Manual
-from mcp_bindgen.runtime.auth.server import StaticTokens
-from mcp_bindgen.runtime.core.access import Identity
-from mcp_bindgen.runtime.core.errors import ProtocolError, Refused
+from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.protocol.errors import ProtocolError, Refused
 from tests.support.authorization_world import CALLBACK, SECRET, agree, oauth, world
 from tests.support.protected import running
 from tests.support.scripted_http_server import Heard, go

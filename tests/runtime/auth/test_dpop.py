@@ -8,7 +8,7 @@ import time
 import pytest
 from joserfc import jwk, jwt
 
-from mcp_bindgen.runtime.auth.dpop import ProofKey, target, thumbprint, token_hash
+from mcp_bindgen.auth.dpop import ProofKey, target, thumbprint, token_hash
 
 
 def test_a_proof_states_method_url_time_token_and_nonce() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.runtime.auth.fetch import LIMIT, Fetched, Fetcher, FetchError, is_public
+from mcp_bindgen.auth.fetch import LIMIT, Fetched, Fetcher, FetchError, is_public
 from tests.support.scripted_http_server import Heard, go, serving
 
 PUBLIC = "93.184.215.14"

@@ -10,10 +10,10 @@ from urllib.parse import quote_plus
 import anyio
 import pytest
 
-from mcp_bindgen.runtime.auth.client import ClientCredentials, ClientSecret, Departures, KnownClient, Manual
-from mcp_bindgen.runtime.auth.store import Key, MemoryStore, Record
-from mcp_bindgen.runtime.core.errors import AuthorizationError
-from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.auth import ClientCredentials, ClientSecret, Departures, KnownClient, Manual
+from mcp_bindgen.auth.store import Key, MemoryStore, Record
+from mcp_bindgen.http.client.transport import http
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import CALLBACK, SECRET, agree, call, oauth, world
 from tests.support.scripted_http_server import Heard, ask, go, request
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.runtime.auth.client import KnownClient, client_metadata
-from mcp_bindgen.runtime.auth.client.clients import is_document_url
-from mcp_bindgen.runtime.auth.client.grants import Grant
-from mcp_bindgen.runtime.auth.metadata import (
+from mcp_bindgen.auth import KnownClient, client_metadata
+from mcp_bindgen.auth.client.clients import is_document_url
+from mcp_bindgen.auth.client.grants import Grant
+from mcp_bindgen.auth.metadata import (
     BadMetadata,
     assumed_server,
     canonical,
@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.auth.metadata import (
     resource_places,
     server_places,
 )
-from mcp_bindgen.runtime.core.errors import AuthorizationError
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import World, call, oauth, world
 from tests.support.scripted_http_server import Heard, go
 

@@ -14,9 +14,9 @@ import keyring.backend
 import keyring.errors
 import pytest
 
-from mcp_bindgen.runtime.auth.keyring_store import KeyringStore, default_store
-from mcp_bindgen.runtime.auth.store import FileStore, Key, MemoryStore, Store
-from mcp_bindgen.runtime.core.errors import AuthorizationError
+from mcp_bindgen.auth.keyring_store import KeyringStore, default_store
+from mcp_bindgen.auth.store import FileStore, Key, MemoryStore, Store
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.scripted_http_server import go
 
 ROOT = Path(__file__).parents[3]
@@ -122,7 +122,7 @@ def test_tasks_keep_out_of_each_others_way_and_waiting_can_be_cancelled(store: S
 COUNTING = """\
 import sys
 import anyio
-from mcp_bindgen.runtime.auth.store import FileStore, Key
+from mcp_bindgen.auth.store import FileStore, Key
 
 async def main(folder):
     store, key = FileStore(folder), Key("a", "b", "c")
@@ -291,7 +291,7 @@ def test_a_keyring_that_cannot_be_used_is_an_error_in_one_line(tmp_path: Path) -
 
 
 def test_files_stand_in_where_there_is_no_keyring(tmp_path: Path) -> None:
-    code = "from mcp_bindgen.runtime.auth.keyring_store import default_store; print(default_store())"
+    code = "from mcp_bindgen.auth.keyring_store import default_store; print(default_store())"
     assert default_store is not None
     for ring, expected in (("keyring.backends.fail.Keyring", "FileStore"), (f"{__name__}.Ring", "KeyringStore")):
         environment = {"PYTHON_KEYRING_BACKEND": ring, "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}

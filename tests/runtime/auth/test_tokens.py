@@ -16,15 +16,16 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from mcp_bindgen.runtime.auth.client import Bearer, ClientCredentials, ClientSecret, Manual, PrivateKeyJwt, authorizer
-from mcp_bindgen.runtime.auth.client.grants import Grant, granted
-from mcp_bindgen.runtime.auth.client.login import device_code
-from mcp_bindgen.runtime.auth.client.registration import dump, load, registered
-from mcp_bindgen.runtime.auth.metadata import ServerMetadata
-from mcp_bindgen.runtime.auth.store import FileStore, MemoryStore
-from mcp_bindgen.runtime.core.errors import AuthorizationError, Refused
-from mcp_bindgen.runtime.http.client.legacy_sse import sse
-from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.auth import Bearer, ClientCredentials, ClientSecret, Manual, PrivateKeyJwt
+from mcp_bindgen.auth.client import authorizer
+from mcp_bindgen.auth.client.grants import Grant, granted
+from mcp_bindgen.auth.client.login import device_code
+from mcp_bindgen.auth.client.registration import dump, load, registered
+from mcp_bindgen.auth.metadata import ServerMetadata
+from mcp_bindgen.auth.store import FileStore, MemoryStore
+from mcp_bindgen.http.client.legacy_sse import sse
+from mcp_bindgen.http.client.transport import http
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError, Refused
 from tests.support.authorization_world import CALLBACK, SECRET, World, agree, call, oauth, world
 from tests.support.scripted_http_server import Heard, ask, go, request, serving
 
@@ -229,7 +230,7 @@ def test_who_leaves_during_a_refresh_does_not_burn_the_token() -> None:
 REFRESHING = """\
 import json, sys
 import anyio
-from mcp_bindgen.runtime.auth.store import FileStore
+from mcp_bindgen.auth.store import FileStore
 from tests.support.authorization_world import call, oauth
 
 async def main(url, folder):
@@ -270,8 +271,8 @@ def test_processes_that_refresh_at_once_use_a_rotating_token_once(tmp_path: Path
 LOGGING_IN = """\
 import json, sys
 import anyio
-from mcp_bindgen.runtime.auth.client import Manual
-from mcp_bindgen.runtime.auth.store import FileStore
+from mcp_bindgen.auth import Manual
+from mcp_bindgen.auth.store import FileStore
 from tests.support.authorization_world import CALLBACK, agree, call, oauth
 
 async def visit(url):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.runtime.auth.client import ClientSecret, Departures, KnownClient
-from mcp_bindgen.runtime.core.errors import AuthorizationError
+from mcp_bindgen.auth import ClientSecret, Departures, KnownClient
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import CALLBACK, call, oauth, playing
 from tests.support.scripted_http_server import go
 from tests.support.vendors import AUTH0, COGNITO, ENTRA, GOOGLE, KEYCLOAK, Vendor, VendorWorld

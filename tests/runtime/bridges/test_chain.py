@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.bridges import chain as chains
-from mcp_bindgen.runtime.bridges.chain import Chain, chain, package_name, packages
-from mcp_bindgen.runtime.bridges.step import Conversion, NotConvertible, Notes, Remark, Step
+from mcp_bindgen.bridging import chain as chains
+from mcp_bindgen.bridging.chain import Chain, chain, package_name, packages
+from mcp_bindgen.bridging.step import Conversion, NotConvertible, Notes, Remark, Step
 
 MODULE = """
-from mcp_bindgen.runtime.bridges.step import Step
+from mcp_bindgen.bridging.step import Step
 STEP = Step({source!r}, {target!r}, absent={{"only/here": "{target} has it not"}})
 """
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.bridging.field_collisions import drop_claimed, without_claims
 from mcp_bindgen.runtime import ProtocolError
-from mcp_bindgen.runtime.bridges.claims import drop_claimed, without_claims
-from mcp_bindgen.runtime.core import jsonrpc
+from mcp_bindgen.runtime.protocol import jsonrpc
 from tests.support.checked_connections import bindings
 
 TOOLS: dict[str, Any] = {"tools": [{"name": "a", "title": "A"}, {"name": "b", "title": 5, "inputSchema": {"title": 6}}]}

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.bridges.chain import chain
-from mcp_bindgen.runtime.bridges.edits import Ruling, Say
-from mcp_bindgen.runtime.bridges.rules import completion, content, elicitation, sampling, structured, tasks
-from mcp_bindgen.runtime.bridges.step import NotConvertible, Notes
-from mcp_bindgen.runtime.bridges.words import missed
+from mcp_bindgen.bridging.chain import chain
+from mcp_bindgen.bridging.descriptions import missed
+from mcp_bindgen.bridging.edits import Ruling, Say
+from mcp_bindgen.bridging.rules import completion, content, elicitation, sampling, structured, tasks
+from mcp_bindgen.bridging.step import NotConvertible, Notes
 from tests.support.json_instances import JSON
 
 TEXT = {"type": "text", "text": "a"}

@@ -23,10 +23,10 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, RootModel
 from typing_extensions import TypedDict
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import App, Context, ProtocolError
-from mcp_bindgen.runtime.contract import BadFunction, Completion, ResourceNotFound, ToolError
-from mcp_bindgen.runtime.core.access import Identity
-from mcp_bindgen.runtime.endpoint.server import lifespans
+from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFound, ToolError
+from mcp_bindgen.runtime import ProtocolError
+from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.session.server import lifespans
 from tests.support.checked_connections import STATEFUL, STATELESS, Connection, bindings, bounded, connected
 
 EVERY = [*STATEFUL, STATELESS]
@@ -718,7 +718,7 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
 
 @bounded()
 async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bindgen.runtime.eras.operations.MAX_FOLLOWED_URIS", 2)
+    monkeypatch.setattr("mcp_bindgen.runtime.era.operations.MAX_FOLLOWED_URIS", 2)
     app = App("contents", dynamic=["contents"])
 
     @app.resource("note://{id}")

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2026_07_28
-from mcp_bindgen.runtime import App, CapabilityMissing, ProtocolError
-from mcp_bindgen.runtime.endpoint.server import lifespans
-from mcp_bindgen.runtime.extensions.skills import BadSkill, load_skill
+from mcp_bindgen.app import App
+from mcp_bindgen.extensions.skills import BadSkill, load_skill
+from mcp_bindgen.runtime import CapabilityMissing, ProtocolError
+from mcp_bindgen.runtime.session.server import lifespans
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps, skills
 from tests.runtime.contract.test_apps import every, served

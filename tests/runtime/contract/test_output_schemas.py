@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.runtime.contract import OutputSchemas, UnexpectedResult
+from mcp_bindgen.app import OutputSchemas, UnexpectedResult
 from tests.support.checked_connections import STATELESS, bindings, bounded, connected
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}

@@ -25,12 +25,14 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
+from mcp_bindgen import app as contract
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
+from mcp_bindgen.app import errors
+from mcp_bindgen.app import validation as _validation
 from mcp_bindgen.runtime import Context as AnyContext
-from mcp_bindgen.runtime import Integer, Nullable, ProtocolError, contract, serve
-from mcp_bindgen.runtime.contract import _validation, errors
-from mcp_bindgen.runtime.core.scalars import Constant
-from mcp_bindgen.runtime.endpoint.server import lifespans
+from mcp_bindgen.runtime import Integer, Nullable, ProtocolError, serve
+from mcp_bindgen.runtime.model.scalars import Constant
+from mcp_bindgen.runtime.session.server import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.runtime.contract.weather import models
 from tests.runtime.contract.weather.base import ForecastContract
@@ -776,8 +778,8 @@ async def test_one_connection_serves_both_eras() -> None:
 def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
     heavy = ("jsonschema_rs", "uritemplate", "pydantic", "anyio")
     show = f"import sys; print([name for name in {heavy} if name in sys.modules])"
-    assert python(f"from mcp_bindgen.runtime import contract; {show}", tmp_path) == "[]\n"
-    client = "from mcp_bindgen.runtime.contract import ContractClient, arguments, structured, Model"
+    assert python(f"from mcp_bindgen import app as contract; {show}", tmp_path) == "[]\n"
+    client = "from mcp_bindgen.app import ContractClient, arguments, structured, Model"
     assert python(f"{client}; {show}", tmp_path) == "['pydantic', 'anyio']\n"
 
 
@@ -977,7 +979,8 @@ async def test_the_official_client_is_served() -> None:
 SNIPPET = """
 from typing import TypeAlias, assert_type
 
-from mcp_bindgen.runtime import contract, run
+from mcp_bindgen import app as contract
+from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Client, types
 from tests.runtime.contract.weather import models
 from tests.runtime.contract.weather.base import Context, ForecastContract

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen import app as contract
 from mcp_bindgen import v2026_07_28
-from mcp_bindgen.runtime import ProtocolError, contract
-from mcp_bindgen.runtime.endpoint.server import lifespans
-from mcp_bindgen.runtime.extensions.tasks import task
+from mcp_bindgen.extensions.tasks import task
+from mcp_bindgen.runtime import ProtocolError
+from mcp_bindgen.runtime.session.server import lifespans
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.support.checked_connections import bounded, connected

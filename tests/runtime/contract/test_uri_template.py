@@ -11,7 +11,7 @@ import uritemplate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.contract import UriTemplate
+from mcp_bindgen.app import UriTemplate
 
 OPERATORS = ["", "+", "#", ".", "/", ";", "?", "&"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -36,13 +36,13 @@ from mcp_bindgen.runtime import (
     Request,
     UnexpectedAnswer,
 )
-from mcp_bindgen.runtime.core import errors
-from mcp_bindgen.runtime.core.model import wire_name
-from mcp_bindgen.runtime.core.routing import Route
-from mcp_bindgen.runtime.endpoint.caller import Caller
-from mcp_bindgen.runtime.eras import lifecycle
-from mcp_bindgen.runtime.eras.stateless.client import UNSUPPORTED
-from mcp_bindgen.runtime.eras.stateless.server import MISSING
+from mcp_bindgen.runtime.era import lifecycle
+from mcp_bindgen.runtime.era.stateless.client import UNSUPPORTED
+from mcp_bindgen.runtime.era.stateless.server import MISSING
+from mcp_bindgen.runtime.model.base import wire_name
+from mcp_bindgen.runtime.protocol import errors
+from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.session.caller import Caller
 from mcp_bindgen.spec import Store
 from mcp_bindgen.v2025_11_25 import REVISION, Client, Context, Server, dispatcher, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -608,7 +608,7 @@ def test_lazy_names_hide_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     package = tmp_path / "lazy_package"
     package.mkdir()
     (package / "__init__.py").write_text(
-        "from mcp_bindgen.runtime.core.lazy import lazy\n"
+        "from mcp_bindgen.runtime.lazy import lazy\n"
         "__getattr__ = lazy(__name__, {'broken': 'broken', 'fine': 'fine', 'value': 'fine'})\n"
     )
     (package / "broken.py").write_text("{}['key']\n")

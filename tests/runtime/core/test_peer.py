@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.runtime import ConnectionClosed, Json, Model, Notification, ProtocolError, Request, handles
-from mcp_bindgen.runtime.core.events import (
+from mcp_bindgen.runtime.protocol.events import (
     Answered,
     CancelRequested,
     Event,
@@ -21,9 +21,9 @@ from mcp_bindgen.runtime.core.events import (
     Rejected,
     Requested,
 )
-from mcp_bindgen.runtime.core.jsonrpc import typed_params
-from mcp_bindgen.runtime.core.peer import Peer
-from mcp_bindgen.runtime.core.transitions import State
+from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
+from mcp_bindgen.runtime.protocol.peer import Peer
+from mcp_bindgen.runtime.protocol.transitions import State
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import (

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.runtime import ProtocolError
-from mcp_bindgen.runtime.core.events import Answered
-from mcp_bindgen.runtime.core.peer import Peer
+from mcp_bindgen.runtime.protocol.events import Answered
+from mcp_bindgen.runtime.protocol.peer import Peer
 from tests.support.checked_connections import STATEFUL, STATELESS, answer, bindings, feed, ready
 
 REVISIONS = [*STATEFUL, STATELESS]

@@ -14,13 +14,13 @@ import anyio
 import pytest
 
 from mcp_bindgen import v2025_03_26
+from mcp_bindgen.auth import ResourceServer, StaticTokens
+from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.http.server.legacy_sse import sse_app
 from mcp_bindgen.runtime import Identity, Limits
-from mcp_bindgen.runtime.auth.server import ResourceServer, StaticTokens
-from mcp_bindgen.runtime.core.errors import ProtocolError
-from mcp_bindgen.runtime.core.transport import Transport
-from mcp_bindgen.runtime.endpoint.server import serve
-from mcp_bindgen.runtime.http.server.app import HttpApp
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.transport import Transport
+from mcp_bindgen.runtime.session.server import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import (
     INITIALIZED,
@@ -214,7 +214,7 @@ async def test_only_what_is_wrong_with_a_batch_is_logged(over: str, caplog: pyte
 @OVER
 @bounded()
 async def test_the_answers_to_a_batch_are_bounded(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bindgen.runtime.core.batch._MAX_REPLY_BYTES", 20_000)
+    monkeypatch.setattr("mcp_bindgen.runtime.protocol.batch._MAX_REPLY_BYTES", 20_000)
     async with TRANSPORTS[over](Busy()) as ask:
         answered = await ask(calls(100, {}))
     assert [one["id"] for one in answered] == list(range(1, 101))

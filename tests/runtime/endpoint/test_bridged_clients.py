@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from mcp_bindgen.bridging.step import NotConvertible
 from mcp_bindgen.runtime import ProtocolError, Request, ResultCache, connect, handles, serve
-from mcp_bindgen.runtime.bridges.step import NotConvertible
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import (
     STATEFUL,

@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from mcp_bindgen.runtime import AuthorizationError, ProtocolError, Request, RequestTimeout, ResultCache, handles, serve
-from mcp_bindgen.runtime.core import jsonrpc
-from mcp_bindgen.runtime.core.errors import SessionLost
-from mcp_bindgen.runtime.core.transport import Lost
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.errors import SessionLost
+from mcp_bindgen.runtime.protocol.transport import Lost
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.runtime.endpoint.test_bridged_clients import URI, bridged, make_client, make_server
 from tests.support.checked_connections import (

@@ -15,9 +15,9 @@ import httpx2
 import pytest
 
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
+from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, connect, handles
-from mcp_bindgen.runtime.endpoint.server import Service
-from mcp_bindgen.runtime.http import HttpApp
+from mcp_bindgen.runtime.session.server import Service
 from tests.interop import ours
 from tests.interop.full_server import server
 from tests.interop.ours import text
@@ -533,8 +533,8 @@ def test_a_revision_is_imported_when_a_client_speaks_it(tmp_path: Path) -> None:
     code = """
 import json, sys
 from written_once import main, Notes
-from mcp_bindgen.runtime.endpoint.server import Service
-from mcp_bindgen.runtime.http import HttpApp
+from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.http import HttpApp
 service = Service([Notes()])
 assert len(service.supported) == 5
 peer = service.session(type("T", (), {})()).peer

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.runtime import ProtocolError
-from mcp_bindgen.runtime.core.logs import MOST, harmless
+from mcp_bindgen.runtime.logs import MOST, harmless
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import (

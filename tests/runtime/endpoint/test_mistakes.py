@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen import app as contract
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import ProtocolError, connect, contract, serve
-from mcp_bindgen.runtime.core.mistakes import did_you_mean
-from mcp_bindgen.runtime.entrypoints.mcp_servers import BadConfig
+from mcp_bindgen.host.configuration import BadConfig
+from mcp_bindgen.runtime import ProtocolError, connect, serve
+from mcp_bindgen.runtime.protocol.hints import did_you_mean
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.runtime.contract.weather.base import ForecastContract
 from tests.support.checked_connections import STATEFUL, STATELESS, bindings, bounded, connected, running

@@ -29,7 +29,7 @@ from mcp_bindgen.runtime import (
     handles,
     serve,
 )
-from mcp_bindgen.runtime.endpoint.server import lifespans
+from mcp_bindgen.runtime.session.server import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as Latest
 from mcp_bindgen.v2025_11_25 import Context, errors, methods

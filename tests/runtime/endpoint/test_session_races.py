@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import ConnectionClosed, RequestTimeout, connect, serve
-from mcp_bindgen.runtime.http import HttpApp
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp

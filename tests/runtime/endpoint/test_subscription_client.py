@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import (
     AuthorizationError,
     ConnectionClosed,
@@ -24,9 +25,8 @@ from mcp_bindgen.runtime import (
     connect,
     serve,
 )
-from mcp_bindgen.runtime.eras.stateless import subscription_client as listening_module
-from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription, audience
-from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.era.stateless import subscription_client as listening_module
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import Client, Server

@@ -19,23 +19,23 @@ import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_bindgen.host import Host
+from mcp_bindgen.host.configuration import entry
+from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import (
     ConnectionClosed,
-    Host,
     NoConnection,
     Options,
     ProtocolError,
     RequestTimeout,
     UnsupportedRevision,
     connect,
+    connecting,
     serve,
 )
-from mcp_bindgen.runtime.core.errors import Refused
-from mcp_bindgen.runtime.core.revision import Dispatcher
-from mcp_bindgen.runtime.entrypoints import connect as connecting
-from mcp_bindgen.runtime.entrypoints.connect import forget
-from mcp_bindgen.runtime.entrypoints.mcp_servers import entry
-from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.connecting import forget
+from mcp_bindgen.runtime.protocol.errors import Refused
+from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import (
     STATEFUL,
@@ -927,7 +927,7 @@ def test_clients_of_every_revision_over_http(wire: str) -> None:
 
 def sse_server(revision: str) -> Any:
     """An application of HTTP+SSE alone, as in 2024-11-05."""
-    from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+    from mcp_bindgen.http.server.legacy_sse import sse_app
 
     return sse_app(server(revision), revisions=[revision])
 

@@ -15,9 +15,9 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.host.configuration import entry as read_entry
+from mcp_bindgen.host.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.entrypoints.host import BadConfig, Host, NotRouted, Offer, Status
-from mcp_bindgen.runtime.entrypoints.mcp_servers import entry as read_entry
 from mcp_bindgen.v2025_11_25 import Client, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded, until
@@ -621,7 +621,7 @@ async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_backg
     """It waits longer each time, and what was missing is there at last."""
     code = (
         f"if not __import__('os').path.exists({str(tmp_path / 'ready')!r}): raise SystemExit('not yet')\n"
-        "from mcp_bindgen.runtime import App, run\n"
+        "from mcp_bindgen.app import App, run\n"
         "app = App('late')\n"
         "@app.tool\n"
         "def hello() -> str: return 'hello'\n"

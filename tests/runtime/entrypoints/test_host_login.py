@@ -12,16 +12,16 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.runtime import BadConfig, ConnectionClosed, Host, connect
-from mcp_bindgen.runtime.auth import keyring_store
-from mcp_bindgen.runtime.auth.client import Manual, OAuth
-from mcp_bindgen.runtime.auth.store import MemoryStore
-from mcp_bindgen.runtime.core.errors import AuthorizationError
-from mcp_bindgen.runtime.entrypoints.auth_settings import AuthSettings
-from mcp_bindgen.runtime.entrypoints.logins import log_in
-from mcp_bindgen.runtime.entrypoints.mcp_servers import Entry, entry
-from mcp_bindgen.runtime.entrypoints.mcp_servers import entry as read_entry
-from mcp_bindgen.runtime.entrypoints.stored_login import LoginNeeded
+from mcp_bindgen.auth import Manual, OAuth, keyring_store
+from mcp_bindgen.auth.store import MemoryStore
+from mcp_bindgen.host import BadConfig, Host
+from mcp_bindgen.host.auth_settings import AuthSettings
+from mcp_bindgen.host.configuration import Entry, entry
+from mcp_bindgen.host.configuration import entry as read_entry
+from mcp_bindgen.host.logins import log_in
+from mcp_bindgen.host.stored_login import LoginNeeded
+from mcp_bindgen.runtime import ConnectionClosed, connect
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2026_07_28 import Client as Stateless
 from tests.support.authorization_world import CALLBACK, agree

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.http.client.header_mirror import HeaderMirror
+from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import CapabilityMissing, ProtocolError, ResultCache, UnexpectedAnswer, connect, serve
-from mcp_bindgen.runtime.core.access import Operation
-from mcp_bindgen.runtime.endpoint.server import Service
-from mcp_bindgen.runtime.eras.operations import operations
-from mcp_bindgen.runtime.http.client.header_mirror import HeaderMirror
-from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.era.operations import operations
+from mcp_bindgen.runtime.protocol.access import Operation
+from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2026_07_28 import types as mcp

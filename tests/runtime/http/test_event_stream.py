@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.core.transport import Oversized
-from mcp_bindgen.runtime.http.event_stream import KEEP_ALIVE, Event, EventDecoder, encode
+from mcp_bindgen.http.event_stream import KEEP_ALIVE, Event, EventDecoder, encode
+from mcp_bindgen.runtime.protocol.transport import Oversized
 
 
 def feed(data: bytes, sizes: list[int], limit: int = 10_000) -> tuple[EventDecoder, list[Any]]:

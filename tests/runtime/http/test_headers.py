@@ -11,15 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.http.headers import (
-    HeaderMismatch,
-    check_params,
-    decode,
-    encode,
-    header_params,
-    param_headers,
-    text,
-)
+from mcp_bindgen.http.headers import HeaderMismatch, check_params, decode, encode, header_params, param_headers, text
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -22,13 +22,13 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from mcp_bindgen.http.client.legacy_sse import SseClientTransport, sse
+from mcp_bindgen.http.server import call as asgi
+from mcp_bindgen.http.server import legacy_sse as runtime_sse
+from mcp_bindgen.http.server.legacy_sse import SseApp, SseServerTransport, sse_app
+from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http.server.serve import serve_sse
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
-from mcp_bindgen.runtime.http.client.legacy_sse import SseClientTransport, sse
-from mcp_bindgen.runtime.http.server import _call as asgi
-from mcp_bindgen.runtime.http.server import legacy_sse as runtime_sse
-from mcp_bindgen.runtime.http.server.legacy_sse import SseApp, SseServerTransport, sse_app
-from mcp_bindgen.runtime.http.server.limits import HttpLimits
-from mcp_bindgen.runtime.http.server.serve import serve_sse
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
 from tests.support.effort import cases

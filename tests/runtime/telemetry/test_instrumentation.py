@@ -19,11 +19,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.http import HttpApp, HttpLimits
 from mcp_bindgen.runtime import Limits, Options, ProtocolError, RequestTimeout, connect, serve
-from mcp_bindgen.runtime.core import observation
-from mcp_bindgen.runtime.http import HttpApp, HttpLimits
-from mcp_bindgen.runtime.telemetry import instrument, instrumentation, uninstrument
+from mcp_bindgen.runtime.protocol import observation
 from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.telemetry import instrument, instrumentation, uninstrument
 from tests.support.checked_connections import STATELESS, Raw, bounded, connected, lone, played, request, running, until
 from tests.support.http_wires import listening, stateless, wires
 from tests.support.shop import Customer, Shop
@@ -484,7 +484,7 @@ def test_nothing_of_it_is_imported_unless_it_is_wanted() -> None:
 import asyncio, sys
 from mcp_bindgen import v2025_11_25 as v, v2026_07_28
 from mcp_bindgen.runtime import run, serve, connect
-from mcp_bindgen.runtime.http import HttpApp, http
+from mcp_bindgen.http import HttpApp, http
 from mcp_bindgen.runtime.transports.memory import pair
 class Tools(v.Server):
     info = v.types.Implementation(name="x", version="1")

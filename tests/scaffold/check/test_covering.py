@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeAliasType
 
-from mcp_bindgen.runtime.core import scalars as values
+from mcp_bindgen.runtime.model import scalars as values
 from mcp_bindgen.scaffold.check.covering import awaited, covers, spelled
 
 T = TypeVar("T")

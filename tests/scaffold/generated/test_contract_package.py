@@ -149,7 +149,7 @@ def test_a_package_reads_as_if_written_by_hand() -> None:
         from typing import TypeAlias
 
         from mcp_bindgen import v2025_11_25
-        from mcp_bindgen.runtime import contract
+        from mcp_bindgen import app as contract
 
         from . import models
 

@@ -55,7 +55,7 @@ from pathlib import Path
 
 from hostile.server import Hostile
 from mcp_bindgen.runtime import run
-from mcp_bindgen.runtime.contract.handlers import specs
+from mcp_bindgen.app.handlers import specs
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 

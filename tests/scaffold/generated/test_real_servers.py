@@ -29,7 +29,7 @@ import sys
 import anyio
 import pytest
 from everything import EverythingClient
-from mcp_bindgen.runtime.contract import ToolError
+from mcp_bindgen.app import ToolError
 from mcp_bindgen.v2025_11_25 import types as mcp
 
 async def main() -> None:
@@ -72,7 +72,7 @@ from pathlib import Path
 import anyio
 import pytest
 from filesystem import EditFileInputEdits, FilesystemClient
-from mcp_bindgen.runtime.contract import ToolError
+from mcp_bindgen.app import ToolError
 
 async def main() -> None:
     folder = Path(sys.argv[1])
@@ -130,7 +130,7 @@ import sys
 import anyio
 import pytest
 from clock import ClockClient
-from mcp_bindgen.runtime.contract import ToolError
+from mcp_bindgen.app import ToolError
 
 async def main() -> None:
     async with ClockClient.connect(sys.argv[2:]) as server:

@@ -17,12 +17,13 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from mcp_bindgen import app as contract
+from mcp_bindgen.app.handlers import specs
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.emit.imports import prune
 from mcp_bindgen.protocol import build, naming
-from mcp_bindgen.runtime import Client, contract
-from mcp_bindgen.runtime.contract.handlers import specs
-from mcp_bindgen.runtime.endpoint.server import serve
+from mcp_bindgen.runtime import Client
+from mcp_bindgen.runtime.session.server import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.scaffold.generated.contract_package import contract_files
 from mcp_bindgen.scaffold.generated.typed_client import client_class, client_files
@@ -118,7 +119,7 @@ class Weather(WeatherContract):
         return ctx.params.uri
 
 
-from mcp_bindgen.runtime import contract
+from mcp_bindgen import app as contract
 """
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bindgen.runtime.contract.catalog import SCOPES
+from mcp_bindgen.app.catalog import SCOPES
 
 from ..model import Contract
 from .schemas import Entry, schema_findings

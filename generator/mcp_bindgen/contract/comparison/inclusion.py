@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from mcp_bindgen.runtime.contract import MOST_STEPS, Complexity
+from mcp_bindgen.app import MOST_STEPS, Complexity
 from mcp_bindgen.spec.json import is_array, is_object
 
 from ..candidates import candidates

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from ..core.errors import ConnectionClosed
-from ..core.transport import Oversized
+from ..protocol.errors import ConnectionClosed
+from ..protocol.transport import Oversized
 
 _WAITING = 64
 

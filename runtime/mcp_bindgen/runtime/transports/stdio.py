@@ -17,9 +17,9 @@ from typing import IO, Any
 import anyio
 from anyio.abc import Process
 
-from ..core.errors import ConnectionClosed
-from ..core.transport import MAX_MESSAGE
-from ._pipes import CHUNK, Pipes
+from ..protocol.errors import ConnectionClosed
+from ..protocol.transport import MAX_MESSAGE
+from .pipes import CHUNK, Pipes
 
 INHERITED = (
     "HOME",

@@ -17,12 +17,10 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.auth import Bearer, JwtVerifier, ResourceServer, StaticTokens, challenges
+from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.http.server.legacy_sse import sse_app
 from mcp_bindgen.runtime import ConnectionClosed, Identity, InvalidParams, ProtocolError, Server, connect
-from mcp_bindgen.runtime.auth import challenges
-from mcp_bindgen.runtime.auth.client import Bearer
-from mcp_bindgen.runtime.auth.server import JwtVerifier, ResourceServer, StaticTokens
-from mcp_bindgen.runtime.http.server.app import HttpApp
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
 from tests.support.checked_connections import bounded
 from tests.support.issuer import At, Issuer, Prover
 from tests.support.protected import (
@@ -577,8 +575,8 @@ def test_scopes_of_a_server_want_somebody_who_verifies_tokens() -> None:
 
 def test_nothing_of_this_is_loaded_where_it_is_not_used() -> None:
     code = (
-        "import sys, mcp_bindgen.runtime.http.server.serve, mcp_bindgen.v2026_07_28.server\n"
-        "ours = ('joserfc', 'cryptography', 'mcp_bindgen.runtime.auth')\n"
+        "import sys, mcp_bindgen.http.server.serve, mcp_bindgen.v2026_07_28.server\n"
+        "ours = ('joserfc', 'cryptography', 'mcp_bindgen.auth')\n"
         "print([name for name in sys.modules if name.startswith(ours)])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

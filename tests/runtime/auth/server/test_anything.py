@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.auth.server import JwtVerifier, ResourceServer
-from mcp_bindgen.runtime.core.access import AccessDenied
+from mcp_bindgen.auth import JwtVerifier, ResourceServer
+from mcp_bindgen.runtime.protocol.access import AccessDenied
 from tests.support.effort import examples
 from tests.support.issuer import Issuer, Prover, encoded, signed
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen import app as contract
 from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import Identity, contract
-from mcp_bindgen.runtime.auth.server import StaticTokens
-from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.auth import StaticTokens
+from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.runtime import Identity
 from tests.support.protected import LATEST, STATELESS, Protected, answer, running, stateless
 
 ANYTHING = {"type": "object"}

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from joserfc.jwk import RSAKey
 
+from mcp_bindgen.auth import Introspection, InvalidToken, JwtVerifier, VerifierUnavailable
+from mcp_bindgen.auth.resource_server import introspection as asking
+from mcp_bindgen.auth.resource_server import keys as keeping
+from mcp_bindgen.auth.resource_server.keys import LIFETIME, PAUSE, STALE, IssuerKeys
 from mcp_bindgen.runtime import Identity
-from mcp_bindgen.runtime.auth.server import Introspection, InvalidToken, JwtVerifier, VerifierUnavailable
-from mcp_bindgen.runtime.auth.server import introspection as asking
-from mcp_bindgen.runtime.auth.server import keys as keeping
-from mcp_bindgen.runtime.auth.server.keys import LIFETIME, PAUSE, STALE, IssuerKeys
 from tests.support.checked_connections import bounded
 from tests.support.issuer import Issuer
 from tests.support.protected import called, running, said

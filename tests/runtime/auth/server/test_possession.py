@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from joserfc.jwk import ECKey, RSAKey
 
-from mcp_bindgen.runtime.auth import challenges
-from mcp_bindgen.runtime.auth.server import JwtVerifier, Nonces, replay
-from mcp_bindgen.runtime.auth.server.dpop import InvalidProof, ProofVerifier
-from mcp_bindgen.runtime.auth.server.verifier import VerifierUnavailable
+from mcp_bindgen.auth import JwtVerifier, Nonces, challenges
+from mcp_bindgen.auth.resource_server import replay
+from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
+from mcp_bindgen.auth.resource_server.verifier import VerifierUnavailable
 from tests.support.issuer import Issuer, Prover
 from tests.support.protected import LATEST, Protected, called, initialize, running, said
 

@@ -15,14 +15,14 @@ from httpx2 import ASGITransport, AsyncClient
 from hypothesis import HealthCheck, given, settings
 
 from mcp_bindgen import v2026_07_28
+from mcp_bindgen.app import App
+from mcp_bindgen.auth import ResourceServer, StaticTokens
+from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Identity
-from mcp_bindgen.runtime.auth.server import ResourceServer, StaticTokens
-from mcp_bindgen.runtime.contract import App
-from mcp_bindgen.runtime.core.access import InsufficientScope
-from mcp_bindgen.runtime.core.jsonrpc import typed_params
-from mcp_bindgen.runtime.endpoint.server import Service
-from mcp_bindgen.runtime.eras.operations import operations_named
-from mcp_bindgen.runtime.http.server.app import HttpApp
+from mcp_bindgen.runtime.era.operations import operations_named
+from mcp_bindgen.runtime.protocol.access import InsufficientScope
+from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
+from mcp_bindgen.runtime.session.server import Service
 from tests.runtime.core.test_uris import spellings
 from tests.support.checked_connections import bounded
 from tests.support.http_wires import listening

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from joserfc.jwk import RSAKey
 
-from mcp_bindgen.runtime.auth import challenges
-from mcp_bindgen.runtime.auth.server import InvalidToken, JwtVerifier
+from mcp_bindgen.auth import InvalidToken, JwtVerifier, challenges
 from tests.support.issuer import At, Issuer, encoded, other_keys
 from tests.support.protected import Protected, answer, called, initialize, running, said, stateless
 

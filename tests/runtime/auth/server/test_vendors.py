@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.auth import InvalidToken, JwtVerifier, TokenVerifier
 from mcp_bindgen.runtime import Identity
-from mcp_bindgen.runtime.auth.server import InvalidToken, JwtVerifier, TokenVerifier
 from tests.support.checked_connections import bounded
 from tests.support.issuer import Issuer
 from tests.support.protected import Protected, running, said

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcp_bindgen.runtime import contract, run
+from mcp_bindgen import app as contract
+from mcp_bindgen.runtime import run
 from tests.runtime.contract.weather import models
 from tests.runtime.contract.weather.base import Context, ForecastContract
 

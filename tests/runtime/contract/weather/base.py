@@ -3,8 +3,8 @@
 from abc import abstractmethod
 from typing import TypeAlias
 
+from mcp_bindgen import app as contract
 from mcp_bindgen import v2025_11_25
-from mcp_bindgen.runtime import contract
 from tests.runtime.contract.weather import models
 
 Context: TypeAlias = v2025_11_25.Context

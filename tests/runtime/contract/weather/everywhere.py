@@ -4,8 +4,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from mcp_bindgen import app as contract
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import contract
 from tests.runtime.contract.weather import models
 
 Context: TypeAlias = (

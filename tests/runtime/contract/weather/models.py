@@ -2,8 +2,9 @@
 
 from typing import Literal
 
-from mcp_bindgen.runtime import Number, contract
-from mcp_bindgen.runtime.core.scalars import Integer, Nullable
+from mcp_bindgen import app as contract
+from mcp_bindgen.runtime import Number
+from mcp_bindgen.runtime.model.scalars import Integer, Nullable
 
 
 class GetForecastInput(contract.Model, extra="forbid"):

@@ -23,7 +23,7 @@ from mcp_bindgen.runtime import (
     UnexpectedAnswer,
     serve,
 )
-from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.era.stateless.request_state import StateSeal
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (

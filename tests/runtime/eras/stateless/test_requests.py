@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import ConnectionClosed, Json, Notification, ProtocolError, Request, handles
-from mcp_bindgen.runtime.core.errors import UnsupportedRevision
-from mcp_bindgen.runtime.core.events import Answered, CancelRequested, Event, Notified, Rejected, Requested
-from mcp_bindgen.runtime.core.jsonrpc import typed_params
-from mcp_bindgen.runtime.core.peer import Peer
-from mcp_bindgen.runtime.core.transitions import State
+from mcp_bindgen.runtime.protocol.errors import UnsupportedRevision
+from mcp_bindgen.runtime.protocol.events import Answered, CancelRequested, Event, Notified, Rejected, Requested
+from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
+from mcp_bindgen.runtime.protocol.peer import Peer
+from mcp_bindgen.runtime.protocol.transitions import State
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,

@@ -13,10 +13,10 @@ import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
-from mcp_bindgen.runtime.core import uris
-from mcp_bindgen.runtime.core.negotiated import Negotiated
-from mcp_bindgen.runtime.eras.handshake import HANDSHAKE
-from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.era.handshake import HANDSHAKE
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.protocol import uris
+from mcp_bindgen.runtime.protocol.negotiated import Negotiated
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (

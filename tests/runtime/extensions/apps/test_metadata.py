@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen import v2026_07_28
-from mcp_bindgen.runtime.extensions.apps import (
+from mcp_bindgen.extensions.apps import (
     MIME_TYPE,
     content_security_policy,
     permissions_policy,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.extensions.skills import BadSkill, SkillEntry, SkillRefused, Skills, load_skill
-from mcp_bindgen.runtime.extensions.skills.folder import MOST_BYTES, MOST_FILES, page
-from mcp_bindgen.runtime.extensions.skills.frontmatter import BadFrontmatter, parse
+from mcp_bindgen.extensions.skills import BadSkill, SkillEntry, SkillRefused, Skills, load_skill
+from mcp_bindgen.extensions.skills.folder import MOST_BYTES, MOST_FILES, page
+from mcp_bindgen.extensions.skills.frontmatter import BadFrontmatter, parse
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import bounded
 

@@ -10,13 +10,13 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.app import App
+from mcp_bindgen.extensions.tasks import LocalRunner, MemoryTaskStore, Tasks
+from mcp_bindgen.extensions.tasks.record import TaskRecord
+from mcp_bindgen.extensions.tasks.running import RunningTask
 from mcp_bindgen.runtime import Context, ProtocolError
-from mcp_bindgen.runtime.contract import App
-from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription
-from mcp_bindgen.runtime.extensions.tasks import LocalRunner, MemoryTaskStore, Tasks
-from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord
-from mcp_bindgen.runtime.extensions.tasks.running import RunningTask
-from mcp_bindgen.runtime.storage.errors import StoreUnavailable
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription
+from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.runtime.extensions.tasks.test_engine import QUICK, served, text

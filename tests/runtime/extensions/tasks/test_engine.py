@@ -12,10 +12,10 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.app import App
+from mcp_bindgen.extensions.tasks import TaskCancelled, TaskLimits, Tasks, ToolTask, background, task
 from mcp_bindgen.runtime import Context, ProtocolError, RequestTimeout
-from mcp_bindgen.runtime.contract import App
-from mcp_bindgen.runtime.endpoint.server import Server, lifespans
-from mcp_bindgen.runtime.extensions.tasks import TaskCancelled, TaskLimits, Tasks, ToolTask, background, task
+from mcp_bindgen.runtime.session.server import Server, lifespans
 from mcp_bindgen.v2026_07_28 import Client as Plain
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks

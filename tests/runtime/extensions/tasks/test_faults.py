@@ -16,10 +16,10 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
+from mcp_bindgen.extensions.tasks.running import RunningTask
+from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.runtime import ProtocolError, connect
-from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord, new_id
-from mcp_bindgen.runtime.extensions.tasks.running import RunningTask
-from mcp_bindgen.runtime.extensions.tasks.service import Tasks
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.support.redis_server import redis_server

@@ -12,9 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.runtime import Context, Identity, ProtocolError, connect
-from mcp_bindgen.runtime.contract import App
-from mcp_bindgen.runtime.extensions.tasks import (
+from mcp_bindgen.app import App
+from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.extensions.tasks import (
     MemoryTaskStore,
     RedisTaskStore,
     SqliteTaskStore,
@@ -23,8 +23,8 @@ from mcp_bindgen.runtime.extensions.tasks import (
     TaskStore,
     ToolTask,
 )
-from mcp_bindgen.runtime.http.server.app import HttpApp
-from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
+from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.runtime import Context, Identity, ProtocolError, connect
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.support.http_wires import listening
 from tests.support.meta_keys import CLIENT_CAPABILITIES
@@ -128,8 +128,8 @@ def test_clients_of_the_revision_with_tasks_in_its_core_see_their_own_only(prote
 
 def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are full although tasks are left out, and their cursors name no task that is."""
-    monkeypatch.setattr("mcp_bindgen.runtime.extensions.tasks.core_tasks.MOST", 3)
-    monkeypatch.setattr("mcp_bindgen.runtime.extensions.tasks.store.memory.MOST", 3)
+    monkeypatch.setattr("mcp_bindgen.extensions.tasks.core_tasks.MOST", 3)
+    monkeypatch.setattr("mcp_bindgen.extensions.tasks.store.memory.MOST", 3)
     with running(Verifier(), servers=app(MemoryTaskStore(), "mcp:write").servers()) as server:
         session = server.session("ada")
 
@@ -172,7 +172,7 @@ def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch
 
 def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("core_tasks", "store.sqlite"):
-        monkeypatch.setattr(f"mcp_bindgen.runtime.extensions.tasks.{module}.MOST", 3)
+        monkeypatch.setattr(f"mcp_bindgen.extensions.tasks.{module}.MOST", 3)
     file = tmp_path / "tasks.db"
     with running(Verifier(), servers=app(SqliteTaskStore(file), "mcp:write").servers()) as server:
         session = server.session("ada")

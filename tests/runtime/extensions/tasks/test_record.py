@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord, new_id
+from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
 
 KEYS = st.sampled_from(["name", "age", "name#2", "q"])
 QUESTIONS = st.dictionaries(KEYS, st.builds(lambda text: {"method": text}, st.sampled_from("ab")), min_size=1)

@@ -12,15 +12,15 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.runtime.core.errors import INTERNAL_ERROR, ProtocolError
-from mcp_bindgen.runtime.extensions.tasks.limits import TaskLimits
-from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord, new_id
-from mcp_bindgen.runtime.extensions.tasks.runner import LocalRunner
-from mcp_bindgen.runtime.extensions.tasks.running import Handle, RunningTask
-from mcp_bindgen.runtime.extensions.tasks.service import Tasks, UnknownTask
-from mcp_bindgen.runtime.extensions.tasks.store.base import TaskStore
-from mcp_bindgen.runtime.extensions.tasks.store.memory import MemoryTaskStore
-from mcp_bindgen.runtime.extensions.tasks.store.sqlite import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.limits import TaskLimits
+from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
+from mcp_bindgen.extensions.tasks.runner import LocalRunner
+from mcp_bindgen.extensions.tasks.running import Handle, RunningTask
+from mcp_bindgen.extensions.tasks.service import Tasks, UnknownTask
+from mcp_bindgen.extensions.tasks.store.base import TaskStore
+from mcp_bindgen.extensions.tasks.store.memory import MemoryTaskStore
+from mcp_bindgen.extensions.tasks.store.sqlite import SqliteTaskStore
+from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 
 pytestmark = pytest.mark.anyio
 

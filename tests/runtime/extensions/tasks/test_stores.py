@@ -13,13 +13,13 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.runtime.core.errors import TooManyRequests
-from mcp_bindgen.runtime.extensions.tasks.limits import TaskLimits
-from mcp_bindgen.runtime.extensions.tasks.record import TaskRecord, new_id
-from mcp_bindgen.runtime.extensions.tasks.store.base import LINGER, TaskStore
-from mcp_bindgen.runtime.extensions.tasks.store.memory import MemoryTaskStore
-from mcp_bindgen.runtime.extensions.tasks.store.redis import RedisTaskStore
-from mcp_bindgen.runtime.extensions.tasks.store.sqlite import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.limits import TaskLimits
+from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
+from mcp_bindgen.extensions.tasks.store.base import LINGER, TaskStore
+from mcp_bindgen.extensions.tasks.store.memory import MemoryTaskStore
+from mcp_bindgen.extensions.tasks.store.redis import RedisTaskStore
+from mcp_bindgen.extensions.tasks.store.sqlite import SqliteTaskStore
+from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from tests.support.redis_server import RedisServer, redis_server
 
 pytestmark = pytest.mark.anyio

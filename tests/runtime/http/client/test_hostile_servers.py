@@ -17,13 +17,13 @@ import httpx2
 import pytest
 
 from mcp_bindgen import v2026_07_28
+from mcp_bindgen.http.client.legacy_sse import sse
+from mcp_bindgen.http.client.transport import http
+from mcp_bindgen.http.event_stream import EventDecoder
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
-from mcp_bindgen.runtime.core.errors import Refused
-from mcp_bindgen.runtime.core.transport import Lost
-from mcp_bindgen.runtime.entrypoints.connect import NoConnection
-from mcp_bindgen.runtime.http.client.legacy_sse import sse
-from mcp_bindgen.runtime.http.client.transport import http
-from mcp_bindgen.runtime.http.event_stream import EventDecoder
+from mcp_bindgen.runtime.connecting import NoConnection
+from mcp_bindgen.runtime.protocol.errors import Refused
+from mcp_bindgen.runtime.protocol.transport import Lost
 from mcp_bindgen.v2025_11_25 import Client
 from tests.runtime.entrypoints.test_connect import discovered
 from tests.support.checked_connections import STATELESS, bounded

@@ -16,10 +16,10 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_bindgen.runtime.core.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
-from mcp_bindgen.runtime.core.transport import Outgoing, Oversized
-from mcp_bindgen.runtime.http.client import transport as client_module
-from mcp_bindgen.runtime.http.client.transport import http
+from mcp_bindgen.http.client import transport as client_module
+from mcp_bindgen.http.client.transport import http
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
+from mcp_bindgen.runtime.protocol.transport import Outgoing, Oversized
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.scripted_http_server import (
     CANCELLED,

@@ -14,12 +14,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from mcp_bindgen.http import HttpApp
+from mcp_bindgen.http.server.call import HttpError
+from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.origin_policy import LOOPBACK, OriginPolicy
+from mcp_bindgen.http.server.serve import hosts_for
 from mcp_bindgen.runtime import run
-from mcp_bindgen.runtime.http import HttpApp
-from mcp_bindgen.runtime.http.server._call import HttpError
-from mcp_bindgen.runtime.http.server._origin_policy import LOOPBACK, OriginPolicy
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
-from mcp_bindgen.runtime.http.server.serve import hosts_for
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded, initialize

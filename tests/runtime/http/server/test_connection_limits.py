@@ -11,11 +11,11 @@ import anyio
 import pytest
 from starlette.types import Message, Scope
 
-from mcp_bindgen.runtime.http.server import uvicorn_protocol
-from mcp_bindgen.runtime.http.server.app import HttpApp
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
-from mcp_bindgen.runtime.http.server.limits import HttpLimits
-from mcp_bindgen.runtime.http.server.uvicorn_protocol import BoundedH11Protocol, HttpProtocol
+from mcp_bindgen.http.server import uvicorn_protocol
+from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http.server.uvicorn_protocol import BoundedH11Protocol, HttpProtocol
 from tests.runtime.http.server.test_limits import MIB, Now, Oldest, Then
 from tests.support.checked_connections import bounded, lone, until
 from tests.support.http_wires import Wire, stateless, who, wires

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.http.server.event_store.base import (
+from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.event_store.base import (
     PAGE,
     Event,
     EventStore,
@@ -27,8 +28,7 @@ from mcp_bindgen.runtime.http.server.event_store.base import (
     account_of,
     page,
 )
-from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
-from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
+from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
 from tests.support.commands import execute
 from tests.support.effort import examples
 
@@ -403,8 +403,8 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
 def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
-from mcp_bindgen.runtime.http.server.event_store.base import Event
-from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
+from mcp_bindgen.http.server.event_store.base import Event
+from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
 async def main():
     store = SqliteEventStore(sys.argv[1])
     await store.save("s", b"")
@@ -469,7 +469,7 @@ def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
 
 LOCKS = """
 import sys
-from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
+from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
 store = SqliteEventStore(sys.argv[1], wait=0.3)
 print("open", flush=True)
 sys.stdin.read()
@@ -531,7 +531,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes | str) -> None:
 
 
 def test_a_store_that_nobody_closes_keeps_no_process_alive(tmp_path: Path) -> None:
-    store = "mcp_bindgen.runtime.http.server.event_store.sqlite"
+    store = "mcp_bindgen.cluster.sqlite_store"
     code = f"import sys; from {store} import SqliteEventStore; s = SqliteEventStore(sys.argv[1])"
     done = execute(sys.executable, "-c", code, tmp_path / "events.db")
     assert (done.returncode, done.stderr) == (0, "")

@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.http.server import uvicorn_protocol
+from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.http.server.bodies import has_more_values
+from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
+from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Limits
-from mcp_bindgen.runtime.http.server import uvicorn_protocol
-from mcp_bindgen.runtime.http.server._bodies import has_more_values
-from mcp_bindgen.runtime.http.server.app import HttpApp
-from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
-from mcp_bindgen.runtime.http.server.limits import HttpLimits
 from tests.support.checked_connections import (
     INITIALIZED,
     STATELESS,

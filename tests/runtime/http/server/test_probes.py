@@ -14,9 +14,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mcp_bindgen.runtime.http import HttpApp, MemoryEventStore
-from mcp_bindgen.runtime.http.server import _probes
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.http import HttpApp, MemoryEventStore
+from mcp_bindgen.http.server import probes as _probes
+from mcp_bindgen.http.server.legacy_sse import sse_app
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded, initialize

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2025_11_25
-from mcp_bindgen.runtime import Identity
-from mcp_bindgen.runtime.core import logs
-from mcp_bindgen.runtime.core.access import AccessDenied, HttpRequest
-from mcp_bindgen.runtime.core.logs import JsonFormatter
-from mcp_bindgen.runtime.http import HttpApp
-from mcp_bindgen.runtime.http.server._probes import Probes
-from mcp_bindgen.runtime.http.server._request_log import RequestRecord
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
+from mcp_bindgen.http import HttpApp
+from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.probes import Probes
+from mcp_bindgen.http.server.request_log import RequestRecord
+from mcp_bindgen.runtime import Identity, logs
+from mcp_bindgen.runtime.logs import JsonFormatter
+from mcp_bindgen.runtime.protocol.access import AccessDenied, HttpRequest
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded, lone, request
 from tests.support.commands import ROOT

@@ -18,9 +18,9 @@ import pytest
 import uvicorn
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime.http.server.limits import LIMITS
-from mcp_bindgen.runtime.http.server.serve import _Uvicorn
-from mcp_bindgen.runtime.http.server.uvicorn_protocol import HttpProtocol
+from mcp_bindgen.http.server.limits import LIMITS
+from mcp_bindgen.http.server.serve import _Uvicorn
+from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 from tests.support.checked_connections import bounded, lone
 from tests.support.cluster import HEADERS, NEW, OLD, PUBLIC_NAME, Cluster, Patient, ShippedCluster, cluster
 

@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.auth import ResourceServer, StaticTokens
+from mcp_bindgen.http import HttpApp, HttpLimits, MemoryEventStore
 from mcp_bindgen.runtime import Identity, ProtocolError, Server, SessionRequired, connect
-from mcp_bindgen.runtime.auth.server import ResourceServer, StaticTokens
-from mcp_bindgen.runtime.http import HttpApp, HttpLimits, MemoryEventStore
 from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,

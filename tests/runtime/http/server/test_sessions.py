@@ -19,19 +19,19 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen import v2025_03_26, v2025_11_25
+from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.bodies import Bodies
+from mcp_bindgen.http.server.byte_budget import Budget
+from mcp_bindgen.http.server.call import Call, HttpError
+from mcp_bindgen.http.server.event_store.base import Event, EventStore, StoreLimits, StoreUnavailable
+from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
+from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http.server.origin_policy import OriginPolicy
+from mcp_bindgen.http.server.session_transport import SessionTransport
+from mcp_bindgen.http.server.sessions import SESSION, HttpSessions
+from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
-from mcp_bindgen.runtime.endpoint.server import Service
-from mcp_bindgen.runtime.http.server._bodies import Bodies
-from mcp_bindgen.runtime.http.server._budgets import Budget
-from mcp_bindgen.runtime.http.server._call import Call, HttpError
-from mcp_bindgen.runtime.http.server._origin_policy import OriginPolicy
-from mcp_bindgen.runtime.http.server._session_transport import SessionTransport
-from mcp_bindgen.runtime.http.server._sessions import SESSION, HttpSessions
-from mcp_bindgen.runtime.http.server._streams import Stream
-from mcp_bindgen.runtime.http.server.event_store.base import Event, EventStore, StoreLimits, StoreUnavailable
-from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
-from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
-from mcp_bindgen.runtime.http.server.limits import HttpLimits
+from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, own, request
 from tests.support.commands import ROOT
@@ -1337,10 +1337,10 @@ SERVE = """
 import logging, os, socket, sys
 from pathlib import Path
 import uvicorn
-from mcp_bindgen.runtime.http.server._sessions import HttpSessions
-from mcp_bindgen.runtime.http.server.event_store.sqlite import SqliteEventStore
-from mcp_bindgen.runtime.http.server._streams import Stream
-from mcp_bindgen.runtime.endpoint.server import Service
+from mcp_bindgen.http.server.sessions import HttpSessions
+from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.streams import Stream
+from mcp_bindgen.runtime.session.server import Service
 from tests.runtime.http.server.test_sessions import Endpoint, Tools
 
 class Counting(Tools):

@@ -12,10 +12,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.runtime.http.server.event_store.base import Event, StoreLimits, account_of
-from mcp_bindgen.runtime.http.server.limits import HttpLimits
-from mcp_bindgen.runtime.http.server.shared_store._script_parts import LETTER_BYTES, SESSION_BYTES
-from mcp_bindgen.runtime.storage.errors import StoreFull
+from mcp_bindgen.cluster.script_parts import LETTER_BYTES, SESSION_BYTES
+from mcp_bindgen.http.server.event_store.base import Event, StoreLimits, account_of
+from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.runtime.protocol.errors import StoreFull
 from tests.runtime.http.server.test_shared_store import HELLO, headers, redis, run, server, stores, workers
 from tests.support.redis_server import RedisServer, redis_server
 

@@ -20,20 +20,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
+from mcp_bindgen.cluster.redis_store import FORMAT, RedisReplayCache, RedisStore
+from mcp_bindgen.cluster.session_record import merged
+from mcp_bindgen.cluster.store import SharedStore
+from mcp_bindgen.cluster.streams import SharedStanding
+from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.http.server.envelope import for_others
+from mcp_bindgen.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
+from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Server
-from mcp_bindgen.runtime.auth.server.dpop import InvalidProof, ProofVerifier
-from mcp_bindgen.runtime.core.errors import ProtocolError
-from mcp_bindgen.runtime.eras.stateless import subscription_client
-from mcp_bindgen.runtime.eras.stateless.request_state import StateSeal
-from mcp_bindgen.runtime.eras.stateless.subscriptions import Subscription, audience
-from mcp_bindgen.runtime.http.server._envelope import for_others
-from mcp_bindgen.runtime.http.server._shared_session import merged
-from mcp_bindgen.runtime.http.server._shared_streams import SharedStanding
-from mcp_bindgen.runtime.http.server.app import HttpApp
-from mcp_bindgen.runtime.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
-from mcp_bindgen.runtime.http.server.limits import HttpLimits
-from mcp_bindgen.runtime.http.server.shared_store.base import SharedStore
-from mcp_bindgen.runtime.http.server.shared_store.redis import FORMAT, RedisReplayCache, RedisStore
+from mcp_bindgen.runtime.era.stateless import subscription_client
+from mcp_bindgen.runtime.era.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
 from tests.support.checked_connections import bounded, until
@@ -474,7 +474,7 @@ def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: 
 
 @pytest.mark.full
 def test_keys_are_the_same_everywhere_and_replaced_in_time(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bindgen.runtime.http.server.shared_store.redis._SETTLE", 0.2)
+    monkeypatch.setattr("mcp_bindgen.cluster.redis_store._SETTLE", 0.2)
 
     async def body() -> None:
         async with stores(redis, 2, rotate=0.5) as (one, other):
@@ -556,7 +556,7 @@ def _shifted(seconds: float) -> float:
 
 
 def test_proofs_are_counted_by_key_and_refused_beyond(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "mcp_bindgen.runtime.http.server.shared_store.redis"
+    module = "mcp_bindgen.cluster.redis_store"
     monkeypatch.setattr(f"{module}._NAMES_OF_OWNER", 3)
     monkeypatch.setattr(f"{module}._NAMES", 7)
 

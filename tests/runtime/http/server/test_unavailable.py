@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.cluster import SqliteEventStore
+from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.http import HttpApp
+from mcp_bindgen.http.server.event_store.base import StoreUnavailable
+from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
+from mcp_bindgen.http.server.legacy_sse import sse_app
 from mcp_bindgen.runtime import ServerUnavailable, connect
-from mcp_bindgen.runtime.core.errors import INTERNAL_ERROR
-from mcp_bindgen.runtime.http import HttpApp, SqliteEventStore
-from mcp_bindgen.runtime.http.server.event_store.base import StoreUnavailable
-from mcp_bindgen.runtime.http.server.event_store.memory import MemoryEventStore
-from mcp_bindgen.runtime.http.server.legacy_sse import sse_app
-from mcp_bindgen.runtime.http.server.shared_store.redis import RedisStore
+from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded, initialize
 from tests.support.http_wires import Wires, wires

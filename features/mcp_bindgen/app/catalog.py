@@ -1,0 +1,116 @@
+"""The document of a contract: entries in the JSON forms of the protocol's lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+from zipfile import ZipFile, is_zipfile
+
+from mcp_bindgen.runtime.model.json_types import is_object
+
+Entry = dict[str, Any]
+
+FILE = "contract.json"
+
+SCOPES = "x-mcp-scopes"
+"""The member of an entry that states the scopes which the token of a request needs; clients see it, too."""
+
+Kind: TypeAlias = Literal["tool", "prompt", "resource", "template"]
+
+
+class Entries(NamedTuple):
+    """The place of the entries of one kind.
+
+    Attributes:
+        member: The member of the document that lists them.
+        key: The member of an entry that names it.
+        changed: The notification that there are others now.
+    """
+
+    member: str
+    key: str
+    changed: str
+
+
+KINDS: Mapping[Kind, Entries] = {
+    "tool": Entries("tools", "name", "notifications/tools/list_changed"),
+    "prompt": Entries("prompts", "name", "notifications/prompts/list_changed"),
+    "resource": Entries("resources", "uri", "notifications/resources/list_changed"),
+    "template": Entries("resourceTemplates", "uriTemplate", "notifications/resources/list_changed"),
+}
+LISTS = tuple(place.member for place in KINDS.values())
+
+
+class Catalog:
+    """The entries of a contract, verbatim. The document is read on first use.
+
+    Args:
+        read: Gives the JSON text of the document.
+        place: Where it comes from, for messages.
+    """
+
+    def __init__(self, read: Callable[[], str], place: str = "the contract") -> None:
+        self._read = read
+        self._place = place
+
+    @classmethod
+    def beside(cls, module_file: str, name: str = FILE) -> Catalog:
+        """Return the catalog of the document in the folder of a module, whose `__file__` is given."""
+        path = Path(module_file).with_name(name)
+        return cls(lambda: _text(path), str(path))
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Catalog:
+        """Return the catalog of a document that is there already."""
+        return cls(lambda: json.dumps(document))
+
+    @cached_property
+    def document(self) -> Entry:
+        """The whole document.
+
+        Raises:
+            ValueError: It is not a JSON object.
+        """
+        try:
+            document = json.loads(self._read())
+        except ValueError as error:
+            raise ValueError(f"{self._place} is not JSON: {error}") from None
+        if not is_object(document):
+            raise ValueError(f"{self._place} is not a JSON object")
+        return document
+
+    @property
+    def tools(self) -> dict[str, Entry]:
+        """Name -> entry of `tools/list`."""
+        return self.entries("tool")
+
+    @property
+    def prompts(self) -> dict[str, Entry]:
+        """Name -> entry of `prompts/list`."""
+        return self.entries("prompt")
+
+    @property
+    def resources(self) -> dict[str, Entry]:
+        """URI -> entry of `resources/list`."""
+        return self.entries("resource")
+
+    @property
+    def templates(self) -> dict[str, Entry]:
+        """URI template -> entry of `resources/templates/list`."""
+        return self.entries("template")
+
+    def entries(self, kind: Kind) -> dict[str, Entry]:
+        """Return name -> entry, or URI -> entry, of one kind."""
+        place = KINDS[kind]
+        return {entry[place.key]: entry for entry in self.document.get(place.member, ())}
+
+
+def _text(path: Path) -> str:
+    """Return the text of a file, which may be inside of a zip archive that modules are imported from."""
+    for archive in path.parents:
+        if archive.is_file() and is_zipfile(archive):
+            return ZipFile(archive).read(path.relative_to(archive).as_posix()).decode("utf-8")
+    return path.read_text("utf-8")

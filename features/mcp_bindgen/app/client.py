@@ -1,0 +1,100 @@
+"""The base of typed clients, and what their methods do with results. It needs no validator."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
+
+from mcp_bindgen.runtime.connected_client import Client
+from mcp_bindgen.runtime.connecting import TIMEOUT
+
+from .call_arguments import ABSENT
+from .errors import ToolError, UnexpectedResult
+from .types import structured_content, typed
+
+if TYPE_CHECKING:
+    from mcp_bindgen.runtime.targets import Target
+
+C = TypeVar("C", bound=Client)
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class ContractClient(Generic[C]):
+    """The base of typed clients of one server, with a method for each of its tools, prompts and resource templates.
+
+    A generated class says which revision's client is behind it: `class Weather(ContractClient[v2025_11_25.Client])`.
+
+    Args:
+        client: A connected client; what the server may ask, its handlers answer.
+
+    Attributes:
+        client: The client, for everything else.
+    """
+
+    _client_class: ClassVar[type[Any]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in vars(cls).get("__orig_bases__", ()):
+            for argument in get_args(base):
+                if isinstance(argument, type) and issubclass(argument, Client):
+                    cls._client_class = argument
+
+    def __init__(self, client: C) -> None:
+        self.client = client
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls, target: Target, *, headers: Mapping[str, str] | None = None, timeout: float | None = TIMEOUT
+    ) -> AsyncGenerator[Self]:
+        """Connect a new client for as long as the `async with` block lasts.
+
+        Args:
+            target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+            headers: HTTP headers to send with each request.
+            timeout: Seconds that connecting may take in all; `None` for no limit.
+        """
+        async with cls._client_class.connect(target, headers=headers, timeout=timeout) as client:
+            yield cls(client)
+
+
+def succeeded(result: R) -> R:
+    """Return the result of a tool, unless it failed.
+
+    Raises:
+        ToolError: The tool says that it failed.
+    """
+    if getattr(result, "is_error", None):
+        text = "\n".join(block.text for block in getattr(result, "content", ()) if block.type == "text")
+        raise ToolError(text or "the tool failed without a word", result)
+    return result
+
+
+@overload
+def structured(result: object, kind: type[T]) -> T: ...
+
+
+@overload
+def structured(result: object, kind: Any) -> Any: ...
+
+
+def structured(result: object, kind: Any) -> Any:
+    """Return the structured content of a tool's result in its type.
+
+    Args:
+        result: The result.
+        kind: The type of its structured content.
+
+    Raises:
+        ToolError: The tool says that it failed.
+        UnexpectedResult: There is no structured content, or it is of another type.
+    """
+    content = structured_content(succeeded(result))
+    if content is ABSENT:
+        raise UnexpectedResult("the tool gave no structured content")
+    return typed(
+        kind, content, "structuredContent", lambda found: UnexpectedResult("{path}: {problem}".format(**found[0]))
+    )

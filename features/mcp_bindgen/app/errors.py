@@ -1,0 +1,83 @@
+"""The errors of contracts: for handlers to raise, for servers to answer with, for typed clients to catch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_bindgen.runtime.protocol.hints import WrongResult
+
+_SHOWN = 3
+
+
+class ToolError(Exception):
+    """A tool failed, and the model should read why: the result has `isError`.
+
+    Raise it in the handler of a tool; typed clients raise it when a tool failed.
+
+    Attributes:
+        text: What to tell the model.
+        result: The result that says so, on the side of the client.
+    """
+
+    def __init__(self, text: str, result: Any = None) -> None:
+        super().__init__(text)
+        self.text = text
+        self.result = result
+
+
+class ResourceNotFound(Exception):
+    """There is no such resource: raise it in the handler of a template that matches a URI of nothing.
+
+    The client sees the error that its revision has for this.
+    """
+
+
+class InvalidArguments(ProtocolError):
+    """-32602: the arguments of a tool or prompt are not what the contract says; `data` has each problem and its path.
+
+    Args:
+        name: Which tool or prompt.
+        problems: Each with `path`, which leads from the params, and `problem`.
+    """
+
+    def __init__(self, name: str, problems: Sequence[dict[str, str]]) -> None:
+        said = [f"{one['path'].removeprefix('params.')}: {one['problem']}" for one in problems[:_SHOWN]]
+        more = ["..."] if len(problems) > _SHOWN else []
+        super().__init__(INVALID_PARAMS, f"Invalid arguments of {name}: {'; '.join(said + more)}", list(problems))
+
+
+class InvalidResult(WrongResult):
+    """A handler returned what the contract, or the revision, does not allow: see `WrongResult`."""
+
+
+class UnexpectedResult(Exception):
+    """A tool succeeded, but its structured result is missing or of another type."""
+
+
+class BadFunction(ValueError):
+    """A function cannot be an entry of a contract.
+
+    Attributes:
+        problem: What is wrong.
+        fix: What to do.
+        place: File and line of the function.
+    """
+
+    def __init__(self, problem: str, fix: str, place: str) -> None:
+        super().__init__(f"{place}: {problem}; {fix}")
+        self.problem = problem
+        self.fix = fix
+        self.place = place
+
+
+class NotInstalled(ImportError):
+    """A package of the extra `mcp-bindgen[app]` is needed and missing."""
+
+
+def require(package: str, purpose: str) -> None:
+    """Check that a package of the extra is installed, without importing it; raise `NotInstalled` if it is not."""
+    if find_spec(package) is None:
+        raise NotInstalled(f"{purpose} needs {package}: pip install 'mcp-bindgen[app]'")

@@ -1,0 +1,277 @@
+"""Handlers: the methods of a contract's class, marked with what they are, bound to an object and checked."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+from mcp_bindgen.extensions.tasks.tools import Support, ToolTask, marked, tool_task
+from mcp_bindgen.runtime.concurrency import in_thread
+from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.protocol.uris import canonical, rule_keys
+
+from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
+from .errors import InvalidArguments, InvalidResult
+from .types import typed
+from .uri_template import UriTemplate
+from .validation import MOST, Validator
+
+if TYPE_CHECKING:
+    from mcp_bindgen.extensions.skills.folder import SkillFile, Skills
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, eq=False)
+class HandlerSpec:
+    """A mark that says what a method handles; call it to mark the method.
+
+    Attributes:
+        kind: What the method is for.
+        name: The name on the wire; the URI of a resource, the URI template of a template.
+        input: The type of the arguments; `None` for a method that takes the context alone.
+        output: The type of a tool's structured result; `None` for a tool without one.
+        member: The member of the structured content that the result stands under, if it is no object itself.
+    """
+
+    kind: Kind
+    name: str
+    input: Any = None
+    output: Any = None
+    member: str | None = None
+
+    def __call__(self, method: F) -> F:
+        """Mark a method."""
+        method.__mcp_handler__ = self  # type: ignore[attr-defined]
+        return method
+
+
+def tool(name: str, input: Any = None, output: Any = None) -> HandlerSpec:
+    """Mark the method of a tool.
+
+    Args:
+        name: Its name in the contract.
+        input: The type of its arguments; a method without one takes the context alone.
+        output: The type of its structured result, if its schema is in the contract.
+    """
+    return HandlerSpec("tool", name, input, output)
+
+
+def prompt(name: str, arguments: Any = None) -> HandlerSpec:
+    """Mark the method of a prompt; one without arguments takes the context alone."""
+    return HandlerSpec("prompt", name, arguments)
+
+
+def resource(uri: str) -> HandlerSpec:
+    """Mark the method that reads a resource."""
+    return HandlerSpec("resource", uri)
+
+
+def template(uri_template: str, variables: Any = None) -> HandlerSpec:
+    """Mark the method that reads the resources of a template; `variables` is the type of what is in their URIs."""
+    return HandlerSpec("template", uri_template, variables)
+
+
+def specs(contract: type) -> dict[str, HandlerSpec]:
+    """Return method name -> spec for a class and its bases; an override need not be marked again."""
+    return {
+        name: spec
+        for base in reversed(contract.__mro__)
+        for name, method in vars(base).items()
+        if isinstance(spec := getattr(method, "__mcp_handler__", None), HandlerSpec)
+    }
+
+
+def missing_method(kind: type, name: str) -> str:
+    """Describe a method of a contract that a class does not have, and the one that may have been meant.
+
+    Args:
+        kind: The class.
+        name: The name of the method, which is abstract.
+    """
+    abstract = inspect.getattr_static(kind, name)
+    base = next(one for one in kind.__mro__ if vars(one).get(name) is abstract)
+    spec = getattr(abstract, "__mcp_handler__", None)
+    offer = f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
+    others = [other for other in dir(kind) if not other.startswith("_") and not hasattr(base, other)]
+    near = get_close_matches(name, others, n=1, cutoff=0.8)
+    return f"{kind.__name__} misses {name}{offer}" + (f"; did you mean it by {near[0]}?" if near else "")
+
+
+def asynchronous(method: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """Return a method as one that does not block: a plain function runs in a thread."""
+    return method if inspect.iscoroutinefunction(method) else in_thread(method)
+
+
+def _stated_task(entry: Entry) -> ToolTask | None:
+    """Return how a tool runs as a task by what its entry says (`execution.taskSupport`, MCP 2025-11-25, "Tools")."""
+    execution = entry.get("execution")
+    support: Any = execution.get("taskSupport") if is_object(execution) else None
+    return tool_task(support) if support in get_args(Support) else None
+
+
+class BoundHandler:
+    """A handler with its entry in the contract.
+
+    Args:
+        spec: What the method is marked with.
+        entry: What the contract says of it.
+        method: The bound method.
+        validation_steps: How many steps the validation of a value may take at most.
+
+    Attributes:
+        task: How a tool runs as a task; `None` where it never does.
+        input: Validates the arguments of a tool that has an input schema.
+        output: Validates the structured content of a tool that has an output schema.
+    """
+
+    def __init__(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any], validation_steps: int) -> None:
+        self.spec = spec
+        self.entry = entry
+        self._method = asynchronous(method)
+        self._function = inspect.unwrap(method)
+        self.task = marked(method) or _stated_task(entry)
+        schemas = entry if spec.kind == "tool" else {}
+        self.input, self.output = (
+            Validator(schemas[member], f"the {member} of {spec.name!r}", most_steps=validation_steps)
+            if member in schemas
+            else None
+            for member in ("inputSchema", "outputSchema")
+        )
+
+    def read(self, arguments: Any, root: str) -> Any:
+        """Return arguments in the type of the handler; raise `InvalidArguments` with paths that begin at `root`."""
+        wrong = self.input.problems(arguments, root) if self.input is not None else []
+        if wrong:
+            raise InvalidArguments(self.spec.name, wrong)
+        if self.spec.input is None:
+            return None
+        return typed(self.spec.input, arguments, root, lambda found: InvalidArguments(self.spec.name, found[:MOST]))
+
+    async def call(self, arguments: Any, ctx: Any) -> Any:
+        """Call the method with typed arguments."""
+        return await (self._method(ctx) if self.spec.input is None else self._method(arguments, ctx))
+
+    def described(self, member: str) -> Entry:
+        """Return one member of the entry as an object, which is empty if the contract does not have it."""
+        value = self.entry.get(member)
+        return {} if value is None else {member: value}
+
+    def invalid(self, reason: str) -> InvalidResult:
+        """Return the error for a result that is not what the contract says, with the line of the method."""
+        return InvalidResult(f"the {self.spec.kind} {self.spec.name!r} {reason}", self._function)
+
+
+def _reader(file: SkillFile) -> Callable[[Any], Awaitable[str | bytes]]:
+    """Return the method that reads a file of a skill."""
+
+    async def read(ctx: Any) -> str | bytes:
+        return file.contents
+
+    return read
+
+
+def _key(kind: Kind, name: str) -> str:
+    """Return the key of a handler: URIs are compared in their canonical form, all else as it is."""
+    return canonical(name) if kind == "resource" else name
+
+
+class BoundContract:
+    """A contract with its handlers.
+
+    Args:
+        catalog: What the contract says.
+        validation_steps: How many steps the validation of a value may take at most.
+        announces: See below.
+
+    Attributes:
+        handlers: Kind -> wire name -> handler; resources are under their canonical URIs.
+        resource_rules: Key of `rule_keys` -> the entries of resources and templates that state scopes.
+        templates: The URI templates and their handlers, the most specific first.
+        complete: Completes values that no `enum` lists, if there is such a method.
+        skills: The skills whose files are among the resources, if there are any.
+        announces: The notifications about changes that its servers may send.
+    """
+
+    def __init__(self, catalog: Catalog, validation_steps: int, announces: Collection[str] = ()) -> None:
+        self.catalog = catalog
+        self.announces = announces
+        self.handlers: dict[Kind, dict[str, BoundHandler]] = {kind: {} for kind in KINDS}
+        self.resource_rules: dict[str, list[Entry]] = {}
+        self.templates: list[tuple[UriTemplate, BoundHandler]] = []
+        self.complete: Callable[..., Awaitable[Any]] | None = None
+        self.skills: Skills | None = None
+        self._validation_steps = validation_steps
+
+    @classmethod
+    def of(cls, owner: object, catalog: Catalog, validation_steps: int) -> BoundContract:
+        """Return a contract whose handlers are the methods of an object.
+
+        Raises:
+            ValueError: The methods and the contract's document do not belong together.
+            ImportError: There are tools or templates, and `mcp-bindgen[app]` is not installed.
+        """
+        bound, class_name = cls(catalog, validation_steps), type(owner).__name__
+        entries: dict[Kind, dict[str, Entry]] = {kind: catalog.entries(kind) for kind in KINDS}
+        for name, spec in specs(type(owner)).items():
+            entry = entries[spec.kind].get(spec.name)
+            if entry is None:
+                raise ValueError(f"{class_name}.{name}: the contract has no {spec.kind} {spec.name!r}")
+            bound.bind(spec, entry, getattr(owner, name))
+        for kind, named in entries.items():
+            for name in (name for name in named if _key(kind, name) not in bound.handlers[kind]):
+                raise ValueError(f"{class_name} has no method for the {kind} {name!r} of its contract")
+        return bound
+
+    def bind(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
+        """Let a method handle an entry; raise `ValueError` if a resource has the same URI, written in another way."""
+        handler = BoundHandler(spec, entry, method, self._validation_steps)
+        handlers, key = self.handlers[spec.kind], _key(spec.kind, spec.name)
+        if key in handlers and (former := handlers[key].spec.name) != spec.name:
+            raise ValueError(f"{former!r} and {spec.name!r} are the same URI: remove one of the resources")
+        handlers[key] = handler
+        if SCOPES in entry and spec.kind in ("resource", "template"):
+            self.resource_rules.setdefault(rule_keys(spec.name)[0], []).append(entry)
+        if spec.kind == "template":
+            self.templates = sorted(
+                [*self.templates, (UriTemplate(spec.name), handler)], key=lambda pair: pair[0].specificity, reverse=True
+            )
+
+    def add(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
+        """Add an entry and its handler; raise `ValueError` if there is one of that name."""
+        if _key(spec.kind, spec.name) in self.handlers[spec.kind]:
+            raise ValueError(f"there is a {spec.kind} {spec.name!r} already")
+        self.bind(spec, entry, method)
+        self.catalog.document.setdefault(KINDS[spec.kind].member, []).append(entry)
+
+    def add_skills(self, folder: str | PathLike[str]) -> None:
+        """Add the skills of a folder: their files are resources, of which each `SKILL.md` is listed.
+
+        Raises:
+            BadSkill: There is none, or one that clients need not take, or one of a path that is taken.
+            ImportError: `mcp-bindgen[skills]` is not installed.
+        """
+        from mcp_bindgen.extensions.skills.folder import Skills  # which other contracts need not wait for
+
+        self.skills = self.skills or Skills()
+        for file in self.skills.add(folder):
+            add = self.add if file.uri in self.skills.entries else self.bind
+            add(HandlerSpec("resource", file.uri), self.skills.resource(file), _reader(file))
+
+    def remove(self, kind: Kind, name: str) -> None:
+        """Remove an entry and its handler; raise `KeyError` if there is none."""
+        handler = self.handlers[kind].pop(_key(kind, name))
+        for entries in self.resource_rules.values():
+            entries[:] = [entry for entry in entries if entry is not handler.entry]
+        self.templates = [pair for pair in self.templates if pair[1] is not handler]
+        self.catalog.document[KINDS[kind].member].remove(handler.entry)
+
+    def knows(self, uri: str) -> bool:
+        """Tell whether a URI is that of a resource, or fits a template."""
+        return canonical(uri) in self.handlers["resource"] or any(
+            template.match(uri) is not None for template, _ in self.templates
+        )

@@ -1,0 +1,1 @@
+"""Resource server: verification of access tokens, scopes of operations, and challenges for clients."""

@@ -1,0 +1,87 @@
+"""Say which scopes an operation needs, and which scopes imply others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from mcp_bindgen.runtime.protocol.access import Operation, Scopes
+from mcp_bindgen.runtime.protocol.uris import rule_keys
+
+EVERYTHING = "*"
+"""Stands for every request in a table of scopes."""
+
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+_OFFLINE = "offline_access"
+_NOTHING: frozenset[str] = frozenset()
+
+
+class Policy:
+    """The scopes that operations need.
+
+    The scopes of a name are needed beside those of its method, and both beside the scopes of every request. The names
+    of tools and prompts are compared as they are, URIs by their `rule_keys`: all rules that may be about a URI hold.
+
+    Args:
+        scopes: Method, or method and name, or `*` -> the scopes that it needs.
+        implies: Scope -> narrower ones that it implies.
+
+    Attributes:
+        general: All that is stated for methods as a whole; all there is if nothing is.
+
+    Raises:
+        ValueError: Something is no scope, or none of a resource.
+    """
+
+    def __init__(self, scopes: Scopes, implies: Mapping[str, Collection[str]]) -> None:
+        stated = {key: frozenset(check_scopes(named)) for key, named in scopes.items()}
+        whole = {key: named for key, named in stated.items() if isinstance(key, str)}
+        self.general = sorted(_NOTHING.union(*(whole or stated).values()))
+        self._implied = {scope: frozenset(check_scopes(narrower)) for scope, narrower in implies.items()}
+        self._everything = whole.get(EVERYTHING, _NOTHING)
+        self._of_method = {key: named | self._everything for key, named in whole.items()}
+        self._of_name: dict[Operation, frozenset[str]] = {}
+        for key, named in stated.items():
+            if not isinstance(key, str):
+                rule = key[0], rule_keys(key[1])[0]
+                self._of_name[rule] = self._of_name.get(rule, _NOTHING) | named
+
+    def needed(self, operation: Operation) -> frozenset[str]:
+        """Return the scopes that an operation needs."""
+        method, name = operation
+        found = self._of_method.get(method, self._everything)
+        for key in () if name is None else rule_keys(name):
+            found |= self._of_name.get((method, key), _NOTHING)
+        return found
+
+    def granted(self, scopes: frozenset[str]) -> frozenset[str]:
+        """Return scopes with all that they imply, and what that implies."""
+        found, pending = set(scopes), list(scopes & self._implied.keys())
+        while pending:
+            new = self._implied.get(pending.pop(), _NOTHING) - found
+            found |= new
+            pending += new
+        return frozenset(found)
+
+
+def is_scope(text: str) -> bool:
+    """Tell whether a text can be a scope (RFC 6749, section 3.3), and one that a resource may ask for."""
+    return _SCOPE.fullmatch(text) is not None and text != _OFFLINE
+
+
+def check_scopes(scopes: Collection[str]) -> Collection[str]:
+    """Return scopes if they are some.
+
+    Raises:
+        ValueError: They are a text, one is not a scope (RFC 6749, section 3.3), or not one that a resource may ask for.
+    """
+    if isinstance(scopes, str):
+        raise ValueError(f"scopes are a list: write [{scopes!r}]")
+    for scope in scopes:
+        if scope == _OFFLINE:
+            raise ValueError(
+                f"{_OFFLINE} is between a client and its authorization server; a resource does not need it"
+            )
+        if not is_scope(scope):
+            raise ValueError(f"{scope!r} is not a scope")
+    return scopes

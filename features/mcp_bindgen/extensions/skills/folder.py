@@ -1,0 +1,248 @@
+"""Take the skills of a folder, to serve them as the skills extension says: entries, files and directories.
+
+Everything is read once and served from memory. What clients name is looked up there and never becomes a path, and what
+they read is what the entry of its skill promises, byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from mimetypes import MimeTypes
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from mcp_bindgen.runtime.logs import log
+
+from .frontmatter import BadFrontmatter, check, parse
+
+FILE = "SKILL.md"
+DIRECTORY = "inode/directory"
+MOST_FILES = 512
+MOST_BYTES = 16 * 1024 * 1024
+
+_PAGE = 100  # entries of a list
+
+
+class BadSkill(ValueError):
+    """A folder holds something that cannot be served as a skill; the message names the file and what to do."""
+
+
+@dataclass(frozen=True)
+class SkillFile:
+    """A file of a skill.
+
+    Attributes:
+        uri: Its URI.
+        name: Its name.
+        data: Its bytes.
+    """
+
+    uri: str
+    name: str
+    data: bytes = field(repr=False)
+
+    @property
+    def contents(self) -> str | bytes:
+        """Its text, or its bytes if it is no text."""
+        try:
+            return self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return self.data
+
+    @property
+    def mime_type(self) -> str:
+        """Its MIME type, by its name, else by whether it is a text."""
+        known = _types().guess_type(self.name)[0]
+        return known or ("text/plain" if isinstance(self.contents, str) else "application/octet-stream")
+
+    @property
+    def resource(self) -> dict[str, Any]:
+        """Its entry in a list of resources, in wire form."""
+        return {"uri": self.uri, "name": self.name, "mimeType": self.mime_type, "size": len(self.data)}
+
+    @property
+    def read(self) -> dict[str, Any]:
+        """The entry of a result of `resources/read`, in wire form."""
+        contents = self.contents
+        content = {"text": contents} if isinstance(contents, str) else {"blob": b64encode(contents).decode()}
+        return {"uri": self.uri, "mimeType": self.mime_type, **content}
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Its entry in that of its skill, a `SkillResource` in wire form."""
+        return {"uri": self.uri, "digest": digest(self.data), "size": len(self.data)}
+
+
+def digest(data: bytes) -> str:
+    """Return the digest of the bytes of a file as entries of skills have it."""
+    return f"sha256:{sha256(data).hexdigest()}"
+
+
+class Skills:
+    """The skills of folders: each folder in one that has a `SKILL.md`, at any depth, is one under `skill://PATH`.
+
+    Files and folders whose names begin with a dot, `__pycache__` and symbolic links are left out.
+
+    Args:
+        folders: The folders. One that has a `SKILL.md` itself is the one skill.
+
+    Attributes:
+        entries: URI of its `SKILL.md` -> the `Skill` in wire form.
+        files: URI -> file, of all skills.
+        directories: URI -> entries of its direct children in wire form, for the folders in skills and those above.
+
+    Raises:
+        BadSkill: There is none, or one that clients need not take: no frontmatter, a name that is not that of its
+            folder, more than 512 files or 16 MiB; or two have the same path.
+        ImportError: `mcp-bindgen[skills]` is not installed.
+    """
+
+    def __init__(self, *folders: str | os.PathLike[str]) -> None:
+        self.entries: dict[str, dict[str, Any]] = {}
+        self.files: dict[str, SkillFile] = {}
+        self.directories: dict[str, list[dict[str, Any]]] = {}
+        for folder in folders:
+            self.add(folder)
+
+    def add(self, folder: str | os.PathLike[str]) -> list[SkillFile]:
+        """Add the skills of a folder, and return their files."""
+        root = Path(folder).resolve()
+        if not root.is_dir():
+            raise BadSkill(f"{folder} is no folder: give one with a {FILE}, or one with such folders in it")
+        base = root.parent if (root / FILE).is_file() else root
+        paths, folders = _walk(root)
+        homes = sorted(path.parent.relative_to(base) for path in paths if path.name == FILE)
+        if not homes:
+            raise BadSkill(f"{folder} has no skill: no folder in it has a file {FILE}")
+        files = {
+            name: SkillFile(_uri(name), name.name, _bytes(path))
+            for path in paths
+            if _is_in(name := path.relative_to(base), homes)
+        }
+        entries = {_uri(home / FILE): _entry(home, files, base / home / FILE) for home in homes}
+        for uri in self.files.keys() & {file.uri for file in files.values()}:
+            raise BadSkill(f"{folder} has {uri}, which another folder has too: rename one of the skills")
+        inside = {name for path in folders if _is_in(name := path.relative_to(base), homes)}
+        for uri, children in _directories(files, inside.union(homes)).items():
+            known = self.directories.setdefault(uri, [])
+            known += [child for child in children if child not in known]
+        self.entries |= entries
+        self.files |= {file.uri: file for file in files.values()}
+        return list(files.values())
+
+    def resource(self, file: SkillFile) -> dict[str, Any]:
+        """Return the entry of a file in a list of resources, in wire form: frontmatter describes each `SKILL.md`."""
+        skill = self.entries.get(file.uri)
+        about = {} if skill is None else {member: skill["frontmatter"][member] for member in ("name", "description")}
+        return {**file.resource, **about}
+
+    @property
+    def resources(self) -> list[dict[str, Any]]:
+        """The entries for `resources/list` in wire form: each `SKILL.md`."""
+        return [self.resource(self.files[uri]) for uri in self.entries]
+
+
+@cache
+def _types() -> MimeTypes:
+    """Return the MIME types that Python knows, and that of Markdown, which it does from 3.13 on."""
+    types = MimeTypes()
+    types.add_type("text/markdown", ".md")
+    return types
+
+
+def page(entries: Iterable[dict[str, Any]], cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
+    """Return a page of entries with URIs, and where the next page begins, if there is one.
+
+    Raises:
+        LookupError: No page begins at the cursor.
+    """
+    listed = list(entries)
+    begin = 0
+    if cursor is not None:
+        begin = 1 + next((index for index, entry in enumerate(listed) if entry["uri"] == cursor), -1)
+        if begin == 0:
+            raise LookupError(cursor)
+    shown = listed[begin : begin + _PAGE]
+    return shown, shown[-1]["uri"] if begin + _PAGE < len(listed) else None
+
+
+def _walk(root: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files and the folders below a folder, in a stable order."""
+    files: list[Path] = []
+    found: list[Path] = []
+    for place, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not _is_left_out(Path(place, name)))
+        files += [path for name in sorted(names) if not _is_left_out(path := Path(place, name)) and path.is_file()]
+        found += [Path(place, name) for name in folders]
+    return files, found
+
+
+def _is_left_out(path: Path) -> bool:
+    """Tell whether a file or folder is not served; of links that is said, because it may be a surprise."""
+    if path.is_symlink():
+        log.warning("%s is a symbolic link, so it is not served", path)
+        return True
+    return path.name.startswith(".") or path.name == "__pycache__"
+
+
+def _is_in(name: Path, homes: Iterable[Path]) -> bool:
+    return any(name.is_relative_to(home) for home in homes)
+
+
+def _bytes(path: Path) -> bytes:
+    """Return the bytes of a file, unless it alone is too large."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise BadSkill(f"{path} is too large: clients need not take more than {MOST_BYTES} bytes of a skill")
+        return path.read_bytes()
+    except OSError as error:
+        raise BadSkill(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _uri(name: Path) -> str:
+    if "\\" in name.as_posix():
+        raise BadSkill(f"{str(name)!r} has a name that leads elsewhere on some systems: rename it")
+    try:
+        return f"skill://{quote(name.as_posix())}"
+    except UnicodeEncodeError:
+        raise BadSkill(f"{str(name)!r} has a name that is not UTF-8: rename it") from None
+
+
+def _entry(home: Path, files: Mapping[Path, SkillFile], path: Path) -> dict[str, Any]:
+    """Return the `Skill` of a folder; `path` is that of its `SKILL.md`, for messages."""
+    own = {name: file for name, file in files.items() if name.is_relative_to(home)}
+    try:
+        text = own[home / FILE].contents
+        if not isinstance(text, str):
+            raise BadFrontmatter("is not UTF-8")
+        frontmatter = parse(text)
+        check(frontmatter)
+    except BadFrontmatter as error:
+        raise BadSkill(f"{path} {error}") from None
+    if frontmatter["name"] != home.name:
+        raise BadSkill(f"{path} has the name {frontmatter['name']!r}: it must be that of the folder, {home.name!r}")
+    size = sum(len(file.data) for file in own.values())
+    if len(own) > MOST_FILES or size > MOST_BYTES:
+        most = f"clients need not take more than {MOST_FILES} files and {MOST_BYTES} bytes"
+        raise BadSkill(f"{path.parent} has {len(own)} files and {size} bytes: {most}")
+    manifest = [file.manifest for _, file in sorted(own.items())]
+    return {"uri": _uri(home / FILE), "frontmatter": frontmatter, "resources": manifest}
+
+
+def _directories(files: Mapping[Path, SkillFile], folders: Iterable[Path]) -> dict[str, list[dict[str, Any]]]:
+    """Return URI -> entries of the direct children, for folders and those above them."""
+    every = {above for folder in folders for above in (folder, *folder.parents)} - {Path()}
+    children: dict[Path, list[dict[str, Any]]] = {folder: [] for folder in sorted(every)}
+    for folder in children:
+        if folder.parent in children:
+            entry = {"uri": _uri(folder), "name": folder.name, "mimeType": DIRECTORY}
+            children[folder.parent].append(entry)
+    for name, file in sorted(files.items()):
+        children[name.parent].append(file.resource)
+    return {_uri(folder): entries for folder, entries in children.items()}

@@ -1,0 +1,277 @@
+"""Read the `auth` of an entry in an `mcpServers` file, and make of it what authorizes requests.
+
+What somebody told `mcp-bindgen login` is kept in the same form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from anyio import to_thread
+
+from mcp_bindgen.runtime.model.json_types import is_array
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
+from mcp_bindgen.runtime.session.authorization import Auth
+
+if TYPE_CHECKING:
+    from mcp_bindgen.auth.client.clients import KnownClient
+    from mcp_bindgen.auth.client.login import Login
+    from mcp_bindgen.auth.client.source import Options
+    from mcp_bindgen.auth.store import Store
+
+MISSING = "authorization is not installed; run: pip install 'mcp-bindgen[auth]'"
+
+_ALWAYS = ("issuer", "scopes", "dpop", "omitResource")
+_MEMBERS = {
+    "oauth": ("clientId", "clientSecret", "clientMetadataUrl", "redirectUri", *_ALWAYS, "assumePkce"),
+    "client_credentials": ("clientId", "clientSecret", "privateKey", *_ALWAYS),
+    "workload_identity": ("token", "tokenFile", "clientId", "clientSecret", *_ALWAYS),
+    "enterprise_managed": (
+        *("token", "tokenFile", "tokenType", "provider", "providerClientId", "providerClientSecret"),
+        *("clientId", "clientSecret", "privateKey", *_ALWAYS),
+    ),
+    "bearer": ("token", "tokenFile"),
+}
+"""Type -> what may stand beside it."""
+
+_NEEDED = {
+    "client_credentials": ("clientId", "issuer"),
+    "workload_identity": ("issuer",),
+    "enterprise_managed": ("provider", "providerClientId", "clientId", "issuer"),
+}
+_EITHER = {
+    "client_credentials": ("clientSecret", "privateKey"),
+    **dict.fromkeys(("workload_identity", "enterprise_managed", "bearer"), ("token", "tokenFile")),
+}
+"""Type -> two members of which it needs one."""
+
+_LONGEST = 64 * 1024  # bytes of a file with a token
+
+
+@dataclass(frozen=True)
+class AuthSettings:
+    """Say how to be authorized at a server; each attribute is the member of that name in camel case.
+
+    Attributes:
+        type: `oauth` has a user log in, `client_credentials` is for programs, `workload_identity` for what runs on a
+            platform that vouches for it, `enterprise_managed` for users whose identity provider decides, `bearer` sends
+            a token.
+        client_id: The client, if the authorization server knows one of ours.
+        client_secret: Its secret, if it has one.
+        private_key: The key that it signs with instead, as PEM.
+        client_metadata_url: Where the metadata document of the client is published.
+        redirect_uri: Where users come back to: an address of this machine; by default one with any free port.
+        issuer: The authorization server; by default what the server names.
+        scopes: What to ask for in place of what the server says.
+        dpop: Whether tokens are bound to a key; by default where both servers can.
+        omit_resource: Whether the issuer refuses to be told what a token is for.
+        assume_pkce: Whether the issuer protects codes by PKCE without saying so.
+        token: The token: what to send, the workload's, or the user's ID token.
+        token_file: A file with the token instead, which is read anew each time, as platforms write it anew.
+        token_type: What the user's token is, if it is no ID token: a type of token exchange (RFC 8693, section 3).
+        provider: The issuer of the user's identity provider.
+        provider_client_id: The client there.
+        provider_client_secret: Its secret there, if it has one.
+    """
+
+    type: str = "oauth"
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    private_key: str | None = field(default=None, repr=False)
+    client_metadata_url: str | None = None
+    redirect_uri: str | None = None
+    issuer: str | None = None
+    scopes: tuple[str, ...] | None = None
+    dpop: bool | None = None
+    omit_resource: bool = False
+    assume_pkce: bool = False
+    token: str | None = field(default=None, repr=False)
+    token_file: str | None = None
+    token_type: str | None = None
+    provider: str | None = None
+    provider_client_id: str | None = None
+    provider_client_secret: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def read(cls, value: Mapping[str, Any]) -> AuthSettings:
+        """Return what stands in a JSON object.
+
+        Raises:
+            ValueError: Something there is unknown, missing, or of another type; the message names it and no value.
+        """
+        kind: Any = value.get("type", "oauth")
+        if not isinstance(kind, str) or kind not in _MEMBERS:
+            raise ValueError(f'"type" must be one of {", ".join(_MEMBERS)}')
+        for member in value:
+            if member not in ("type", *_MEMBERS[kind]):
+                known = ", ".join(_MEMBERS[kind])
+                raise ValueError(f"{member!r} is no setting of the type {kind}; there are {known}")
+        found: dict[str, Any] = {
+            one.name: _checked(_camel(one.name), value) for one in fields(cls) if _camel(one.name) in value
+        }
+        found["type"] = kind
+        for member in _NEEDED.get(kind, ()):
+            if member not in value:
+                raise ValueError(f'the type {kind} needs "{member}"')
+        if kind in _EITHER and sum(member in value for member in _EITHER[kind]) != 1:
+            first, second = _EITHER[kind]
+            raise ValueError(f'the type {kind} needs either "{first}" or "{second}"')
+        settings = cls(**found)
+        settings._check()
+        return settings
+
+    def written(self) -> dict[str, Any]:
+        """Return it as a JSON object that `read` takes."""
+        found = {_camel(one.name): getattr(self, one.name) for one in fields(self)}
+        known = {name: found[name] for name in ("type", *_MEMBERS[self.type])}
+        return {name: _plain(value) for name, value in known.items() if value is not None}
+
+    def _check(self) -> None:
+        departs = self.omit_resource or self.assume_pkce
+        if self.client_secret and not self.client_id:
+            raise ValueError('"clientSecret" needs "clientId"')
+        if self.client_id and self.client_metadata_url:
+            raise ValueError('"clientId" and "clientMetadataUrl" are two ways to say who the client is')
+        if self.client_secret and self.private_key:
+            raise ValueError('"clientSecret" and "privateKey" are two ways to prove who the client is')
+        if departs and not self.issuer:
+            raise ValueError('"omitResource" and "assumePkce" depart from the protocol for one "issuer": name it')
+        if self.issuer and not self.client_id and not departs and self.type == "oauth":
+            raise ValueError('"issuer" says who knows the client: name it in "clientId"')
+        if self.redirect_uri is not None:
+            self.place()
+
+    def place(self) -> tuple[str, int, str]:
+        """Return host, port and path of the address that users come back to; port 0 for any.
+
+        Raises:
+            ValueError: It is none of this machine.
+        """
+        if self.redirect_uri is None:
+            return "127.0.0.1", 0, "/callback"
+        try:
+            parts = urlsplit(self.redirect_uri)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port, parts = None, None, urlsplit("")
+        plain = not (parts.query or parts.fragment or "@" in parts.netloc)
+        if parts.scheme != "http" or host not in ("127.0.0.1", "localhost") or not port or not plain:
+            raise ValueError('"redirectUri" must be like http://127.0.0.1:8765/callback, with a port of this machine')
+        return host, port, parts.path or "/"
+
+    # --- what it makes ----------------------------------------------------------------------------------------
+
+    def auth(self, *, login: Login | None = None, store: Store | None = None) -> Auth:
+        """Return what authorizes requests in this way.
+
+        Args:
+            login: How users log in; `None` if nobody may be asked.
+            store: Keeps what users are granted; by default the keyring, or files where there is none.
+
+        Raises:
+            AuthorizationError: The extra `auth` is not installed, or a setting cannot be used.
+        """
+        try:
+            return self._auth(login, store)
+        except ModuleNotFoundError:
+            raise AuthorizationError(MISSING) from None
+        except ValueError as error:
+            raise AuthorizationError(str(error)) from None
+
+    def _auth(self, login: Login | None, store: Store | None) -> Auth:
+        from mcp_bindgen.auth.client.bearer import Bearer
+        from mcp_bindgen.auth.client.login import Browser, Headless
+        from mcp_bindgen.auth.client.oauth import OAuth
+        from mcp_bindgen.auth.client.source import Departures
+
+        if self.type == "bearer":
+            return Bearer(self.token or self._token)
+        options: Options = {"scopes": self.scopes, "dpop": self.dpop}
+        if self.issuer is not None:
+            options["departures"] = {self.issuer: Departures(self.omit_resource, self.assume_pkce)}
+        client = self._client()
+        if self.type != "oauth":
+            return self._machine(client, options)
+        host, port, path = self.place()
+        if self.redirect_uri is not None and isinstance(login, Browser):
+            login = Browser(port, path, host, login.open, login.seconds)
+        elif self.redirect_uri is not None and isinstance(login, Headless):
+            login = Headless(login.tell, login.ask, port)
+        options["store"] = store
+        known = () if self.client_id is None else client
+        return OAuth(known, client_metadata_url=self.client_metadata_url, login=login, **options)
+
+    def _machine(self, client: KnownClient, options: Options) -> Auth:
+        """Return what authorizes requests without a user who logs in."""
+        from mcp_bindgen.auth.client.grants import ID_TOKEN
+        from mcp_bindgen.auth.client.machines import ClientCredentials, EnterpriseManaged, WorkloadIdentity
+
+        if self.type == "client_credentials":
+            return ClientCredentials(client, **options)
+        token = self.token or self._token
+        if self.type == "workload_identity":
+            return WorkloadIdentity(token, client, **options)
+        provider, there = self.provider or "", self._known(self.provider_client_id, self.provider_client_secret)
+        return EnterpriseManaged(token, provider, there, client, token_type=self.token_type or ID_TOKEN, **options)
+
+    async def _token(self) -> str:
+        """Return what the file with the token holds now; raise `AuthorizationError`."""
+
+        def read() -> str:
+            with Path(self.token_file or "").expanduser().open("rb") as file:
+                found = file.read(_LONGEST + 1)
+            if len(found) > _LONGEST or not found.strip():
+                raise ValueError
+            return found.decode("ascii").strip()
+
+        try:
+            return await to_thread.run_sync(read)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+        except ValueError:
+            why = "it holds no token"
+        except RuntimeError:
+            why = "there is no such user"
+        raise AuthorizationError(f"the token cannot be read from {self.token_file}: {why}")
+
+    def _client(self) -> KnownClient:
+        from mcp_bindgen.auth.client.machines import PrivateKeyJwt
+
+        if self.private_key is not None:
+            return PrivateKeyJwt(self.client_id or "", self.issuer, self.redirect_uri, self.private_key)
+        return self._known(self.client_id, self.client_secret, self.issuer, self.redirect_uri)
+
+    def _known(
+        self, id_: str | None, secret: str | None, issuer: str | None = None, redirect_uri: str | None = None
+    ) -> KnownClient:
+        from mcp_bindgen.auth.client.clients import ClientSecret, KnownClient
+
+        if secret is None:
+            return KnownClient(id_ or "", issuer, redirect_uri)
+        return ClientSecret(id_ or "", issuer, redirect_uri, secret)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return "".join([first, *map(str.capitalize, rest)])
+
+
+def _plain(value: Any) -> Any:
+    return [*value] if isinstance(value, tuple) else value
+
+
+def _checked(member: str, value: Mapping[str, Any]) -> Any:
+    """Return a member, as the attribute holds it; raise `ValueError` if it is of another type."""
+    found: Any = value[member]
+    if member == "scopes":
+        if not is_array(found) or not all(isinstance(one, str) and one and " " not in one for one in found):
+            raise ValueError('"scopes" must be a list of texts without spaces')
+        return tuple(found)
+    wanted = bool if member in ("dpop", "omitResource", "assumePkce") else str
+    if not isinstance(found, wanted) or found == "":
+        raise ValueError(f'"{member}" must be {"true or false" if wanted is bool else "text"}')
+    return found

@@ -1,0 +1,226 @@
+"""Use the logins that are kept, and say which command makes one where there is none."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+from mcp_bindgen.runtime.concurrency import Pauses
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
+from mcp_bindgen.runtime.session.authorization import Attempt, Auth, Authorizer
+
+from .auth_settings import MISSING, AuthSettings
+from .configuration import Entry
+
+if TYPE_CHECKING:
+    from mcp_bindgen.auth.client.login import Login, Redirect
+    from mcp_bindgen.auth.store import Key, Store
+
+SETTINGS = "login"
+"""Stands in the place of an issuer where the settings of a login are kept."""
+
+
+class LoginNeeded(AuthorizationError):
+    """A server wants a user to log in, or to grant more, and nobody may be asked here.
+
+    Attributes:
+        command: The command that asks.
+    """
+
+    def __init__(self, url: str, command: str, scopes: str = "") -> None:
+        wants = f"more than was granted ({scopes})" if scopes else "a login"
+        command += f" --scope {shlex.quote(scopes)}" if scopes else ""
+        super().__init__(f"{url} wants {wants}; run: {command}")
+        self.command = command
+
+
+def login_command(entry: Entry, where: str | None = None) -> str:
+    """Return the command that logs in to the server of an entry; it can be pasted into a shell.
+
+    Args:
+        entry: The entry.
+        where: Where it stands, as `FILE.json#name`, if it does in a file.
+    """
+    client = entry.auth.client_id if entry.auth is not None and where is None else None
+    more = ["--client-id", client] if client else []
+    return shlex.join(["mcp-bindgen", "login", where or (entry.url or "").partition("?")[0], *more])
+
+
+def entry_auth(
+    entry: Entry, command: str | None = None, *, login: Login | None = None, store: Store | None = None
+) -> Auth | None:
+    """Return what authorizes requests to the server of an entry, if anything does.
+
+    Args:
+        entry: The entry.
+        command: The command that logs in to it.
+        login: How users log in; by default nobody is asked, and an error names the command.
+        store: Keeps logins; by default the keyring, or files where there is none.
+
+    Raises:
+        AuthorizationError: What the entry wants cannot be had here.
+    """
+    if entry.url is None or has_credentials(entry):
+        return None
+    if entry.auth is not None and entry.auth.type != "oauth":
+        return entry.auth.auth()
+    return StoredLogin(command or login_command(entry), entry.auth, login=login, store=store)
+
+
+def has_credentials(entry: Entry) -> bool:
+    """Tell whether an entry has credentials of its own, in its URL or its headers, which take the place of a login."""
+    in_url = "@" in (entry.url or "").partition("://")[2].partition("/")[0]
+    return in_url or any(name.lower() == "authorization" for name in entry.headers)
+
+
+def settings_key(resource: str) -> Key:
+    """Return the key of how somebody logged in to a resource."""
+    from mcp_bindgen.auth.store import Key
+
+    return Key(SETTINGS, resource, "")
+
+
+async def kept_settings(resource: str, store: Store) -> AuthSettings:
+    """Return how somebody logged in to a resource; the usual way if nobody did."""
+    try:
+        return AuthSettings.read(await store.load(settings_key(resource)) or {})
+    except ValueError:
+        raise AuthorizationError(f"what is kept of the login to {resource} is damaged; log in again") from None
+
+
+class StoredLogin:
+    """Send what a user was granted at an earlier login, once a server asks for it. It is an `Auth`.
+
+    Nothing is read, and nothing of `auth` imported, for servers that want no authorization.
+
+    Args:
+        command: The command that logs in.
+        settings: How to be authorized; by default as at the last login.
+        login: How users log in; by default nobody is asked.
+        store: Keeps logins; by default the keyring, or files where there is none.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        settings: AuthSettings | None = None,
+        *,
+        login: Login | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self._command = command
+        self._settings = settings
+        self._login = login
+        self._store = store
+        self._authorizers: dict[str, _Authorizer] = {}
+
+    def authorizer(self, url: str) -> _Authorizer:
+        """Return what authorizes requests to a server."""
+        if url not in self._authorizers:
+            self._authorizers[url] = _Authorizer(url, self)
+        return self._authorizers[url]
+
+    async def make(self, url: str) -> Authorizer:
+        """Return what authorizes requests from now on.
+
+        Raises:
+            AuthorizationError: The extra `auth` is not installed, or what is kept cannot be used.
+        """
+        shown = url.partition("?")[0]
+        try:
+            from mcp_bindgen.auth.keyring_store import default_store
+            from mcp_bindgen.auth.metadata import canonical
+        except ModuleNotFoundError:
+            raise AuthorizationError(f"{shown} wants a login, but {MISSING}") from None
+        store = self._store or default_store()
+        settings = self._settings or await kept_settings(canonical(url), store)
+        login = self._login or _Elsewhere(shown, self._command)
+        return settings.auth(login=login, store=store).authorizer(url)
+
+
+class _Elsewhere:
+    """Refuses to have anybody log in here. It is a `Login`."""
+
+    opens_logins = False
+
+    def __init__(self, url: str, command: str) -> None:
+        self._url, self._command = url, command
+
+    def redirect(self, preferred: str | None) -> AbstractAsyncContextManager[Redirect]:
+        raise LoginNeeded(self._url, self._command)
+
+
+class _Authorizer:
+    """Authorizes the requests to one server, once it asks. It is an `Authorizer`."""
+
+    def __init__(self, url: str, stored: StoredLogin) -> None:
+        self.pauses = Pauses()
+        self.real: Authorizer | None = None
+        self._url = url
+        self._stored = stored
+
+    @property
+    def extensions(self) -> Mapping[str, Any]:
+        return self.real.extensions if self.real is not None else {}
+
+    def attempt(self, *, may_ask: bool) -> _Attempt:
+        return _Attempt(self, may_ask)
+
+    async def make(self) -> Authorizer:
+        if self.real is not None:
+            return self.real
+        real: Any = await self._stored.make(self._url)
+        real.pauses = self.pauses  # whoever waits measures by these
+        made: Authorizer = real
+        self.real = made
+        return made
+
+    async def missing(self, challenges: Sequence[str]) -> str:
+        """Return the scopes to log in with, as one text: those that were granted, and those that are wanted beside."""
+        from mcp_bindgen.auth.challenges import parse
+        from mcp_bindgen.auth.client.grants import split, union
+
+        real: Any = self.real
+        grant = await real.current()
+        wanted = [split(one.parameters.get("scope", "")) for one in parse(challenges)]
+        scopes = union(grant.scopes if grant is not None else (), *wanted)
+        return " ".join(one for one in scopes if one != "offline_access") if any(wanted) else ""
+
+
+class _Attempt:
+    """One request. It is an `Attempt`."""
+
+    def __init__(self, authorizer: _Authorizer, may_ask: bool) -> None:
+        self._authorizer = authorizer
+        self._may_ask = may_ask
+        self._real: Attempt | None = None
+
+    async def headers(self, method: str, url: str) -> Mapping[str, str]:
+        if self._real is None and self._authorizer.real is not None:
+            self._real = self._authorizer.real.attempt(may_ask=self._may_ask)
+        return await self._real.headers(method, url) if self._real is not None else {}
+
+    async def again(self, url: str, status: int, headers: Sequence[tuple[str, str]]) -> bool:
+        if self._real is None and status != 401:
+            return False
+        challenges = [value for name, value in headers if name.lower() == "www-authenticate"]
+        if self._real is None:
+            if challenges and not _is_ours(challenges):
+                return False
+            self._real = (await self._authorizer.make()).attempt(may_ask=self._may_ask)
+            if await self._real.headers("POST", url):
+                return True
+        try:
+            return await self._real.again(url, status, headers)
+        except LoginNeeded as error:
+            scopes = await self._authorizer.missing(challenges) if status == 403 else ""
+            self._authorizer.real = None  # the next request finds what somebody may have done about it
+            raise (LoginNeeded(url.partition("?")[0], error.command, scopes) if scopes else error) from None
+
+
+def _is_ours(challenges: Sequence[str]) -> bool:
+    from mcp_bindgen.auth.challenges import parse
+
+    return any(one.scheme in ("bearer", "dpop") for one in parse(challenges))

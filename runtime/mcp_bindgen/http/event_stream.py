@@ -1,0 +1,166 @@
+"""Encode and decode server-sent events (WHATWG HTML, "Server-sent events": Interpreting an event stream)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mcp_bindgen.runtime.protocol.transport import Oversized
+
+from .headers import is_plain
+
+KEEP_ALIVE = b": keep-alive\n\n"
+"""A comment, which clients skip and which keeps an idle connection open."""
+
+MIN_RETRY = 0.1
+"""Seconds that a client waits at least before it connects again, whatever the server says."""
+
+_RETRY = 1.0  # seconds, unless the server names another time
+_LONGEST_RETRY = 30.0
+_LONGEST_ID = 1024
+_HEAD = 256  # bytes that are kept of what is too large
+_FIELD = 64  # bytes of a line beside its value
+_BOM = b"\xef\xbb\xbf"
+
+
+def encode(
+    data: bytes | None = None, id: str | None = None, event: str | None = None, retry: int | None = None
+) -> bytes:
+    """Encode an event; fields that are `None` are left out.
+
+    A line end in `data` arrives as LF, whichever it was: in JSON text all of them are white space.
+
+    Args:
+        data: What it carries. Without any it is no event to clients, but `id` and `retry` count.
+        id: After which event the stream is resumed; without line ends and NUL.
+        event: Its type, without line ends; clients take `message` when it is left out.
+        retry: Milliseconds after which a client shall reconnect.
+    """
+    head = "" if event is None else f"event: {event}\n"
+    if id is not None:
+        head += f"id: {id}\n"
+    if retry is not None:
+        head += f"retry: {retry}\n"
+    if data is None:
+        return head.encode() + b"\n"
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return b"%bdata: %b\n\n" % (head.encode(), data.replace(b"\n", b"\ndata: "))
+
+
+class Event(NamedTuple):
+    """An event of a stream.
+
+    Attributes:
+        type: Its type.
+        data: What it carries.
+    """
+
+    type: str
+    data: bytes | Oversized
+
+
+class EventDecoder:
+    """Decode a stream of events, however many connections it takes to hear it to its end.
+
+    Args:
+        limit: The largest data of an event, in bytes; larger data is skipped and `Oversized` stands in for it.
+        min_retry: Seconds to wait at least before connecting again.
+
+    Attributes:
+        last_id: The id of the last event, if the stream can be resumed after it.
+        retry: Seconds to wait before connecting again, as the server says.
+        received: Bytes so far.
+        progress: Events so far that carried data or another id.
+    """
+
+    def __init__(self, limit: int, min_retry: float = MIN_RETRY) -> None:
+        self.limit = limit
+        self.progress = 0
+        self._min_retry = min_retry
+        self.last_id: str | None = None
+        self.retry = _RETRY
+        self.received = 0
+        self.connect()
+
+    def connect(self) -> None:
+        """Begin with a new connection; forget the event that was not complete."""
+        self._first = True
+        self._after_cr = False
+        self._line = bytearray()  # that is not complete
+        self._skipped = 0  # bytes of that line
+        self._reset()
+
+    def _reset(self) -> None:
+        self._type = b""
+        self._id: bytes | None = None
+        self._data: list[bytes] = []
+        self._size = 0  # of the data, each line with its end
+        self._oversized: Oversized | None = None
+
+    def retry_after(self, failures: int) -> float:
+        """Return the seconds to wait before connecting again: longer after failures in a row."""
+        retry = max(self.retry, self._min_retry)
+        return min(retry * (1 << min(failures, 10)), max(retry, _LONGEST_RETRY))
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Decode a part of the stream; return the events that it completes."""
+        events: list[Event] = []
+        if not chunk:
+            return events
+        self.received += len(chunk)
+        after_cr, self._after_cr = self._after_cr, chunk.endswith(b"\r")
+        if after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        lines = chunk.splitlines()
+        rest = lines.pop() if lines and not chunk.endswith((b"\r", b"\n")) else b""
+        for line in lines:
+            if self._line:
+                self._keep(line)
+                line = bytes(self._line)
+            self._read(line, events)
+            self._line.clear()
+            self._skipped = 0
+        if rest:
+            self._keep(rest)
+        return events
+
+    def _keep(self, part: bytes) -> None:
+        """Add to the line that is not complete; of one that is too long, keep the beginning."""
+        self._line += part
+        if len(self._line) > self.limit + _FIELD + _HEAD:
+            self._skipped += len(self._line) - _FIELD - _HEAD
+            del self._line[_FIELD + _HEAD :]
+
+    def _read(self, line: bytes, events: list[Event]) -> None:
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._dispatch(events)
+            return
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._size += len(value) + self._skipped + 1
+            if self._size <= self.limit + 1:
+                self._data.append(value)
+            elif self._oversized is None:
+                self._oversized = Oversized(self.limit, b"\n".join([*self._data, value])[:_HEAD])
+                self._data.clear()
+        elif name == b"event":
+            self._type = value
+        elif name == b"id" and b"\0" not in value:
+            self._id = value if len(value) + self._skipped <= _LONGEST_ID else b""
+        elif name == b"retry" and value.isdigit() and len(value) < 10:
+            self.retry = int(value) / 1000
+
+    def _dispatch(self, events: list[Event]) -> None:
+        last_id = self.last_id
+        if self._id is not None:
+            id_ = self._id.decode("latin-1")
+            self.last_id = id_ if id_ and is_plain(id_) else None
+        self.progress += self._size > 1 or self.last_id != last_id
+        if self._size:
+            type_ = self._type.decode("utf-8", "replace") or "message"
+            events.append(Event(type_, self._oversized or b"\n".join(self._data)))
+        self._reset()

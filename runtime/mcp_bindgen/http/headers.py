@@ -1,0 +1,206 @@
+"""Encode, decode and check Mcp-Name and Mcp-Param-* headers (MCP 2026-07-28, "Streamable HTTP": Request Metadata).
+
+Tools may ask that some of their arguments be repeated in headers. Clients do that, and servers compare.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
+
+ANNOTATION = "x-mcp-header"
+"""The keyword of JSON Schema by which a tool asks for a header."""
+
+PREFIX = "Mcp-Param-"
+"""What the names of such headers begin with."""
+
+_BEGIN, _END = "=?base64?", "?="
+_PLAIN = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
+_SENT = re.compile(r"[\t\x20-\x7e]*")
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,15}))(?:\.0{1,16})?")
+_LARGEST = 2**53 - 1
+
+_ONE = (
+    *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
+    *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
+)
+_LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
+_MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties")
+_OTHERS = {*_ONE, *_LISTS, *_MAPS}
+
+Path = tuple[str, ...]
+
+
+class HeaderMismatch(Exception):
+    """Headers that are missing, malformed or at odds with the body."""
+
+
+def is_plain(value: str) -> bool:
+    """Tell whether a header can hold `value` as it is: visible ASCII, with blanks only inside."""
+    return _PLAIN.fullmatch(value) is not None
+
+
+def encode(value: str) -> str:
+    """Return `value` as a header: as it is where that is safe, else in Base64 between markers.
+
+    Raises:
+        ValueError: It has half of a surrogate pair, which is not Unicode text.
+    """
+    if is_plain(value) and not (value.startswith(_BEGIN) and value.endswith(_END)):
+        return value
+    return _BEGIN + b64encode(value.encode()).decode() + _END
+
+
+def decode(header: str) -> str:
+    """Return the value of a header; surrounding blanks are ignored, and a single marker is plain text.
+
+    Raises:
+        HeaderMismatch: It has characters that no header may have, or what is between the markers is not the Base64
+            form of UTF-8 text.
+    """
+    header = header.strip(" \t")
+    if _SENT.fullmatch(header) is None:
+        raise HeaderMismatch("a value has characters that headers cannot have")
+    if len(header) < len(_BEGIN + _END) or not header.startswith(_BEGIN) or not header.endswith(_END):
+        return header
+    content = header[len(_BEGIN) : -len(_END)]
+    try:
+        data = b64decode(content, validate=True)
+        if b64encode(data).decode() == content:  # the decoder overlooks padding that is too long
+            return data.decode()
+    except ValueError:
+        pass
+    raise HeaderMismatch("a value is marked as Base64, but is not the Base64 form of UTF-8 text")
+
+
+def text(value: object) -> str | None:
+    """Return the text of an argument in a header; `None` for null, which is not repeated.
+
+    Raises:
+        ValueError: It is no string, boolean or integer, or an integer beyond 2**53 - 1, where peers begin to round.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST or value != int(value):
+        raise ValueError("only strings, booleans and integers up to 2**53 - 1 can be repeated in a header")
+    return str(int(value))
+
+
+def header_params(input_schema: Any) -> Mapping[Path, str]:
+    """Return the arguments that a tool wants repeated: the path of property names to each -> the name of its header.
+
+    Args:
+        input_schema: The tool's `inputSchema`, as JSON. References in it are not followed.
+
+    Raises:
+        ValueError: It asks in a way that is not allowed; clients must not offer such a tool.
+    """
+    found: dict[Path, str] = {}
+    names: dict[str, Path] = {}
+    for path, schema in _positions(input_schema):
+        if ANNOTATION not in schema:
+            continue
+        name, kind = schema[ANNOTATION], schema.get("type")
+        if not path:
+            raise ValueError(f"{ANNOTATION} stands where no argument can be told from it")
+        place = ".".join(path)
+        if not isinstance(name, str) or _TOKEN.fullmatch(name) is None:
+            raise ValueError(f"{ANNOTATION} of {place!r} is not the name of a header")
+        if kind not in ("string", "integer", "boolean"):
+            raise ValueError(f"{ANNOTATION} of {place!r}: only a string, integer or boolean can be repeated")
+        if name.lower() in names:
+            raise ValueError(f"{place!r} and {'.'.join(names[name.lower()])!r} have the same {ANNOTATION}")
+        names[name.lower()] = path
+        found[path] = PREFIX + name
+    return found
+
+
+def param_headers(input_schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the headers that repeat arguments of a call, encoded.
+
+    Raises:
+        ValueError: The schema asks in a way that is not allowed, or an argument cannot stand in a header.
+    """
+    headers: dict[str, str] = {}
+    for path, name in header_params(input_schema).items():
+        try:
+            value = text(_value(arguments, path))
+        except ValueError as error:
+            raise ValueError(f"{'.'.join(path)!r}: {error}") from None
+        if value is not None:
+            headers[name] = encode(value)
+    return headers
+
+
+def check_params(input_schema: Any, arguments: Mapping[str, Any] | None, headers: Mapping[bytes, bytes]) -> None:
+    """Check that the headers of a call repeat what its body says.
+
+    Args:
+        input_schema: The tool's `inputSchema`.
+        arguments: The arguments in the body.
+        headers: All headers of the request, names in lower case.
+
+    Raises:
+        HeaderMismatch: A header differs from its argument, or there is one without the other.
+        ValueError: The schema asks in a way that is not allowed.
+    """
+    for path, name in header_params(input_schema).items():
+        sent = headers.get(name.lower().encode())
+        value = _value(arguments, path)
+        if value is None:
+            if sent is not None:
+                raise HeaderMismatch(f"{name} repeats an argument that is not there")
+            continue
+        if sent is None:
+            raise HeaderMismatch(f"{name} is missing")
+        if not _says(decode(sent.decode("latin-1")), value):
+            raise HeaderMismatch(f"{name} differs from the argument")
+
+
+def _says(header: str, value: object) -> bool:
+    """Tell whether a decoded header says the same as an argument; integers are compared as numbers."""
+    try:
+        wanted = text(value)
+    except ValueError:
+        return False
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = _WHOLE.fullmatch(header)
+        return number is not None and int(number[1]) == value
+    return header == wanted
+
+
+def _value(arguments: Any, path: Path) -> Any:
+    """Return the value at a path, or `None`."""
+    for name in path:
+        if not is_object(arguments):
+            return None
+        arguments = arguments.get(name)
+    return arguments
+
+
+def _positions(schema: Any) -> Iterator[tuple[Path | None, dict[str, Any]]]:
+    """Yield every schema in a schema, with its path if `properties` alone lead there; a schema may be deeply nested."""
+    waiting: list[tuple[Path | None, Any]] = [((), schema)]
+    while waiting:
+        path, node = waiting.pop()
+        if not is_object(node):
+            continue
+        yield path, node
+        properties = node.get("properties")
+        if is_object(properties):
+            waiting.extend((None if path is None else (*path, name), child) for name, child in properties.items())
+        for keyword in node.keys() & _OTHERS:
+            child = node[keyword]
+            if keyword in _ONE:
+                waiting.append((None, child))
+            if keyword in _LISTS and is_array(child):
+                waiting.extend((None, one) for one in child)
+            if keyword in _MAPS and is_object(child):
+                waiting.extend((None, one) for one in child.values())

@@ -1,0 +1,169 @@
+"""Validate Host and Origin headers (DNS-rebinding protection)."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from mcp_bindgen.runtime.logs import log
+
+from .call import HttpError
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+"""The names of this machine to itself."""
+
+ANY_ADDRESS = ("0.0.0.0/0", "::/0")
+"""All IP addresses: a page of another site cannot have one of them as its name, so DNS rebinding needs a name."""
+
+_MAX_REMEMBERED = 64  # hosts that were found to be allowed
+_MAX_REPORTED = 10  # refused headers that the log names in each interval
+_REPORT_INTERVAL = 60.0  # seconds
+_MAX_SHOWN = 255  # characters of a refused header in the log
+_AUTHORITY = re.compile(r"(?:(https?)://)?(\[[0-9a-f:.]+\]|[^\s\[\]:@/?#,]+)(?::([0-9]{0,5}))?")
+_DEFAULT_PORTS = {"http": {80}, "https": {443}, "": {80, 443}}
+
+
+class OriginPolicy:
+    """Allow requests by their `Host` and `Origin` headers; `X-Forwarded-Host` is never read.
+
+    Args:
+        hosts: The hosts that may be called: HOST, HOST:PORT, `*.DOMAIN`, an address or network, or `*`; by default
+            those in the environment variable `ALLOWED_HOSTS`, separated by commas, and without it this machine only.
+        origins: The web pages that may call: the same, or http[s]://HOST[:PORT]; by default those in
+            `ALLOWED_ORIGINS`, and without it those of this machine and of the single hosts that are allowed.
+
+    Raises:
+        ValueError: One of them is malformed.
+    """
+
+    def __init__(self, hosts: Collection[str] | None = None, origins: Collection[str] | None = None) -> None:
+        named = chosen_hosts(hosts)
+        if origins is None:
+            single = [name for name in named or () if "*" not in name and "/" not in name]
+            origins = listed(os.environ.get("ALLOWED_ORIGINS", "")) or [*LOOPBACK, *single]
+        self._hosts = _Allowed(LOOPBACK if named is None else named, with_scheme=False)
+        self._origins = _Allowed(origins, with_scheme=True)
+        self._remembered: set[bytes] = set()
+        self._reported: set[bytes] = set()
+        self._reports_end = 0.0
+
+    def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Check the headers of a request, as ASGI gives them; raises `HttpError` where it is not allowed."""
+        headers = list(headers)
+        hosts = [value for name, value in headers if name == b"host"]
+        for host in hosts or [b""]:
+            if host not in self._remembered and not self._hosts.has(host):
+                self._report(421, "host", host)
+                raise HttpError(421, "this host is not served here")
+        for name, value in headers:
+            if name == b"origin" and not self._origins.has(value):
+                self._report(403, "origin", value)
+                raise HttpError(403, "this origin is not allowed")
+        if hosts and len(self._remembered) < _MAX_REMEMBERED:
+            self._remembered.add(hosts[0])
+
+    def _report(self, status: int, kind: str, value: bytes) -> None:
+        """Log a refused header with the fix, each value once and only a few in each interval."""
+        now = time.monotonic()
+        if now >= self._reports_end:
+            self._reported.clear()
+            self._reports_end = now + _REPORT_INTERVAL
+        shown = value[:_MAX_SHOWN]
+        if len(self._reported) < _MAX_REPORTED and shown not in self._reported:
+            self._reported.add(shown)
+            log.warning(
+                "%d: the %s %r is not allowed; if it is one of yours, allow it with --allowed-%s, the environment "
+                "variable ALLOWED_%sS or allowed_%ss=",
+                *(status, kind, shown.decode("latin-1"), kind, kind.upper(), kind),
+            )
+
+
+def listed(text: str) -> list[str]:
+    """Return the names in a list that is separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def chosen_hosts(given: Collection[str] | None) -> Collection[str] | None:
+    """Return the allowed hosts that are given, else those of the environment, else None."""
+    return given if given is not None else listed(os.environ.get("ALLOWED_HOSTS", "")) or None
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """One allowed host or origin.
+
+    Attributes:
+        scheme: The scheme; empty for any.
+        host: The host in canonical form; of `*.DOMAIN`, what its hosts end with.
+        network: The network whose addresses are meant instead.
+        ports: The ports; None for any.
+    """
+
+    scheme: str
+    host: str
+    network: IPv4Network | IPv6Network | None
+    ports: Collection[int] | None
+
+    def fits(self, scheme: str, host: str, ports: Collection[int]) -> bool:
+        """Return True if this allows a caller that may have come by any of these ports."""
+        if self.scheme not in ("", scheme) or (self.ports is not None and not set(self.ports).intersection(ports)):
+            return False
+        if self.network is not None:
+            address = _address(host)
+            return address is not None and address in self.network
+        return host.endswith(self.host) if self.host.startswith(".") else host == self.host
+
+
+class _Allowed:
+    """Patterns of hosts or origins.
+
+    Args:
+        names: The patterns as text.
+        with_scheme: True for origins, which begin with a scheme.
+    """
+
+    def __init__(self, names: Collection[str], *, with_scheme: bool) -> None:
+        self._is_any = "*" in names
+        self._with_scheme = with_scheme
+        self._patterns = [_pattern(name, with_scheme) for name in names if name != "*"]
+
+    def has(self, caller: bytes) -> bool:
+        """Return True if a header names something that is allowed."""
+        if self._is_any:
+            return True
+        found = _AUTHORITY.fullmatch(caller.decode("latin-1").lower())
+        if found is None or (found[1] is not None) != self._with_scheme:
+            return False
+        scheme, host = found[1] or "", _canonical(found[2])
+        ports = {int(found[3])} if found[3] else _DEFAULT_PORTS[scheme]
+        return any(pattern.fits(scheme, host, ports) for pattern in self._patterns)
+
+
+def _pattern(name: str, with_scheme: bool) -> _Pattern:
+    try:
+        return _Pattern("", "", ip_network(name.strip("[]"), strict=False), None)
+    except ValueError:
+        pass
+    text = name if name.isascii() else name.encode("idna").decode()
+    found = _AUTHORITY.fullmatch(text.lower())
+    domain = "" if found is None else found[2].removeprefix("*.")
+    if found is None or not domain.strip(".") or "*" in domain or (found[1] and not with_scheme):
+        raise ValueError(f"not a host: {name!r}; use HOST, HOST:PORT, *.DOMAIN, an address, a network or *")
+    return _Pattern(found[1] or "", _canonical(found[2]).removeprefix("*"), None, {int(found[3])} if found[3] else None)
+
+
+def _canonical(host: str) -> str:
+    """Return a host in lower case without the dot that may end names, and IPv6 addresses in their one short form."""
+    address = _address(host) if host.startswith("[") else None
+    return host.removesuffix(".") if address is None else f"[{address}]"
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host.strip("[]"))
+    except ValueError:
+        return None

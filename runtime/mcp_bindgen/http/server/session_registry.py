@@ -1,0 +1,327 @@
+"""Begin, find, restore and end the sessions of an endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from pydantic_core import from_json, to_json
+
+from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
+from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.session import Session
+
+from .byte_budget import Budget, Budgets
+from .call import STOPPING, HttpError, unavailable
+from .event_store.base import EventStore, StoredSession
+from .eviction import is_own, room_for
+from .limits import HttpLimits
+from .session_transport import SessionTransport
+from .streams import STANDING
+
+log = logging.getLogger("mcp_bindgen")
+
+_ID_BYTES = 32
+_ID_LENGTH = len(secrets.token_urlsafe(_ID_BYTES))
+_GRACE = 3.0  # seconds for sessions to end when the server does
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ProtocolError)
+"""Errors of reading a record that another program has stored."""
+_SWEEP = 60.0  # the longest that a session stays after it was idle for long enough
+
+
+@dataclass(eq=False)
+class OpenSession:
+    """A session that is served.
+
+    Attributes:
+        id: What its client names it by.
+        key: What the store knows it by: who reads the store does not learn ids.
+        principal: Who began it.
+        transport: Its streams.
+        session: The session itself.
+        saved: What the store has of it.
+        requests: How many HTTP requests are being answered.
+        begun: When it began, here.
+        seen: When something was last said.
+        ending: Whether it is over.
+    """
+
+    id: str
+    key: str
+    principal: str | None
+    transport: SessionTransport
+    session: Session
+    saved: bytes = b""
+    requests: int = 0
+    begun: float = field(default_factory=time.monotonic)
+    seen: float = field(default_factory=time.monotonic)
+    ending: bool = False
+
+    @contextmanager
+    def in_use(self) -> Generator[None]:
+        """Keep the session from being idle while the block runs."""
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+            self.seen = time.monotonic()
+
+    @property
+    def revision(self) -> Revision:
+        """The revision that was agreed on."""
+        return self.session.negotiated.dispatcher.revision
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """Return what the session must know to go on in another process; `None` before its client has said it."""
+        return self.session.peer.dispatcher.revision.era.snapshot(self.session)
+
+    def is_overdue(self, limits: HttpLimits) -> bool:
+        """Tell whether nobody has used it for long, or its client never said that it is initialized."""
+        now = time.monotonic()
+        if not self.session.ready and now - self.begun > limits.handshake:
+            return True
+        return not self.requests and now - self.seen > limits.idle
+
+    def finish(self) -> None:
+        """Let nobody find it any longer, and tell it to end."""
+        self.ending = True
+        self.transport.finish()
+
+
+class SessionRegistry:
+    """The open sessions.
+
+    Args:
+        service: The servers.
+        store: What outlives connections, and maybe the process.
+        limits: How many there may be, and how much each of them takes.
+
+    Attributes:
+        kind: The class of its sessions.
+    """
+
+    kind: type[OpenSession] = OpenSession
+
+    def __init__(self, service: Service, store: EventStore | None, limits: HttpLimits) -> None:
+        self._service, self._store, self._limits = service, store, limits
+        self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
+        self._queues = Budgets(limits.queued, limits.queued_of_principal, "too much{} waits to be read")
+        self._open: dict[str, OpenSession] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+        self._changing = anyio.Lock(fast_acquire=True)
+        self._variables = copy_context()  # what handlers see, instead of what the first request of a session had
+        self._stopping = False
+
+    # --- beginning --------------------------------------------------------------------------------------------
+
+    async def begin(self, principal: str | None) -> OpenSession:
+        """Begin a session; raises `HttpError` when there are too many."""
+        self._check_running()
+        async with self._changing:
+            await self._make_room(principal)
+            id_ = secrets.token_urlsafe(_ID_BYTES)
+            return self._start(self._made(id_, principal))
+
+    async def find(self, id_: str, principal: str | None) -> OpenSession:
+        """Return the session with an id; it may have to be restored from the store.
+
+        Raises:
+            HttpError: There is none, or it is somebody else's.
+        """
+        self._check_running()
+        session = self._open.get(id_)
+        if session is None and self._store is not None and len(id_) == _ID_LENGTH:
+            try:
+                session = await self._restore(id_, self._store, principal)
+            except UNREADABLE as error:
+                log.error("a stored session cannot be read, so its client begins another one: %r", error)
+        if session is None or session.ending or not is_own(session, principal):
+            reason = "there is no such session; a new one begins with initialize"
+            raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
+        return session
+
+    async def _restore(self, id_: str, store: EventStore, principal: str | None) -> OpenSession | None:
+        """Go on with a session of another process."""
+        async with self._changing:
+            if id_ in self._open:
+                return self._open[id_]
+            stored = await store.load(key_of(id_))
+            if stored is None:
+                return None
+            record = from_json(stored.record)
+            if not self._may_serve(record, principal):
+                return None
+            await self._make_room(principal)
+            session = self._revived(id_, principal, stored, record["memory"])
+            await session.transport.fail_unanswered(stored.streams)
+            return self._start(session)
+
+    def _may_serve(self, record: Any, principal: str | None) -> bool:
+        """Tell whether a stored session is that of a principal, in a revision that is served here."""
+        return record["principal"] == principal and record["memory"]["revision"] in self._service.dispatchers
+
+    def _made(self, id_: str, principal: str | None) -> OpenSession:
+        """Make a new session."""
+        transport = self._transport(key_of(id_), principal)
+        return self.kind(id_, transport.key, principal, transport, self._service.session(transport))
+
+    def _revived(self, id_: str, principal: str | None, stored: StoredSession, known: dict[str, Any]) -> OpenSession:
+        """Make a session that goes on where it was left."""
+        last = stored.streams[STANDING].last if STANDING in stored.streams else 0
+        transport = self._transport(key_of(id_), principal, stored.life, last)
+        session = self.kind(id_, transport.key, principal, transport, self._service.session(transport), stored.record)
+        self._note_polling(session, known)
+        self._service.restore(session.session, known, first_id=stored.life << 32)
+        return session
+
+    def _check_running(self) -> None:
+        if self._stopping:
+            raise unavailable(STOPPING)
+
+    async def _make_room(self, principal: str | None) -> None:
+        """Make room for another session, if need be at the cost of one that is not initialized. The lock is held."""
+        oldest = self._in_the_way(principal)
+        if oldest is not None:
+            oldest.finish()
+            await self._forget(oldest)
+
+    def _in_the_way(self, principal: str | None) -> OpenSession | None:
+        return room_for(principal, [one for one in self._open.values() if not one.ending], self._limits)
+
+    def _transport(self, key: str, principal: str | None, life: int = 0, last: int = 0) -> SessionTransport:
+        streams = self._streams.of(principal)
+        budget = Budget(self._limits.streams_of_session, "too many streams are open in this session", streams)
+        queue = self._queues.of(principal)
+        return SessionTransport(key, self._limits, budget, queue, self._store, life, last, principal)
+
+    def _start(self, session: OpenSession) -> OpenSession:
+        self._open[session.id] = session
+        session.transport.before_sending = lambda: self._save(session)
+        self._spawn(self._run(session))
+        if self._sweeper is None or self._sweeper.done():
+            self._sweeper = self._spawn(self._sweep())
+        return session
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, context=self._variables.copy())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # --- living -----------------------------------------------------------------------------------------------
+
+    async def _run(self, session: OpenSession) -> None:
+        try:
+            try:
+                await self._service.run(session.session)
+            except Exception:
+                log.exception("a session failed")
+            await self._wind_up(session)
+        except Exception:
+            log.exception("a session could not be ended")
+        finally:
+            self._open.pop(session.id, None)
+
+    async def _wind_up(self, session: OpenSession) -> None:
+        """See to what is left of a session that has ended here."""
+        if session.ending or not self._stopping:
+            try:
+                await self.end(session)
+            finally:
+                await session.transport.end("the session is over")
+
+    async def _save(self, session: OpenSession) -> None:
+        """Store what the session needs in another process, if that has changed."""
+        session.seen = time.monotonic()
+        known = session.snapshot() if self._store is not None and not session.ending else None
+        if self._store is not None and known is not None:
+            self._note_polling(session, known)
+            record = to_json({"principal": session.principal, "memory": known})
+            if record != session.saved:
+                await self._store.save(session.key, record, session.principal)
+                session.saved = record
+                await session.transport.standing.keep()
+
+    def _note_polling(self, session: OpenSession, known: dict[str, Any]) -> None:
+        revision = self._service.dispatchers[known["revision"]].revision
+        session.transport.supports_stream_polling = revision.stream_polling
+
+    # --- ending -----------------------------------------------------------------------------------------------
+
+    async def end(self, session: OpenSession) -> None:
+        """End a session: nobody finds it any longer, here or in the store; what is handled has a moment to finish."""
+        if not session.ending:
+            session.finish()
+            async with self._changing:
+                await self._forget(session)
+
+    async def _forget(self, session: OpenSession) -> None:
+        self._open.pop(session.id, None)
+        if self._store is not None:
+            await self._store.forget(session.key)
+
+    async def _sweep(self) -> None:
+        """End what nobody waits for, for as long as there are sessions."""
+        limits = self._limits
+        pause = min(_SWEEP, limits.idle / 4, limits.handshake / 2, limits.abandoned / 2)
+        while self._open:
+            try:
+                await self._look_after_all()
+            except HttpError as error:
+                log.warning("sessions could not be swept: %s", error)
+            except Exception:
+                log.exception("sessions could not be swept")
+            await asyncio.sleep(pause)
+
+    async def _look_after_all(self) -> None:
+        limits = self._limits
+        for session in list(self._open.values()):
+            if session.is_overdue(limits):
+                await self.end(session)
+            for stream in session.transport.abandoned(limits.abandoned):
+                await session.transport.abandon(stream, session.revision)
+        if self._store is not None:
+            await self._store.sweep([session.key for session in self._open.values()], limits.idle)
+
+    def leave(self) -> None:
+        """End all sessions here, but not in the store, and let none begin."""
+        self._stopping = True
+        for session in list(self._open.values()):
+            session.transport.leave()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Let sessions live while the block runs."""
+        self._stopping = False
+        self._variables = copy_context()
+        if self._store is not None:
+            await self._store.sweep((), self._limits.idle)
+        try:
+            yield
+        finally:
+            self.leave()
+            if self._sweeper is not None:
+                self._sweeper.cancel()
+            with anyio.CancelScope(shield=True):
+                if self._tasks:
+                    await asyncio.wait(self._tasks, timeout=_GRACE)
+                for task in self._tasks:
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def key_of(id_: str) -> str:
+    """Return what a store knows a session by."""
+    return hashlib.sha256(id_.encode()).hexdigest()

@@ -1,1 +1,0 @@
-"""Make clients and servers of one revision speak others, by the conversions of `bridges`."""

@@ -1,1 +1,0 @@
-"""Share sessions, their streams and broadcasts among the workers of an endpoint: in Redis."""

@@ -1,0 +1,225 @@
+"""Define who sends a request and what that is allowed: identities, scopes and the gate that an endpoint asks.
+
+MCP, "Authorization". How a token is verified is the matter of `auth`; what is here is all that other layers know of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Protocol, TypeAlias, cast
+
+from pydantic_core import to_json
+
+from ..logs import audit
+from ..model.base import wire_name
+from ..model.json_types import is_object
+from .errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
+from .uris import MAX_URI_CHARACTERS, canonical
+
+Operation: TypeAlias = "tuple[str, str | None]"
+"""A method, and what it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither.
+
+A URI is in its canonical form; one that was sent in another form makes two operations.
+"""
+
+Scopes: TypeAlias = (
+    Mapping[str, Collection[str]]
+    | Mapping[tuple[str, str], Collection[str]]
+    | Mapping[str | tuple[str, str], Collection[str]]
+)
+"""Method, or method and name -> the scopes that it needs; `*` stands for every request."""
+
+
+SKEW = 60.0
+"""Seconds by which the clock of an issuer may differ from ours."""
+
+
+_LACKING = "insufficient_scope"
+
+
+class InsufficientScope(ProtocolError):
+    """The token of a request lacks a scope; over HTTP, as long as nothing was sent, this is a 403.
+
+    Args:
+        scopes: All scopes that the operation needs.
+
+    Attributes:
+        scopes: The same.
+    """
+
+    def __init__(self, scopes: Collection[str]) -> None:
+        self.scopes = tuple(scopes)
+        said = " ".join(self.scopes)
+        data = {"error": _LACKING, "scope": said}
+        super().__init__(INVALID_REQUEST, f"Insufficient scope: this needs {said}", data)
+
+
+def lacks_scope(error: ProtocolError) -> bool:
+    """Tell whether a server has refused a request because its token lacks a scope."""
+    return is_object(error.data) and error.data.get("error") == _LACKING
+
+
+class AccessDenied(Exception):
+    """An HTTP request is refused before anything of it is processed.
+
+    Args:
+        status: The HTTP status.
+        reason: One line for the client.
+        headers: Headers of the response, names in lower case.
+    """
+
+    def __init__(self, status: int, reason: str, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.headers = status, reason, headers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Tell who sends a request, as the verified token says. It never holds the token.
+
+    Attributes:
+        issuer: Who says so: the issuer of the token; empty for keys of this server's own.
+        subject: The user, or the client that acts for itself.
+        client: The OAuth client that the token was issued to, if that is known.
+        scopes: What the token allows, with all that it implies.
+        claims: All that the issuer says; empty for keys of this server's own.
+        expires: When the token expires, in seconds since 1970; `None` for never, or not known.
+        kept_until: Until when its verifier may be spared, in seconds since 1970; `None`: it is asked each time.
+    """
+
+    issuer: str = ""
+    subject: str
+    client: str | None = None
+    scopes: frozenset[str] = frozenset()
+    claims: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    expires: float | None = field(default=None, compare=False)
+    kept_until: float | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def principal(self) -> str:
+        """Issuer, subject and client as one text: what sessions belong to, whatever token says it."""
+        return to_json([self.issuer, self.subject, self.client]).decode()
+
+    @property
+    def lapses(self) -> float | None:
+        """Return when streams end that were opened with the token, in seconds since 1970; `None` for never."""
+        return None if self.expires is None else self.expires + SKEW
+
+    def has(self, *scopes: str) -> bool:
+        """Tell whether the token allows all of these."""
+        return self.scopes.issuperset(scopes)
+
+    def require(self, *scopes: str) -> None:
+        """Ask for scopes in a handler, before it does anything: its client may come back with more.
+
+        Raises:
+            InsufficientScope: The token lacks one. Let it pass: the client of a stateless request is answered with 403
+                and a challenge unless the response has become a stream, any other with an error that names the scopes.
+        """
+        if not self.has(*scopes):
+            report_refusal(self, "insufficient scope", f"a handler that needs {' '.join(scopes)}")
+            raise InsufficientScope(scopes)
+
+
+def report_refusal(identity: Identity | None, reason: str, operation: str, level: int = 30) -> None:
+    """Write a line of the audit log: who was refused what, and why; never the token.
+
+    Args:
+        identity: Who it was, if that is known.
+        reason: Why.
+        operation: What was asked for.
+        level: The level of the record; by default that of warnings.
+    """
+    who, fields = "somebody", {"reason": reason, "operation": operation}
+    if identity is not None:
+        who = f"issuer={identity.issuer!r} subject={identity.subject!r} client={identity.client!r}"
+        fields |= {"issuer": identity.issuer, "subject": identity.subject, "client": identity.client or ""}
+    audit.log(level, "refused: %s; %s; %s", reason, operation, who, extra={"fields": fields})
+
+
+def called_on(method: str, params: Any) -> list[Operation]:
+    """Return what a method is called on; where there are a name and a URI, both, as only one of them has a meaning.
+
+    A URI is returned in its canonical form, and as it was sent where that differs.
+
+    Args:
+        method: The method.
+        params: What has the name or the URI, typed or in wire form.
+
+    Raises:
+        ProtocolError: The URI is too long (-32602).
+    """
+    name: Any
+    uri: Any
+    if is_object(params):
+        name, uri = params.get("name"), params.get("uri")
+    else:
+        named, addressed = _naming_attributes(cast(Hashable, type(params)))
+        more: Mapping[str, Any] = getattr(params, "__pydantic_extra__", None) or {}
+        name = getattr(params, named) if named is not None else more.get("name")
+        uri = getattr(params, addressed) if addressed is not None else more.get("uri")
+    if isinstance(uri, str) and len(uri) > MAX_URI_CHARACTERS:
+        raise ProtocolError(INVALID_PARAMS, f"the URI is too long; the limit is {MAX_URI_CHARACTERS} characters")
+    names = [name] if isinstance(name, str) else []
+    names += [canonical(uri), uri] if isinstance(uri, str) else []
+    return [(method, one) for one in dict.fromkeys(names)] or [(method, None)]
+
+
+@cache
+def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
+    """Return the attributes in which objects of a class hold their members `name` and `uri`, if it has such fields."""
+    fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
+    wire = {field.alias or wire_name(name): name for name, field in fields.items()}
+    return wire.get("name"), wire.get("uri")
+
+
+class HttpRequest(Protocol):
+    """The part of an HTTP request that tells who sends it.
+
+    Attributes:
+        scope: Its ASGI scope.
+        headers: Its headers, names in lower case; what was sent twice is joined by commas.
+    """
+
+    scope: MutableMapping[str, Any]
+    headers: dict[bytes, bytes]
+
+
+class Gate(Protocol):
+    """Decides who may do what over HTTP; `auth.server.ResourceServer` is one.
+
+    Attributes:
+        metadata_path: Where its metadata is served; `None` where there is none.
+    """
+
+    metadata_path: str | None
+
+    def metadata(self) -> bytes:
+        """Return the metadata of the protected resource, as JSON text (RFC 9728)."""
+        ...
+
+    async def authenticate(self, request: HttpRequest) -> Identity:
+        """Return who sends a request; raises `AccessDenied`."""
+        ...
+
+    def needed(self, operation: Operation) -> frozenset[str]:
+        """Return the scopes that an operation needs."""
+        ...
+
+    def challenge(self, missing: InsufficientScope) -> AccessDenied:
+        """Make the refusal that tells a client which scopes to come back with."""
+        ...
+
+
+def check(identity: Identity | None, needed: Collection[str], operations: Sequence[Operation]) -> None:
+    """Check that an identity has what its operations need.
+
+    Raises:
+        InsufficientScope: It lacks something; with all that they need.
+    """
+    if needed and (identity is None or not identity.scopes.issuperset(needed)):
+        named = ", ".join(method if name is None else f"{method} {name!r}" for method, name in operations)
+        report_refusal(identity, "insufficient scope", f"{named} needs {' '.join(sorted(needed))}")
+        raise InsufficientScope(sorted(needed))

@@ -1,0 +1,161 @@
+"""Derive what either side declares, and check what may be sent because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..model.json_types import is_object
+from .methods import Method, Path
+from .revision import Dispatcher, Revision
+from .transitions import Role
+
+_OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
+
+
+def declared(target: Any, dispatcher: Dispatcher, extensions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the capabilities that `target` declares, in wire form: those of its handlers, and what it adds.
+
+    Args:
+        target: The server or client.
+        dispatcher: What it takes.
+        extensions: The extensions that are used beside its own, for revisions that know extensions.
+
+    Raises:
+        ProtocolError: The settings that it states of an extension are not valid.
+    """
+    more: Mapping[str, Any] = target.extra_capabilities()
+    announced: Collection[str] | None = getattr(target, "announces", None)
+    found = merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target), announced), more)
+    handled = set(dispatcher.offered(target)) if dispatcher.extensions else set[str]()
+    own = {
+        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}), handled)
+        for one in dispatcher.extensions
+    }
+    if extensions and "extensions" in dispatcher.revision.types.ClientCapabilities.model_fields:
+        own = {**extensions, **own}
+    return merge(found, {"extensions": own}) if own else found
+
+
+def declare(
+    role: Role, revision: Revision, offered: Iterable[str], announced: Collection[str] | None = None
+) -> dict[str, Any]:
+    """Derive the capabilities of a side from the methods that it handles.
+
+    A method that the other side sends needs a capability of ours. Announcing a change of something that is offered is
+    possible, unless the other side has to ask for it with a request, or `announced` lists other notifications only.
+    Every server can log, because the runtime sees to it.
+    """
+    other = _OTHER[role]
+    found: dict[str, Any] = {}
+    log = revision.log
+    if log is not None and role in log.capabilities:
+        _put(found, log.capabilities[role], revision)
+    for name in sorted(set(offered)):
+        method = revision.methods.get(name)
+        path = method.capabilities.get(other) if method is not None else None
+        if path is not None and path[0] == role:
+            _put(found, path, revision)
+    requested = {method.capabilities.get(other) for method in revision.methods.values() if method.kind == "request"}
+    for method in revision.methods.values():
+        path = method.capabilities.get(role, ())
+        if method.kind == "notification" and path in revision.flags and path not in requested:
+            if announced is not None and method.name not in announced:
+                continue
+            if path[0] == role and path[1] in found:
+                _put(found, path, revision)
+    return found
+
+
+def _put(tree: dict[str, Any], path: Path, revision: Revision) -> None:
+    _, *parents, leaf = path
+    for name in parents:
+        tree = tree.setdefault(name, {})
+    tree.setdefault(leaf, True if path in revision.flags else {})
+
+
+def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `tree` with everything that `more` adds, at any depth."""
+    merged = dict(tree)
+    for name, value in more.items():
+        known = merged.get(name)
+        merged[name] = merge(known, value) if is_object(known) and is_object(value) else value
+    return merged
+
+
+def tree_of(path: Sequence[str], value: Any) -> dict[str, Any]:
+    """Return capabilities of one side that hold a value where names lead, and nothing else."""
+    name, *rest = path
+    return {name: tree_of(rest, value) if rest else value}
+
+
+def without_flags(tree: Mapping[str, Any], role: Role, revision: Revision) -> dict[str, Any]:
+    """Return capabilities of a side without the flags: they promise to tell the other side something unasked."""
+
+    def kept(path: Path, node: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: kept((*path, name), value) if is_object(value) else value
+            for name, value in node.items()
+            if (*path, name) not in revision.flags
+        }
+
+    return kept((role,), tree)
+
+
+def is_declared(tree: Mapping[str, Any], *path: str) -> bool:
+    """Tell whether the capabilities of a side have what names lead to."""
+    node: Any = tree
+    for name in path:
+        node = node.get(name) if is_object(node) else None
+        if node is None or node is False:
+            return False
+    return True
+
+
+def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
+    """Tell whether a server declares what a notification of its needs, if it needs anything."""
+    if method.extension is not None and method.declared_by != "client":
+        return is_declared(offers, "extensions", method.extension)
+    needed = method.capabilities.get("server")
+    return needed is None or is_declared(offers, *needed[1:])
+
+
+def missing(
+    method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: Any = None
+) -> Path | None:
+    """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
+    if method.extension is not None:
+        sides: tuple[Role, ...] = (_OTHER[role], role)
+        needed: list[Path] = [
+            (side, "extensions", method.extension) for side in sides if method.declared_by in (side, "both")
+        ]
+        if method.setting is not None:
+            needed.append((_OTHER[role], "extensions", method.extension, method.setting))
+        return next((path for path in needed if not _is_declared(declared, path)), None)
+    path = method.capabilities.get(role)
+    if path is not None and method is not revision.log and not _is_declared(declared, path):
+        return path  # a server that has nothing to log to drops the message
+    return unmet(method, declared, params) if method.needs else None
+
+
+def unmet(
+    method: Method, declared: Mapping[Role, Mapping[str, Any]], params: Any, *, received: bool = False
+) -> Path | None:
+    """Return the capability that the params of a request need and nobody declared, if there is one.
+
+    Args:
+        method: The method.
+        declared: Side -> what it declared.
+        params: The typed params.
+        received: Whether the request came, and is not about to be sent.
+    """
+    for need in method.needs:
+        if not (received and need.tolerated) and need.arises(params) and not _is_declared(declared, need.capability):
+            others = any(_is_declared(declared, other.capability) for other in method.needs)
+            if not need.implied or others or not _is_declared(declared, need.capability[:-1]):
+                return need.capability
+    return None
+
+
+def _is_declared(declared: Mapping[Role, Mapping[str, Any]], path: Path) -> bool:
+    return is_declared(declared["client" if path[0] == "client" else "server"], *path[1:])

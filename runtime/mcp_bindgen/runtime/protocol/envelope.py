@@ -1,0 +1,143 @@
+"""Read the envelope of a JSON-RPC message: what kind of message it is, and whom it concerns (JSON-RPC 2.0, 4 and 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..model.json_types import is_array, is_object, parse_json
+from .errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ProtocolError, received
+
+RequestId = int | str
+
+Kind = Literal["request", "notification", "result", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A JSON-RPC message whose content was not looked at yet.
+
+    Attributes:
+        kind: What kind of message it is.
+        id: The id of the request that it is or answers; `None` for notifications, and for errors that answer none.
+        method: The name of its method; empty for answers.
+        message: The whole message.
+    """
+
+    kind: Kind
+    id: RequestId | None
+    method: str
+    message: dict[str, Any]
+
+    @property
+    def params(self) -> Any:
+        """The params in wire form, of whatever type; `None` when there are none."""
+        return self.message.get("params")
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it answers a request."""
+        return self.kind in ("result", "error")
+
+
+def read_envelope(message: object) -> Envelope:
+    """Read the envelope of a parsed message.
+
+    Raises:
+        ProtocolError: -32600, it is not a JSON-RPC message; `request_id` tells whom to answer.
+    """
+    if not is_object(message):
+        raise invalid("a message is a JSON object")
+    if message.get("jsonrpc") != "2.0":
+        raise invalid('"jsonrpc" must be "2.0"')
+    id_ = request_id(message)
+    if is_answer(message):
+        is_error = "error" in message and message.get("result") is None
+        return Envelope("error" if is_error else "result", id_, "", message)
+    method = message.get("method")
+    if not isinstance(method, str):
+        raise invalid('"method" must be a string')
+    if "id" not in message:
+        return Envelope("notification", None, method, message)
+    if id_ is None:
+        raise invalid('"id" must be a string or an integer')
+    return Envelope("request", id_, method, message)
+
+
+def read_envelopes(data: bytes, max_members: int | None = None) -> tuple[list[Envelope], bool]:
+    """Read the envelopes of a message, or of a batch of them, from its JSON text.
+
+    Args:
+        data: The text.
+        max_members: Messages that a batch may have; None for any number.
+
+    Returns:
+        The envelopes, at least one, and whether they are a batch.
+
+    Raises:
+        BatchTooLarge: The batch has more messages.
+        ProtocolError: The text is no JSON (-32700), or something in it is no JSON-RPC message (-32600).
+    """
+    document = parse(data)
+    if max_members is not None and is_array(document):
+        check_batch_size(document, max_members)
+    messages: list[Any] = document if is_array(document) else [document]
+    if not messages:
+        raise invalid("the batch is empty")
+    return [read_envelope(message) for message in messages], is_array(document)
+
+
+class BatchTooLarge(ProtocolError):
+    """Error -32600 for a batch with too many messages."""
+
+
+def check_batch_size(messages: list[Any], max_members: int) -> None:
+    """Check the number of messages in a batch; raises `BatchTooLarge`."""
+    if len(messages) > max_members:
+        reason = f"the batch has {len(messages)} messages; send at most {max_members}"
+        raise BatchTooLarge(INVALID_REQUEST, f"Invalid request: {reason}")
+
+
+def parse(data: bytes) -> Any:
+    """Parse a JSON document.
+
+    Raises:
+        ProtocolError: -32700, it is none.
+    """
+    try:
+        return parse_json(data)
+    except ValueError as error:
+        raise ProtocolError(PARSE_ERROR, "Parse error", str(error)) from None
+
+
+def is_answer(message: dict[str, Any]) -> bool:
+    """Tell whether a message answers a request."""
+    return "method" not in message and ("result" in message or "error" in message)
+
+
+def request_id(message: dict[str, Any]) -> RequestId | None:
+    """Return the id of a message if it is one: a string or an integer, never a boolean."""
+    found = message.get("id")
+    if isinstance(found, float) and found.is_integer():
+        return int(found)
+    return found if isinstance(found, int | str) and not isinstance(found, bool) else None
+
+
+def invalid(reason: str) -> ProtocolError:
+    """Make the error -32600 with a reason."""
+    return ProtocolError(INVALID_REQUEST, f"Invalid request: {reason}")
+
+
+def invalid_answer(reason: str) -> ProtocolError:
+    """Make the error for an answer that is none, for the side that asked; it has the code of `invalid`."""
+    return ProtocolError(INVALID_REQUEST, f"Invalid answer: {reason}")
+
+
+def answered_error(body: Any) -> ProtocolError:
+    """Return the error of a response, however badly it is formed."""
+    if not is_object(body):
+        return invalid_answer("the error of a response is not an object")
+    code, message = body.get("code"), body.get("message")
+    return received(
+        code if type(code) is int else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")
+    )

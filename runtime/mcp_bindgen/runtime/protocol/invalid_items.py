@@ -1,0 +1,122 @@
+"""Keep what is valid of a result that is not: leave out single entries of its lists, and report each of them.
+
+Only clients do so, and only when a result as a whole was refused, so valid results cost nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from ..model.base import wire_name
+from ..model.json_types import is_array, is_object
+from ..model.validation import located
+from .methods import Request
+
+_LONGEST_STEP = 60  # characters of a member's name in a pointer
+_CONTENT, _STRUCTURED, _LIFETIME = "content", "structuredContent", "ttlMs"
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """A part of a result that a client left out, or mended, because it is not valid.
+
+    Attributes:
+        method: The method that was answered.
+        pointer: Where the problem is: a JSON Pointer (RFC 6901) into the result.
+        problem: The rule that is broken.
+    """
+
+    method: str
+    pointer: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.method}: {self.pointer}: {self.problem}"
+
+
+def mend(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[Quarantined]]:
+    """Return a result that is not valid without those entries of its lists that are not, and what was left out.
+
+    Two mistakes are mended: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without
+    the list of content gets an empty one.
+
+    Args:
+        method: What the result answers.
+        wire: The result in wire form; it may still not be valid afterwards.
+    """
+    fields = _wire_fields(method.result)
+    if not is_object(wire) or not fields:
+        return wire, []
+    found: list[Quarantined] = []
+    mended = dict(wire)
+    lifetime = wire.get(_LIFETIME)
+    if _LIFETIME in fields and isinstance(lifetime, int | float) and lifetime < 0:
+        mended[_LIFETIME] = 0
+    if _CONTENT in fields and _CONTENT not in wire and _STRUCTURED in wire:
+        mended[_CONTENT] = []
+        found.append(Quarantined(method.name, f"/{_CONTENT}", "Field required"))
+    for name, items in fields.items():
+        entries = wire.get(name)
+        if items is None or not is_array(entries):
+            continue
+        problems = [_problem(items, entry) for entry in entries]
+        mended[name] = [entry for entry, problem in zip(entries, problems, strict=True) if problem is None]
+        for position, problem in enumerate(problems):
+            if problem is not None:
+                found.append(Quarantined(method.name, f"/{name}/{position}{problem[0]}", problem[1]))
+    return mended, found
+
+
+def _problem(items: TypeAdapter[Any], entry: Any) -> tuple[str, str] | None:
+    """Return where in an entry the first problem is, and what it is; `None` for a valid entry."""
+    data = to_json(entry)
+    try:
+        items.validate_json(data)
+    except ValidationError as error:
+        steps, problem = next(located(error, data))
+        return "".join(f"/{_escaped(step)}" for step in steps), problem
+    return None
+
+
+def _escaped(step: str) -> str:
+    """Return a step of a pointer as it may be shown: what others chose is cut, and nothing in it acts on a terminal."""
+    shown = json.dumps(step if len(step) <= _LONGEST_STEP else f"{step[:_LONGEST_STEP]}...")[1:-1]
+    return shown.replace("~", "~0").replace("/", "~1")
+
+
+@cache
+def _wire_fields(kind: Any) -> dict[str, TypeAdapter[Any] | None]:
+    """Return the wire names of the members of a result; with each list of models the reader of its items."""
+    fields = getattr(kind, "model_fields", {})
+    return {field.alias or wire_name(name): _items(field.annotation) for name, field in fields.items()}
+
+
+def _items(annotation: Any) -> TypeAdapter[Any] | None:
+    """Return the reader of the items, if the type is a list of models."""
+    for variant in _variants(annotation):
+        if get_origin(variant) is list:
+            (items,) = get_args(variant)
+            if all(isinstance(one, type) and issubclass(one, BaseModel) for one in _variants(items)):
+                return TypeAdapter(items)
+    return None
+
+
+def _variants(annotation: Any) -> Iterator[Any]:
+    """Yield the types that a union, an alias or an annotated type stands for."""
+    if hasattr(annotation, "__value__"):
+        yield from _variants(annotation.__value__)
+    elif get_origin(annotation) is Annotated:
+        yield from _variants(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, UnionType):
+        for one in get_args(annotation):
+            yield from _variants(one)
+    else:
+        yield annotation

@@ -1,0 +1,224 @@
+"""Read and write JSON-RPC 2.0 messages, each in a single pass over its bytes.
+
+Reading peeks at the bytes to guess what a message is and lets pydantic-core validate the guess, envelope and params at
+once; a wrong guess fails there and is looked at the slow way. Writing joins bytes around what pydantic-core serialises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import PydanticUndefined, core_schema, from_json, to_json
+
+from ..model.base import wire_name
+from ..model.json_types import is_object
+from ..model.validation import located
+from .envelope import RequestId, invalid_answer
+from .errors import ProtocolError
+from .extension import ExtensionResult
+from .hints import WrongResult
+from .methods import Method, Request, result_type
+from .routing import Route, record
+
+METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]{1,128})"')
+ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"result"\s*:')
+ASKED = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"method"\s*:')
+
+_PEEK = 512
+
+
+# --- reading --------------------------------------------------------------------------------------------------
+
+
+def peek_method(data: bytes) -> str | None:
+    """Guess the method that `data` names; where that is wrong, the validator of that method rejects the message."""
+    found = METHOD.search(data, 0, _PEEK)
+    return found[1].decode("utf-8", "replace") if found else None
+
+
+def peek_answer(data: bytes) -> int | None:
+    """Return the id that `data` answers, if it is a result in the usual form."""
+    found = ANSWER.match(data)
+    return int(found[1]) if found else None
+
+
+def peek_request(data: bytes) -> int | None:
+    """Return the id under which `data` asks, if it is a request in the usual form."""
+    found = ASKED.match(data)
+    return int(found[1]) if found else None
+
+
+@cache
+def answer_reader(method: Request[Any, Any, Any]) -> TypeAdapter[dict[str, Any]]:
+    """Return the reader of a whole response to one method."""
+    return record("Answer", {"jsonrpc": Literal["2.0"], "id": int | str, "result": _answers(method)})
+
+
+@cache
+def result_reader(method: Request[Any, Any, Any]) -> TypeAdapter[Any]:
+    """Return the reader of a result alone."""
+    return TypeAdapter(_answers(method))
+
+
+def _answers(method: Request[Any, Any, Any]) -> Any:
+    if not method.alternatives:
+        return method.result
+    kinds = {result_type(kind): kind for kind in method.answers}
+    if None not in kinds and len(kinds) == len(method.answers):
+        return Annotated[Any, _ByResultType(kinds)]
+    answers: Any = method.result
+    for alternative in method.alternatives:
+        answers = answers | alternative
+    return Annotated[answers, Field(union_mode="left_to_right")]
+
+
+class _ByResultType:
+    """Reads a result as the type that its `resultType` names, and no other; a type that is not known is invalid."""
+
+    def __init__(self, kinds: Mapping[Any, type[Any]]) -> None:
+        self._kinds = kinds
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        choices = {name: handler.generate_schema(kind) for name, kind in self._kinds.items()}
+        return core_schema.tagged_union_schema(choices, "resultType")
+
+
+def read_params(route: Route, message: dict[str, Any]) -> Any:
+    """Read the typed params of a message that was parsed the slow way; raises `InvalidParams`."""
+    return route.read(to_json(message["params"]) if "params" in message else None)
+
+
+def typed_params(method: Method, wire: dict[str, Any]) -> Any:
+    """Return the params of a method from their wire form."""
+    return _writer(method.params).validate_json(to_json(wire))
+
+
+def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
+    """Return the result of a method from its wire form; raise `ProtocolError` when it is none.
+
+    What a constructor would fill in may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
+    """
+    reader = result_reader(method)
+    with suppress(ValidationError):  # one of the alternatives, too, which must not be filled in
+        return reader.validate_json(to_json(wire))
+    data = to_json({**filled_in(method.result), **wire} if is_object(wire) else wire)
+    try:
+        return reader.validate_json(data)
+    except ValidationError as error:
+        steps, problem = next(located(error, data))
+        raise invalid_answer(
+            f"the result of {method.name} is not valid: {'.'.join(['result', *steps])}: {problem}"
+        ) from None
+
+
+def filled_in(kind: Any) -> dict[str, Any]:
+    """Return what the constructor of a model fills in, in wire form; nothing for what is no model."""
+    return {field.alias or wire_name(name): field.default for name, field in fields_filled_in(kind).items()}
+
+
+def fields_filled_in(kind: Any) -> dict[str, Any]:
+    """Return the fields of a model that its constructor fills in, by their Python names."""
+    fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
+    return {
+        name: field
+        for name, field in fields.items()
+        if field.default is not None and field.default is not PydanticUndefined
+    }
+
+
+# --- writing --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _writer(type_: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)
+
+
+def write_params(method: Method, params: Any) -> bytes:
+    """Return the JSON text of params."""
+    serializer = getattr(params, "__pydantic_serializer__", None)
+    return serializer.to_json(params) if serializer is not None else _writer(method.params).dump_json(params)
+
+
+class Written(bytes):
+    """A result that is JSON text already."""
+
+
+def write_result(result: Any) -> bytes:
+    """Return the JSON text of a result: a model of ours, or any JSON value."""
+    if type(result) is Written:
+        return result
+    serializer = getattr(result, "__pydantic_serializer__", None)
+    return serializer.to_json(result) if serializer is not None else to_json(result)
+
+
+def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None:
+    """Check that what a handler returned is a result of the method, typed or in wire form.
+
+    A model of another revision counts as its wire form; what an extension brings is for classes that have it.
+
+    Args:
+        method: The method.
+        result: What was returned.
+        handler: The handler, for the error.
+
+    Raises:
+        WrongResult: It is not; the error has file and line of the handler.
+    """
+    if not isinstance(method, Request):
+        return
+    classes = method.answers
+    if None not in method.result_types:
+        named = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
+        if named is not None and named not in method.result_types:
+            raise WrongResult(f"the handler of {method.name} returned a result of an unknown type: {named!r}", handler)
+    if type(result) in classes:
+        return
+    modules = {kind.__module__ for kind in classes}
+    is_model = isinstance(result, BaseModel) and type(result).__module__ not in modules
+    is_foreign = is_model and not isinstance(result, ExtensionResult)
+    if classes and not is_foreign and not isinstance(result, (*classes, Written, dict)):
+        returned = "nothing" if result is None else type(result).__name__
+        said = f"returned {returned}, expected {' or '.join(kind.__name__ for kind in classes)}"
+        raise WrongResult(f"the handler of {method.name} {said}", handler)
+
+
+def plain(value: Any) -> Any:
+    """Return the wire form of a model, as Python's dicts and lists."""
+    return from_json(write_result(value))
+
+
+def _id(value: RequestId | None) -> bytes:
+    return b"%d" % value if type(value) is int else json.dumps(value).encode()
+
+
+def request(id_: RequestId, method: Method, params: Any) -> bytes:
+    """Return a request as JSON text."""
+    head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (_id(id_), json.dumps(method.name).encode())
+    return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
+
+
+def notification(method: Method, params: Any) -> bytes:
+    """Return a notification as JSON text."""
+    head = b'{"jsonrpc":"2.0","method":' + json.dumps(method.name).encode()
+    return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
+
+
+def response(id_: RequestId, result: Any) -> bytes:
+    """Return a response with a result as JSON text."""
+    return b'{"jsonrpc":"2.0","id":' + _id(id_) + b',"result":' + write_result(result) + b"}"
+
+
+def failure(id_: RequestId | None, error: ProtocolError) -> bytes:
+    """Return a response with an error as JSON text; without an id where none could be read."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    head = b'{"jsonrpc":"2.0",' if id_ is None else b'{"jsonrpc":"2.0","id":' + _id(id_) + b","
+    return head + b'"error":' + to_json(body) + b"}"

@@ -1,0 +1,256 @@
+"""Descriptors of the protocol's methods: what the generated method tables are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Annotated, Any, Generic, Literal, TypeAlias, cast, get_args, get_origin
+
+from typing_extensions import TypeVar
+
+from ..model.json_types import is_array
+from .uris import followed_key, lineage
+
+Params = TypeVar("Params")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer", default=Result)
+Known = TypeVar("Known")
+Other = TypeVar("Other")
+
+Sender = Literal["client", "server", "both"]
+Carrier = Literal["message", "embedded"]
+
+Path: TypeAlias = tuple[str, ...]
+"""A capability: who declares it, and the names that lead to it, e.g. `("server", "resources", "subscribe")`."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeaderParams:
+    """The fields for HTTP headers that repeat arguments of a request, where the schema of what is called asks for it.
+
+    Attributes:
+        listed_by: The method that lists what can be called.
+        items: The field of its result that holds the items.
+        name: The field by which an item is named.
+        schema: The field of an item with the JSON Schema of its arguments.
+        arguments: The field of the request's params with the arguments.
+    """
+
+    listed_by: str
+    items: str
+    name: str
+    schema: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """A list of limited length in a result; all but `most` are names of fields.
+
+    Attributes:
+        holder: What holds the list.
+        values: The list.
+        total: How many values there are.
+        more: Whether there are more.
+        most: How many values may be sent.
+    """
+
+    holder: str
+    values: str
+    total: str
+    more: str
+    most: int
+
+    def excess(self, result: Any) -> int:
+        """Return how many values of a typed result are too many."""
+        return max(0, len(getattr(getattr(result, self.holder, None), self.values, ())) - self.most)
+
+    def applied(self, result: Any) -> Any:
+        """Return a typed result with its first values only, and with how many there are."""
+        holder = getattr(result, self.holder)
+        values = getattr(holder, self.values)
+        total = getattr(holder, self.total)
+        told = {self.values: values[: self.most], self.more: True, self.total: len(values) if total is None else total}
+        return result.model_copy(update={self.holder: holder.model_copy(update=told)})
+
+
+@dataclass(frozen=True)
+class Need:
+    """A capability that a request needs because of what its params hold.
+
+    Attributes:
+        field: The field of the params.
+        capability: The capability, e.g. `("client", "elicitation", "url")`.
+        values: The values of the field that need it, `None` among them if its absence does; empty if any value does.
+        tolerated: Whether only the sender checks it.
+        implied: Whether who declares the capability above it, and no other below that, declares this one.
+    """
+
+    field: str
+    capability: Path
+    values: tuple[Any, ...] = ()
+    tolerated: bool = False
+    implied: bool = False
+
+    def arises(self, params: Any) -> bool:
+        """Tell whether typed params need the capability."""
+        value = getattr(params, self.field, None)
+        return value in self.values if self.values else value is not None
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The member of a subscription's filter that asks for a notification.
+
+    Attributes:
+        member: The field of the filter.
+        compares: The field of the notification's params that is compared with the values there; `None` for a flag.
+        by: How: `equal` to one of them, or `part` of one that is a URI.
+    """
+
+    member: str
+    compares: str | None = None
+    by: Literal["equal", "part"] = "equal"
+
+    def index(self, agreed: Any) -> bool | frozenset[str]:
+        """Return the member of a typed filter: a flag, or the keys of a list, in which notifications are looked up."""
+        wanted = getattr(agreed, self.member, None)
+        if self.compares is None or not is_array(wanted):
+            return wanted is True
+        return frozenset(map(followed_key, wanted) if self.by == "part" else wanted)
+
+    def asks_for(self, index: bool | frozenset[str], params: Any) -> bool:
+        """Tell whether a filter asks for a notification with these typed params, given what `index` returned for it."""
+        if isinstance(index, bool):
+            return index
+        value: str = getattr(params, self.compares or "")
+        return value in index if self.by == "equal" else not index.isdisjoint(lineage(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Request(Generic[Params, Result, Answer]):
+    """A method that is answered.
+
+    `Params` and `Result` are the types of its params and of what usually answers it; `Answer` is everything that may
+    answer it.
+
+    Attributes:
+        name: The method's name on the wire, e.g. `tools/call`.
+        sender: Who may send it.
+        params: The type of its params, or `None` when it has none.
+        result: The type that usually answers it.
+        alternatives: Types that may answer it instead.
+        asked_by: The field of its params that asks for an alternative, if it must be asked for.
+        truncation: The list of limited length in its result, if there is one.
+        params_required: Whether `params` must be there even if empty.
+        carrier: A message of its own, or embedded in results and params of others.
+        capabilities: Sender -> the capability that must be declared before that side may send it.
+        needs: What must be declared beside that, by what its params hold.
+        items: The field of its result with the entries, if it lists something page by page.
+        named_by: The field of its params that names what it is about, where HTTP headers repeat it.
+        header_params: Where HTTP headers may repeat its arguments, if they may.
+        extension: The id of the extension that brings it; `None` for core's.
+        declared_by: Who must have declared that extension.
+        setting: The setting that the receiver must have declared as true with it, if there is one.
+    """
+
+    name: str
+    sender: Sender
+    params: Any
+    result: Any
+    alternatives: tuple[type[Any], ...] = ()
+    asked_by: str | None = None
+    truncation: Truncation | None = None
+    params_required: bool = True
+    carrier: Carrier = "message"
+    capabilities: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    needs: tuple[Need, ...] = ()
+    items: str | None = None
+    named_by: str | None = None
+    header_params: HeaderParams | None = None
+    extension: str | None = None
+    declared_by: Sender = "both"
+    setting: str | None = None
+    kind: Literal["request"] = field(default="request", init=False)
+
+    @cached_property
+    def answers(self) -> tuple[type[Any], ...]:
+        """The classes of what may answer it."""
+        return tuple(classes(self.result, *self.alternatives))
+
+    @cached_property
+    def result_types(self) -> frozenset[str | None]:
+        """What is `resultType` in what may answer it; `None` among them where something has none."""
+        return frozenset(map(result_type, self.answers))
+
+    @cached_property
+    def is_cacheable(self) -> bool:
+        """Whether its result says for how long it is fresh, and for whom (MCP 2026-07-28, "Caching")."""
+        return any({"ttl_ms", "cache_scope"} <= getattr(one, "model_fields", {}).keys() for one in classes(self.result))
+
+
+def classes(*kinds: Any) -> Iterator[type[Any]]:
+    """Yield the classes that types stand for."""
+    for kind in kinds:
+        kind = getattr(kind, "__value__", kind)
+        if isinstance(kind, type) and get_origin(kind) is None:
+            yield kind
+        else:
+            yield from classes(*(get_args(kind)[:1] if get_origin(kind) is Annotated else get_args(kind)))
+
+
+@dataclass(frozen=True, eq=False)
+class Notification(Generic[Params]):
+    """A method that is not answered. The other attributes are those of `Request`.
+
+    Attributes:
+        filter: The member of a subscription's filter that asks for it, if it comes by subscription.
+    """
+
+    name: str
+    sender: Sender
+    params: Any
+    params_required: bool = True
+    carrier: Carrier = "message"
+    capabilities: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    filter: Filter | None = None
+    extension: str | None = None
+    declared_by: Sender = "both"
+    needs: tuple[Need, ...] = field(default=(), init=False)
+    setting: str | None = field(default=None, init=False)
+    kind: Literal["notification"] = field(default="notification", init=False)
+
+
+def result_type(kind: Any) -> str | None:
+    """Return what results of a class have as `resultType`; `None` if nothing there tells them apart."""
+    field = getattr(kind, "model_fields", {}).get("result_type")
+    return field.default if field is not None and isinstance(field.default, str) else None
+
+
+Method = Request[Any, Any, Any] | Notification[Any]
+
+
+@cache
+def untyped(method: Request[Any, Any, Any]) -> Request[Any, dict[str, Any]]:
+    """Return the same method with any JSON object as its result."""
+    return replace(method, result=dict[str, Any], alternatives=())
+
+
+def with_alternatives(
+    method: Request[Params, Result, Known], *more: type[Other]
+) -> Request[Params, Result, Known | Other]:
+    """Return the same request with more types that may answer it."""
+    widened = replace(method, alternatives=(*method.alternatives, *more))
+    return cast(Request[Params, Result, Known | Other], widened)
+
+
+def filtered(methods: Mapping[str, Method]) -> list[tuple[Notification[Any], Filter]]:
+    """Return the notifications that come by subscription, with the members of filters that ask for them."""
+    found = (method for method in methods.values() if isinstance(method, Notification))
+    return [(method, method.filter) for method in found if method.filter is not None]
+
+
+def by_name(*methods: Method) -> Mapping[str, Method]:
+    """Return wire name -> method."""
+    return {method.name: method for method in methods}

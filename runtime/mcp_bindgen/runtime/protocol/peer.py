@@ -1,0 +1,426 @@
+"""One end of a connection as a state machine: bytes in, events out; calls in, bytes out. No sockets, no event loop.
+
+It keeps what JSON-RPC and the lifecycle demand: ids that are never used twice, pending requests, the requests being
+handled, batches, cancellation, and what may be said before the handshake is over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from ..model.json_types import is_array, is_object
+from . import jsonrpc
+from .access import Identity
+from .batch import Batch
+from .envelope import (
+    Envelope,
+    RequestId,
+    answered_error,
+    check_batch_size,
+    invalid,
+    is_answer,
+    parse,
+    read_envelope,
+    request_id,
+)
+from .errors import ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
+from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
+from .invalid_items import Quarantined, mend
+from .methods import Notification, Request
+from .options import Limits
+from .revision import Dispatcher, Era
+from .routing import Route
+from .transitions import Happening, Role, State, next_state
+from .transport import Incoming, Lost, Oversized
+
+log = logging.getLogger("mcp_bindgen")
+
+_MOST_QUARANTINED = 1000  # records that are kept
+
+
+class Peer:
+    """One end of a connection.
+
+    Args:
+        role: Which end.
+        dispatchers: Revision -> what this end takes in it, the oldest revision first. A server picks one of them when
+            the client introduces itself, or for each request that names its revision.
+        supported: The revisions to name to who wants another one, the best first; by default those above.
+
+    Attributes:
+        quarantined: What a client left out of results because it was not valid, each once.
+        max_batch_members: Messages in one batch; see `Limits`.
+    """
+
+    max_batch_members = Limits.batch_members
+
+    def __init__(
+        self, role: Role, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None
+    ) -> None:
+        self.role: Role = role
+        self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
+        self.pending: dict[int, Pending] = {}
+        self.handling: dict[RequestId, Batch | None] = {}
+        self.introducing: RequestId | None = None
+        self.quarantined: dict[Quarantined, None] = {}
+        eras: dict[Era, dict[str, Dispatcher]] = {}
+        for name, dispatcher in dispatchers.items():
+            eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
+        self._by_era = sorted(eras.items(), key=lambda one: one[0].stands_alone)
+        self.dispatchers = dispatchers
+        oldest, ours = self._by_era[0]
+        self.dispatcher = list(ours.values())[-1]
+        self.state: State = oldest.initial
+        self._ids = itertools.count(1)
+
+    def another(self) -> Peer:
+        """Make a peer that takes the same, for another connection to which nothing was said yet."""
+        peer = Peer.__new__(Peer)
+        peer.__dict__.update(self.__dict__, pending={}, handling={}, _ids=itertools.count(1))
+        return peer
+
+    # --- receiving --------------------------------------------------------------------------------------------
+
+    def take(self, message: bytes | Oversized | Lost) -> Iterable[Event]:
+        """Return the events of what a transport gives, with the identity of the token that a message came with."""
+        if isinstance(message, Oversized):
+            return self.receive_oversized(message.limit, message.head)
+        if isinstance(message, Lost):
+            return self.lose(message.id, message.error)
+        events = self.read(message)
+        return _identified(events, message.identity) if isinstance(message, Incoming) else events
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Return the events of one message (or batch). Whatever `data` holds, this does not raise."""
+        return list(self.read(data))
+
+    def read(self, data: bytes) -> Iterable[Event]:
+        """Return what `receive` does; of a batch, the next message is read when the caller asks for the next event."""
+        if self.state is State.CLOSED:
+            return []
+        event = self._receive_quickly(data)
+        if event is not None:
+            return [event]
+        try:
+            message = parse(data)
+        except ProtocolError as error:
+            answered = jsonrpc.peek_answer(data)
+            if answered in self.pending:  # it begins like an answer, and no other will come
+                return [Answered(self.pending.pop(answered), error=error)]
+            return [Rejected(error, jsonrpc.failure(None, error))]
+        if is_array(message):
+            return self._receive_batch(message)
+        return self._receive_parsed(message, None)
+
+    def receive_oversized(self, limit: int, head: bytes) -> list[Event]:
+        """Return the events of a message that was too large, of which only the beginning is known."""
+        error = invalid(f"the message is larger than {limit} bytes")
+        answered = jsonrpc.peek_answer(head)
+        if answered is None:
+            id_ = jsonrpc.peek_request(head)
+            return [Rejected(error, jsonrpc.failure(id_, error), id_)]
+        pending = self.pending.pop(answered, None)
+        return [] if pending is None else [Answered(pending, error=error)]
+
+    def _receive_quickly(self, data: bytes) -> Event | None:
+        """Return the event, if `data` is a well-formed answer or message that may come now; in a single pass."""
+        if data[:64].lstrip()[:1] == b"[":
+            return None
+        answered = jsonrpc.peek_answer(data) if self.pending else None
+        if answered is not None:
+            pending = self.pending.get(answered)
+            if pending is None:
+                return None
+            try:
+                message = jsonrpc.answer_reader(pending.method).validate_json(data)
+            except ValidationError:
+                return None
+            if message["id"] != answered:  # there are two, and the last one counts
+                return None
+            return Answered(self.pending.pop(answered), message["result"])
+        name = jsonrpc.peek_method(data)
+        dispatcher = self._peek_dispatcher(data)
+        if name is None or dispatcher is None:
+            return None
+        era = dispatcher.revision.era
+        if not era.is_open(self, name):
+            return None
+        route = dispatcher.routes.get(name)
+        if route is None:
+            return None
+        try:
+            read = route.read_message(data)
+            if read is None:
+                return None
+            message = read
+            params = message["params"] if "params" in message else route.read(None)
+        except (ValidationError, InvalidParams):
+            return None
+        if route.method.kind == "request":
+            id_ = message.get("id")
+            if id_ is None or id_ in self.handling or not era.accepts(dispatcher, params):
+                return None
+            self.handling[id_] = None
+            return Requested(id_, route, params, dispatcher)
+        if "id" in message:
+            return None
+        return self._notified(route, params, dispatcher)
+
+    def _peek_dispatcher(self, data: bytes) -> Dispatcher | None:
+        if self.role == "client":
+            return self.dispatcher
+        era, ours = self._by_era[-1]
+        return era.peek(data, ours, self.dispatcher)
+
+    def _select(self, envelope: Envelope) -> Dispatcher:
+        """Find the revision that a message is in; the newest era knows how messages name theirs."""
+        if self.role == "client":
+            return self.dispatcher
+        era, ours = self._by_era[-1]
+        return era.select(envelope, ours, self.dispatcher, self.supported)
+
+    def _receive_batch(self, messages: list[Any]) -> Iterable[Event]:
+        try:
+            if not self.dispatcher.revision.batches or not messages:
+                raise invalid("batches are not part of this revision" if messages else "the batch is empty")
+            check_batch_size(messages, self.max_batch_members)
+        except ProtocolError as error:
+            answered = [request_id(message) for message in messages if is_object(message) and is_answer(message)]
+            lost = [self.pending.pop(id_) for id_ in answered if isinstance(id_, int) and id_ in self.pending]
+            if lost:  # no other answers will come
+                return [Answered(pending, error=error) for pending in lost]
+            return [Rejected(error, jsonrpc.failure(None, error))]
+        batch = Batch()
+        return batch.read(messages, lambda message: self._receive_parsed(message, batch))
+
+    def _receive_parsed(self, message: Any, batch: Batch | None) -> list[Event]:
+        if self.state is State.CLOSED:
+            return []
+        try:
+            return self._interpret(read_envelope(message), batch)
+        except ProtocolError as error:
+            if not is_object(message):
+                return [Rejected(error, jsonrpc.failure(None, error))]
+            id_ = request_id(message)
+            silent = "id" not in message and isinstance(message.get("method"), str)
+            if self.role == "client" and self.state is State.READY:
+                silent = silent or self.dispatcher.revision.era.stands_alone  # servers of that era wait for no answer
+            return [Rejected(error, b"" if silent or is_answer(message) else jsonrpc.failure(id_, error), id_)]
+
+    def _interpret(self, envelope: Envelope, batch: Batch | None) -> list[Event]:
+        if envelope.is_answer:
+            return self._answer(envelope)
+        if envelope.kind == "request":
+            return [self._request(envelope, batch)]
+        dispatcher = self._select(envelope)
+        route = dispatcher.routes.get(envelope.method)
+        if route is None or route.method.kind != "notification":
+            raise MethodNotFound(envelope.method)
+        dispatcher.revision.era.admit(self, dispatcher, envelope, batch is not None)
+        return [self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)]
+
+    def _request(self, envelope: Envelope, batch: Batch | None) -> Event:
+        assert envelope.id is not None
+        dispatcher = self._select(envelope)
+        if envelope.id in self.handling or (batch is not None and batch.has(envelope.id)):
+            raise invalid(f"the id {envelope.id!r} is in use")
+        if batch is not None and not dispatcher.revision.batches:
+            raise invalid("batches are not part of this revision")
+        era = dispatcher.revision.era
+        dispatcher = era.admit(self, dispatcher, envelope, batch is not None)
+        route = dispatcher.routes.get(envelope.method)
+        if route is None or route.method.kind != "request":
+            raise MethodNotFound(envelope.method)
+        params = jsonrpc.read_params(route, envelope.message)
+        if not era.accepts(dispatcher, params):
+            params = era.complete(dispatcher, envelope, params)
+        self.handling[envelope.id] = batch
+        if batch is not None:
+            batch.expect(envelope.id)
+        return Requested(envelope.id, route, params, dispatcher)
+
+    def _notified(self, route: Route, params: Any, dispatcher: Dispatcher) -> Event:
+        method, revision = route.method, dispatcher.revision
+        if method is revision.cancelled:
+            id_ = getattr(params, "request_id", None)
+            if id_ in self.handling and (self.state is not State.NEW or id_ != self.introducing):
+                return CancelRequested(id_, getattr(params, "reason", None))
+            ours = self.pending.get(id_) if isinstance(id_, int) else None
+            if ours is not None and revision.era.can_cancel(ours.method, by_sender=False):
+                return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
+        elif method is revision.progress:
+            token = getattr(params, "progress_token", None)
+            if isinstance(token, int) and token in self.pending:
+                return Progressed(self.pending[token], params)
+        else:
+            revision.era.noticed(self, method)
+        return Notified(route, params, dispatcher)
+
+    def _answer(self, envelope: Envelope) -> list[Event]:
+        pending = self.pending.pop(envelope.id, None) if isinstance(envelope.id, int) else None
+        if pending is None:
+            return []  # late, or never asked for: nobody waits for it
+        if envelope.kind == "error":
+            return [Answered(pending, error=answered_error(envelope.message["error"]))]
+        try:
+            return [Answered(pending, self.read_result(pending.method, envelope.message["result"])[0])]
+        except ProtocolError as error:
+            return [Answered(pending, error=error)]
+
+    def read_result(self, method: Request[Any, Any, Any], wire: Any) -> tuple[Any, Any]:
+        """Return a result from its wire form, typed, and the wire form without what had to be left out.
+
+        A client leaves out what is not valid of a result's lists, and keeps a record of it in `quarantined`.
+
+        Raises:
+            ProtocolError: The result is not valid.
+        """
+        try:
+            return jsonrpc.typed_result(method, wire), wire
+        except ProtocolError:
+            if self.role != "client":
+                raise
+            mended, left_out = mend(method, wire)
+            if mended == wire:
+                raise
+            result = jsonrpc.typed_result(method, mended)
+            for one in left_out:
+                self.quarantine(one)
+            return result, mended
+
+    def quarantine(self, one: Quarantined) -> None:
+        """Keep a record of what is left out of a result, and log it; each is kept once, and no more than 1,000."""
+        if one not in self.quarantined and len(self.quarantined) < _MOST_QUARANTINED:
+            self.quarantined[one] = None
+            log.warning("a part of a result is left out: %s", one)
+
+    # --- sending ----------------------------------------------------------------------------------------------
+
+    def request(
+        self,
+        method: Request[Any, Any, Any],
+        params: Any,
+        *,
+        progress: bool = False,
+        meta: Mapping[str, Any] | None = None,
+    ) -> tuple[Pending, bytes]:
+        """Return the pending request and the message to send.
+
+        Args:
+            method: The method.
+            params: Its params.
+            progress: Whether to ask for progress notifications, with the request's id as token.
+            meta: Members of its `_meta`, unless it says any of them itself.
+
+        Raises:
+            ConnectionClosed: The connection is over.
+        """
+        self._check_open()
+        pending = Pending(next(self._ids), method)
+        data = jsonrpc.request(pending.id, method, params)
+        if progress or meta:
+            message = from_json(data)
+            said = message.setdefault("params", {}).setdefault("_meta", {})
+            if meta and said.keys().isdisjoint(meta):
+                said |= meta
+            if progress:
+                said["progressToken"] = pending.id
+            data = to_json(message)
+        self.pending[pending.id] = pending
+        return pending, data
+
+    def notify(self, method: Notification[Any], params: Any) -> bytes:
+        """Return a notification to send.
+
+        Raises:
+            ConnectionClosed: The connection is over.
+        """
+        self._check_open()
+        return jsonrpc.notification(method, params)
+
+    def cancel(self, pending: Pending, reason: str) -> bytes:
+        """Give up a request of ours; returns what to send so that the other side gives up too, if it may be told."""
+        revision = self.dispatcher.revision
+        if self.pending.pop(pending.id, None) is None or not revision.era.can_cancel(pending.method, by_sender=True):
+            return b""
+        method = revision.cancelled
+        if method is None:
+            return b""
+        params = jsonrpc.typed_params(method, {"requestId": pending.id, "reason": reason})
+        return jsonrpc.notification(method, params)
+
+    def respond(self, id_: RequestId, result: Any) -> bytes:
+        """Answer a request of theirs; empty when it was cancelled or when its batch still waits for others."""
+        return self._close(id_, jsonrpc.response(id_, result)) if id_ in self.handling else b""
+
+    def fail(self, id_: RequestId, error: ProtocolError) -> bytes:
+        """Answer a request of theirs with an error; empty in the same cases as `respond`."""
+        return self._close(id_, jsonrpc.failure(id_, error)) if id_ in self.handling else b""
+
+    def drop(self, id_: RequestId) -> bytes:
+        """Give up a request of theirs without an answer, because they cancelled it; a batch may become complete."""
+        return self._close(id_, b"") if id_ in self.handling else b""
+
+    def _close(self, id_: RequestId, data: bytes) -> bytes:
+        batch = self.handling.pop(id_)
+        return data if batch is None else batch.answered(id_, data)
+
+    def negotiated(self, revision: str | None = None) -> None:
+        """Note that both sides know the revision; a client is ready then, a server when the client says so."""
+        self._check_open()
+        if revision is not None:
+            self.dispatcher = self.dispatchers[revision]
+        self._happened(Happening.AGREED)
+
+    @property
+    def is_introducing(self) -> bool:
+        """Whether the handshake is being answered."""
+        return self.introducing in self.handling
+
+    def best(self, era: Era, wanted: object) -> Dispatcher:
+        """Return the revision of an era that is wanted, if it is served, else the newest."""
+        ours = list(dict(self._by_era)[era].values())
+        return next((dispatcher for dispatcher in ours if dispatcher.revision.name == wanted), ours[-1])
+
+    def confirmed(self) -> None:
+        """Note that the client has taken the answer to its handshake."""
+        self._happened(Happening.CONFIRMED)
+
+    def _happened(self, happening: Happening) -> None:
+        self.state = next_state(self.role, self.state, happening)
+
+    def lose(self, id_: int, error: Exception) -> list[Event]:
+        """Return the events that follow when the answer to a request of ours will not come."""
+        pending = self.pending.pop(id_, None)
+        return [] if pending is None else [Answered(pending, error=error)]
+
+    def resume(self, revision: str, first_id: int) -> None:
+        """Resume as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
+        self.dispatcher = self.dispatchers[revision]
+        self._happened(Happening.RESUMED)
+        self._ids = itertools.count(first_id)
+
+    def close(self, reason: str) -> list[Answered]:
+        """Close the connection: every request of ours fails with one clear error."""
+        self._happened(Happening.CLOSED)
+        failed = [Answered(pending, error=ConnectionClosed(reason)) for pending in self.pending.values()]
+        self.pending.clear()
+        self.handling.clear()
+        return failed
+
+    def _check_open(self) -> None:
+        if self.state is State.CLOSED:
+            raise ConnectionClosed("the connection is closed")
+
+
+def _identified(events: Iterable[Event], identity: Identity) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, Requested | Notified):
+            event.identity = identity
+        yield event

@@ -1,0 +1,131 @@
+"""Route the methods of the protocol to the handlers of a user's object."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from ..model.validation import problems
+from .errors import InvalidParams
+from .hints import did_you_mean, place_of
+from .methods import Method
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+Returns: TypeAlias = T | Awaitable[T]
+"""What a handler may return: the result, or something to await for it. So handlers may be `def` or `async def`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """The way of one method to its handler.
+
+    Attributes:
+        method: The method.
+        handler: The name of the attribute that handles it.
+        is_custom: Whether the user brought the method, so that there is no stub to override.
+    """
+
+    method: Method
+    handler: str
+    is_custom: bool = False
+
+    @cached_property
+    def params(self) -> TypeAdapter[Any]:
+        """The reader of params alone; built on first use."""
+        return TypeAdapter(self.method.params)
+
+    @cached_property
+    def read_message(self) -> Callable[[bytes], dict[str, Any] | None]:
+        """Read a whole message, envelope and params in one pass, from its JSON text.
+
+        It raises `ValidationError` for what is not valid, and returns `None` for what needs a closer look.
+        """
+        return message_reader(self.method, self.method.params)
+
+    def read(self, data: bytes | str | None) -> Any:
+        """Read the typed params of a message.
+
+        Args:
+            data: Their JSON text, or `None` when the message has none.
+
+        Raises:
+            InvalidParams: They do not fit.
+        """
+        if self.method.params is None:
+            return None
+        if data is None and self.method.params_required:
+            raise InvalidParams(self.method.name, [{"path": "params", "problem": "Field required"}])
+        try:
+            return self.params.validate_json(b"{}" if data is None else data)
+        except ValidationError as error:
+            raise InvalidParams(self.method.name, problems(error, "params", data or b"{}")) from None
+
+
+def message_reader(method: Method, params: Any) -> Callable[[bytes], dict[str, Any]]:
+    """Make a reader of whole messages of a method, whose params have a type, if they are not `None`."""
+    fields: dict[str, Any] = {"jsonrpc": Literal["2.0"], "id": NotRequired[int | str]}
+    fields["method"] = Literal[method.name]
+    if params is not None:
+        fields["params"] = params if method.params_required else NotRequired[params]
+    return record("Message", fields).validator.validate_json
+
+
+def check_names(kind: type, revision: str, handlers: Collection[str]) -> None:
+    """Check that no method of a class was meant to be a handler and is called otherwise.
+
+    A method counts that takes what handlers take and has nearly the name of one. Names with an underscore are let be.
+
+    Args:
+        kind: The class.
+        revision: The revision that it speaks.
+        handlers: The names of the stubs that it may override.
+
+    Raises:
+        TypeError: There is one; the error says what may have been meant.
+    """
+    for name, value in vars(kind).items():
+        known = name.startswith("_") or any(hasattr(base, name) for base in kind.__bases__)
+        if known or not inspect.isfunction(value) or hasattr(value, "__mcp_method__"):
+            continue
+        _, *taken = inspect.signature(value).parameters or [""]
+        if len(taken) in (1, 2) and (taken[-1] in ("ctx", "context") or len(taken) == 2):
+            meant = did_you_mean(name, handlers, 0.88 if taken[-1] in ("ctx", "context") else 0.92)
+            if meant:
+                said = f"{kind.__name__}.{name} handles nothing of MCP {revision}{meant}"
+                raise TypeError(f"{place_of(value)}: {said} A helper's name begins with an underscore.")
+
+
+def record(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
+    """Make a reader of JSON objects that have these members and no others."""
+    make: Any = TypedDict
+    kind = make(name, fields)
+    kind.__pydantic_config__ = {"strict": True, "extra": "forbid"}
+    return TypeAdapter(kind)
+
+
+def handles(method: Method) -> Callable[[F], F]:
+    """Mark a handler of a method of your own: `@handles(ECHO) async def echo(self, params, ctx): ...`."""
+
+    def mark(handler: F) -> F:
+        handler.__mcp_method__ = method  # type: ignore[attr-defined]
+        return handler
+
+    return mark
+
+
+def custom_routes(target: type) -> dict[str, Route]:
+    """Find the handlers that a class marks with `handles`; returns method name -> route."""
+    found: dict[str, Route] = {}
+    for name in dir(target):
+        method = getattr(getattr(target, name, None), "__mcp_method__", None)
+        if method is not None:
+            found[method.name] = Route(method, name, is_custom=True)
+    return found

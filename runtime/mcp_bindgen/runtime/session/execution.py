@@ -1,0 +1,100 @@
+"""Run the handler of a message: the one way from a message to its answer, whatever it travelled by."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..concurrency import is_being_cancelled
+from ..logs import log
+from ..protocol import jsonrpc, observation
+from ..protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
+from ..protocol.events import Notified, Requested
+from ..protocol.hints import WrongResult
+from ..protocol.observation import Handling
+from ..protocol.peer import Peer
+from ..protocol.revision import Dispatcher, Handler
+from ..protocol.routing import Route
+
+FindHandler = Callable[[Dispatcher, Route], Handler]
+"""Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""
+
+Answer = tuple[bytes, ProtocolError | None]
+"""The bytes of an answer, empty where none is to be sent, and the error that is in them."""
+
+
+async def execute(
+    find: FindHandler, peer: Peer, link: Any, event: Requested | Notified, seen: Handling | None = None
+) -> Answer:
+    """Run the handler of a message, and answer it.
+
+    What a failure becomes is the same everywhere: an error of the protocol is sent as it is; a capability that the
+    other side did not declare is an invalid request; everything else is logged and an internal error, a capability
+    that this side itself did not declare included. Clients without a token read of a handler that returned the wrong
+    type what it returned; of anything else nothing.
+
+    Args:
+        find: Finds the handler.
+        peer: The protocol's state, which writes the answer.
+        link: The way to the other side.
+        event: The message.
+        seen: Who is shown what the handler returned; by default the observer, if there is one.
+    """
+    if seen is None and observation.current is not None:
+        with observation.current.handling(peer.role, link, event) as seen:
+            answered = await execute(find, peer, link, event, seen)
+            seen.finished(answered[1])
+            return answered
+    id_ = event.id if isinstance(event, Requested) else None
+    method = event.route.method
+    try:
+        handler = find(event.dispatcher, event.route)
+        answer = handler(link, id_, event.params)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if seen is not None:
+            seen.answered(answer)
+        if id_ is None:
+            return b"", None
+        if type(answer) is not jsonrpc.Written and not event.route.is_custom:
+            jsonrpc.check_kind(method, answer, handler)
+        asked_by: str | None = getattr(method, "asked_by", None)
+        if asked_by is not None and _is_unasked(method, asked_by, event.params, answer):
+            said = f"returned {type(answer).__name__} without {asked_by!r}"
+            raise WrongResult(f"the handler of {method.name} {said}", handler)
+        return peer.respond(id_, answer), None
+    except ProtocolError as error:
+        return _refuse(peer, id_, method.name, error)
+    except CapabilityMissing as error:
+        if error.owner != peer.role:
+            return _refuse(peer, id_, method.name, ProtocolError(INVALID_REQUEST, str(error)))
+        log.exception("the handler of %s needs what is not declared", method.name)
+    except asyncio.CancelledError:
+        if is_being_cancelled():
+            raise
+        log.exception("what the handler of %s was waiting for is cancelled", method.name)
+    except WrongResult as error:
+        log.exception("the handler of %s failed", method.name)
+        if error.told and peer.role == "server" and link.identity is None:
+            return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, f"Internal error: {error.told}"))
+    except Exception:
+        log.exception("the handler of %s failed", method.name)
+    return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, "Internal error"))
+
+
+def _is_unasked(method: Any, asked_by: str, params: Any, answer: Any) -> bool:
+    """Tell whether an answer is one of those that only a member of the params can ask for."""
+    return isinstance(answer, method.alternatives) and getattr(params, asked_by, None) is None
+
+
+def _refuse(peer: Peer, id_: Any, name: str, error: ProtocolError) -> tuple[bytes, ProtocolError]:
+    if id_ is None:
+        return b"", error
+    try:
+        return peer.fail(id_, error), error
+    except ValueError:
+        log.exception("the error that the handler of %s raised cannot be written", name)
+        internal = ProtocolError(INTERNAL_ERROR, "Internal error")
+        return peer.fail(id_, internal), internal
