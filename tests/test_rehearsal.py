@@ -69,7 +69,7 @@ async def said(client):
     called, fetched = await client.call_tool("add"), await client.fetch_resource("x:y")
     return {
         "revision": client.revision,
-        "stands alone": REVISION.era.stands_alone,
+        "stands alone": REVISION.era.is_stateless,
         "added": preview.summary,
         "asked": called.content[0].text,
         "told": client.retired,

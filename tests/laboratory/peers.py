@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 
 from mcp_bindgen.runtime import ProtocolError, Server, run
-from mcp_bindgen.runtime.era.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.protocol.options import Options
 from tests.support.checked_connections import STATEFUL, STATELESS, bindings
 
@@ -36,7 +36,7 @@ def server(revision: str) -> Server:
         info = mcp.Implementation(name="laboratory", version="1")
         instructions = "Try everything."
         options = Options(timeout=ANSWER)
-        state_seal = StateSeal([b"laboratory".ljust(16)])
+        request_state_signer = RequestStateSigner([b"laboratory".ljust(16)])
 
         async def list_tools(self, params: Any, ctx: Any) -> Any:
             schema = mcp.ToolInputSchema(properties={"text": {"type": "string"}})

@@ -28,8 +28,8 @@ def test_both_ways_mean_the_same(role: Role, revision: str) -> None:
     dice = random.Random(f"{role} {revision}")
     recorded = traffic(revision)
     messages = [*(recorded.client if role == "server" else recorded.server), request(BUSY, "ping")]
-    stands_alone = role == "server" and revision == STATELESS
-    original = Peer(role, {revision: takes(revision, role)}) if stands_alone else ready(revision, role)
+    is_stateless = role == "server" and revision == STATELESS
+    original = Peer(role, {revision: takes(revision, role)}) if is_stateless else ready(revision, role)
     original.receive(json.dumps(request(BUSY, "ping")).encode())
     peer, quick = copied(original), 0
     for turn in range(MUTATIONS):

@@ -18,7 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.runtime.era.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.era.stateless.subscriptions import audience
 from mcp_bindgen.v2026_07_28 import types as mcp
 
@@ -97,7 +97,7 @@ class New(Tools, v2026_07_28.Server):
 
     types = mcp
     info = mcp.Implementation(name="worker", version="1")
-    state_seal = StateSeal([os.environ.get("WORKER_KEY", WORKER).ljust(16).encode()])
+    request_state_signer = RequestStateSigner([os.environ.get("WORKER_KEY", WORKER).ljust(16).encode()])
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:

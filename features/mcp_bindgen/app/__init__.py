@@ -1,4 +1,7 @@
-"""Python-first servers (`App`), servers and clients of contracts, and JSON Schema validation. Imports `extensions` and `runtime`."""
+"""Python-first servers (`App`), servers and clients of contracts, and JSON Schema validation.
+
+Imports `extensions` and `runtime`; needs the extra `app`.
+"""
 
 from typing import TYPE_CHECKING
 

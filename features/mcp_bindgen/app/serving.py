@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 
 from mcp_bindgen.runtime import serving
-from mcp_bindgen.runtime.protocol.access import Gate
+from mcp_bindgen.runtime.protocol.access import AccessPolicy
 from mcp_bindgen.runtime.session.server import Server
 
 from .app import App
@@ -14,7 +14,7 @@ from .app import App
 
 def run(
     *served: Server | serving.Served | ModuleType,
-    auth: Gate | Callable[[], Gate] | None = None,
+    auth: AccessPolicy | Callable[[], AccessPolicy] | None = None,
     revisions: Sequence[str] | None = None,
     allowed_hosts: Collection[str] | None = None,
     allowed_origins: Collection[str] | None = None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .client.machines import WorkloadIdentity as WorkloadIdentity
     from .client.oauth import OAuth as OAuth
     from .client.registration import client_metadata as client_metadata
-    from .client.source import Departures as Departures
+    from .client.source import ServerQuirks as ServerQuirks
     from .resource_server.dpop import Nonces as Nonces
     from .resource_server.introspection import Introspection as Introspection
     from .resource_server.jwt_verifier import JwtVerifier as JwtVerifier
@@ -44,7 +44,7 @@ _MODULES = {
     "client.machines": ["ClientCredentials", "EnterpriseManaged", "PrivateKeyJwt", "WorkloadIdentity"],
     "client.oauth": ["OAuth"],
     "client.registration": ["client_metadata"],
-    "client.source": ["Departures"],
+    "client.source": ["ServerQuirks"],
     "resource_server.dpop": ["Nonces"],
     "resource_server.introspection": ["Introspection"],
     "resource_server.jwt_verifier": ["JwtVerifier"],

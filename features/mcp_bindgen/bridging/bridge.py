@@ -58,7 +58,7 @@ class ServerBridge:
     @property
     def is_stateless(self) -> bool:
         """Whether the server's revision is of the stateless era."""
-        return self.ours.revision.era.stands_alone
+        return self.ours.revision.era.is_stateless
 
     def counterpart(self, method: Method) -> Method | None:
         """Return the method of the wire's revision with the name and kind of one of the server's."""
@@ -117,7 +117,7 @@ class ServerBridge:
         claimed = tuple(b'"%b":' % name.encode() for name in claims)
         kind: Any = ours.result
         reader = jsonrpc.result_reader(method)
-        stands_alone, known = self.wire.era.stands_alone, getattr(method.result, "model_fields", {})
+        is_stateless, known = self.wire.era.is_stateless, getattr(method.result, "model_fields", {})
         of_the_era = {name for name in jsonrpc.fields_filled_in(kind) if name not in known} if guard else set[str]()
 
         def written(result: Any, link: Any) -> Any:
@@ -134,7 +134,7 @@ class ServerBridge:
             wire = None
             if fires and conversion is not None:
                 wire = conversion.convert(from_json(data), notes(link))
-                if stands_alone and not clashes:
+                if is_stateless and not clashes:
                     return wire
                 data = to_json(wire)
             if clashes and not _is_valid(reader, data):
@@ -142,7 +142,7 @@ class ServerBridge:
                 with suppress(ProtocolError):  # what is invalid for another reason stays so
                     without_claims(lambda wire: jsonrpc.typed_result(method, wire), wire, claims)
                 data = to_json(wire)
-            return wire if stands_alone and wire is not None else jsonrpc.Written(data)
+            return wire if is_stateless and wire is not None else jsonrpc.Written(data)
 
         return written
 

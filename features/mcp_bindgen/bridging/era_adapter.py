@@ -318,9 +318,9 @@ def crossing(home: Revision, carrier: Any, tasks: TaskGroup) -> Crossing:
         tasks: Where subscriptions run, for as long as the connection lasts.
     """
     wire: Revision = carrier.dispatcher.revision
-    if home.era.stands_alone == wire.era.stands_alone:
+    if home.era.is_stateless == wire.era.is_stateless:
         return Crossing(home, carrier)
-    return StatelessClient(home, carrier) if home.era.stands_alone else StatefulClient(home, carrier, tasks)
+    return StatelessClient(home, carrier) if home.era.is_stateless else StatefulClient(home, carrier, tasks)
 
 
 def _filter(revision: Revision) -> Any:

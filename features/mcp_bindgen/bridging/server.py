@@ -180,7 +180,7 @@ class BridgedDispatcher(Dispatcher):
         needed = ("",) if subscribe is None else subscribe.capabilities.get("client", ("", ""))[1:]
         if self.revision.era is self._ours.revision.era or not is_declared(offers, *needed):
             return {}
-        if self.revision.era.stands_alone:
+        if self.revision.era.is_stateless:
             return {LISTEN: self._listen}
         return {SUBSCRIBE: self._subscribe, UNSUBSCRIBE: self._unsubscribe}
 
@@ -277,7 +277,7 @@ class BridgedDispatcher(Dispatcher):
     @property
     def _speaks_for_itself(self) -> bool:
         """Whether the server wants requests that speak for themselves, and gets others."""
-        return self._bridge.is_stateless and not self.revision.era.stands_alone
+        return self._bridge.is_stateless and not self.revision.era.is_stateless
 
     # --- from the handler to the wire -------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
-"""Sessions, events and broadcasts that several workers share, and stores in SQLite and Redis. Imports `http` and `runtime`.
+"""Sessions, events and broadcasts that several workers share, and stores in SQLite and Redis.
 
+Imports `http` and `runtime`.
 Redis needs the extra `cluster`.
 """
 

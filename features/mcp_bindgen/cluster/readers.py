@@ -12,7 +12,7 @@ import anyio
 from mcp_bindgen.http.server.event_store.base import StoreUnavailable
 from mcp_bindgen.http.server.http_error_store import Guarded
 from mcp_bindgen.http.server.session_registry import OpenSession
-from mcp_bindgen.http.server.streams import STANDING, Stream, taken
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, taken
 
 from .store import Position, SharedStore
 
@@ -55,7 +55,7 @@ class Readers:
         """
         place, token = (session.key, name), secrets.token_urlsafe(9)
         before = self._open.get(place)
-        own = session.transport.standing if name == STANDING else session.transport.streams.get(name)
+        own = session.transport.standing if name == LISTEN_STREAM else session.transport.streams.get(name)
         stream = own or (before and before[0]) or Stream(session.key, name, (), self._guarded, kept=True)
         self._open[place] = stream, token
         position: Position | None = None

@@ -18,8 +18,8 @@ from mcp_bindgen.http.server.event_store.base import EventStore, StoredSession, 
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
-from mcp_bindgen.http.server.streams import STANDING
-from mcp_bindgen.runtime.era.stateless.request_state import StateSeal
+from mcp_bindgen.http.server.streams import LISTEN_STREAM
+from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
@@ -61,7 +61,7 @@ class SharedRegistry(SessionRegistry):
         self._opening: dict[str, asyncio.Lock] = {}
         self._closing = asyncio.Event()
         self._drained: asyncio.Task[None] | None = None
-        self._seal_keys = list(StateSeal().keys)
+        self._seal_keys = list(RequestStateSigner().keys)
         self.worker = Worker(store, self._take, self._spread, self._lose_all, self._renew_keys)
         self.subscriptions = SharedSubscriptions(service, store, self.worker)
 
@@ -278,7 +278,7 @@ class SharedRegistry(SessionRegistry):
 
     async def _renew_keys(self) -> None:
         """Use the keys of request state that all workers use."""
-        lifetime = max(server.state_seal.lifetime for server in self._service.servers)
+        lifetime = max(server.request_state_signer.lifetime for server in self._service.servers)
         keys = list(await self._shared.keys(lifetime))
         self._seal_keys[:] = [*keys, *(key for key in self._seal_keys if key not in keys)][: len(keys) + 1]
 
@@ -331,7 +331,7 @@ class SharedRegistry(SessionRegistry):
                 else:
                     await self.end(session)
         used = [one for one in sessions if not one.ending and (one.requests or one.transport.streams)]
-        for session, found in zip(used, await shared.look([(one.key, STANDING) for one in used]), strict=True):
+        for session, found in zip(used, await shared.look([(one.key, LISTEN_STREAM) for one in used]), strict=True):
             if found is None:
                 self._drop(session)
         await self.readers.look()
@@ -369,11 +369,11 @@ class SharedRegistry(SessionRegistry):
     async def running(self) -> AsyncGenerator[None]:
         """Take part in the sessions of the workers while the block runs."""
         servers = self._service.servers
-        seal = StateSeal(self._seal_keys)
+        seal = RequestStateSigner(self._seal_keys)
         for server in servers:
             server.publish = self.publish
-            if server.state_seal is Server.state_seal:
-                server.state_seal = seal
+            if server.request_state_signer is Server.request_state_signer:
+                server.request_state_signer = seal
         self._stopping, self._drained, self.readers.retry = False, None, None
         self._closing.clear()
         await self.worker.begin()
@@ -397,8 +397,8 @@ class SharedRegistry(SessionRegistry):
                 await self._shared.resign()
             for server in servers:
                 server.publish = None
-                if server.state_seal is seal:
-                    del server.state_seal
+                if server.request_state_signer is seal:
+                    del server.request_state_signer
 
 
 def _is_shared(link: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mcp_bindgen.http.server.byte_budget import Budget
-from mcp_bindgen.http.server.streams import STANDING, Stream
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 
 from .store import SharedStore
@@ -25,7 +25,7 @@ class SharedStanding(Stream):
     def __init__(
         self, session: str, store: SharedStore, *, last: int = 0, kept: bool = False, queue: Budget | None = None
     ) -> None:
-        super().__init__(session, STANDING, store=store, last=last, kept=kept, queue=queue)
+        super().__init__(session, LISTEN_STREAM, store=store, last=last, kept=kept, queue=queue)
         self._shared = store
 
     async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:

@@ -186,13 +186,13 @@ class AuthSettings:
         from mcp_bindgen.auth.client.bearer import Bearer
         from mcp_bindgen.auth.client.login import Browser, Headless
         from mcp_bindgen.auth.client.oauth import OAuth
-        from mcp_bindgen.auth.client.source import Departures
+        from mcp_bindgen.auth.client.source import ServerQuirks
 
         if self.type == "bearer":
             return Bearer(self.token or self._token)
         options: Options = {"scopes": self.scopes, "dpop": self.dpop}
         if self.issuer is not None:
-            options["departures"] = {self.issuer: Departures(self.omit_resource, self.assume_pkce)}
+            options["quirks"] = {self.issuer: ServerQuirks(self.omit_resource, self.assume_pkce)}
         client = self._client()
         if self.type != "oauth":
             return self._machine(client, options)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from mcp_bindgen.runtime import Quarantined
+from mcp_bindgen.runtime import InvalidItem
 from mcp_bindgen.runtime.era.lifecycle import INITIALIZE
 from mcp_bindgen.runtime.protocol.errors import InvalidParams, UnexpectedAnswer
 from mcp_bindgen.runtime.protocol.revision import Revision as Facts
@@ -29,7 +29,7 @@ from .output import print_json
 from .results import KINDS, print_offers, readable
 from .terminal import say, write
 
-_Answer: TypeAlias = tuple[Document, tuple[Quarantined, ...]]
+_Answer: TypeAlias = tuple[Document, tuple[InvalidItem, ...]]
 
 
 _PATIENCE = 5.0
@@ -177,7 +177,7 @@ def _reporting(work: Work[Document]) -> Work[_Answer]:
     """Return the same work, which also says what had to be left out of the answers."""
 
     async def report(client: Any) -> _Answer:
-        return await work(client), client.quarantined
+        return await work(client), client.invalid_items
 
     return report
 
@@ -221,7 +221,7 @@ def _metadata(client: Any) -> dict[str, Any]:
 def _no_client(revision: str) -> dict[str, Any]:
     """Return the metadata of requests before there is a client."""
     facts: Facts = bindings(revision, "revision").REVISION
-    if not facts.era.stands_alone:
+    if not facts.era.is_stateless:
         return {}
     said = {"protocol_version": revision, "client_info": {"name": "", "version": ""}, "client_capabilities": {}}
     return {facts.meta_keys[name]: value for name, value in said.items()}

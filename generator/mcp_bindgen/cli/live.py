@@ -311,7 +311,7 @@ async def document(client: Any) -> tuple[Document, tuple[str, ...]]:
     if client.instructions is not None:
         found["instructions"] = client.instructions
     found |= {"revision": client.revision, **await lists(client, checked=False)}
-    return found, tuple(map(str, client.quarantined))
+    return found, tuple(map(str, client.invalid_items))
 
 
 async def lists(client: Any, *, checked: bool = True) -> Document:
@@ -340,7 +340,7 @@ async def lists(client: Any, *, checked: bool = True) -> Document:
 async def _pages(client: Any, name: str, unchecked: Sequence[str] = ()) -> AsyncIterator[Document]:
     """Return the results of a paginated request as they came: types would put their members in order.
 
-    Entries that are not valid are left out, and `client.quarantined` says which.
+    Entries that are not valid are left out, and `client.invalid_items` says which.
 
     Args:
         client: The client.

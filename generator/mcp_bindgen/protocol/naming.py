@@ -49,7 +49,7 @@ _CLIENTS = frozenset(
         "connected",
         "handler",
         "mirror",
-        "quarantined",
+        "invalid_items",
         "server_capabilities",
         "server_extension",
         "server_info",
@@ -76,7 +76,7 @@ _SERVERS = frozenset(
         "lifespan",
         "publish",
         "required_scopes",
-        "state_seal",
+        "request_state_signer",
     }
 )
 _CONTEXTS = frozenset(

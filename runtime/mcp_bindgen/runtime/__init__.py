@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from .connected_client import Client as Client
     from .connecting import NoConnection as NoConnection
     from .connecting import connect as connect
-    from .era.stateless.request_state import StateSeal as StateSeal
+    from .era.stateless.request_state import RequestStateSigner as RequestStateSigner
     from .model.base import Model as Model
     from .model.scalars import Boolean as Boolean
     from .model.scalars import Integer as Integer
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .protocol.errors import TooManyRequests as TooManyRequests
     from .protocol.errors import UnexpectedAnswer as UnexpectedAnswer
     from .protocol.errors import UnsupportedRevision as UnsupportedRevision
-    from .protocol.invalid_items import Quarantined as Quarantined
+    from .protocol.invalid_items import InvalidItem as InvalidItem
     from .protocol.link import Link as Link
     from .protocol.methods import Method as Method
     from .protocol.methods import Notification as Notification
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "connected_client": ["Client"],
     "connecting": ["NoConnection", "connect"],
-    "era.stateless.request_state": ["StateSeal"],
+    "era.stateless.request_state": ["RequestStateSigner"],
     "model.base": ["Model"],
     "model.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
     "protocol.access": ["Identity", "InsufficientScope"],
@@ -74,7 +74,7 @@ _MODULES = {
         "UnexpectedAnswer",
         "UnsupportedRevision",
     ],
-    "protocol.invalid_items": ["Quarantined"],
+    "protocol.invalid_items": ["InvalidItem"],
     "protocol.link": ["Link"],
     "protocol.methods": ["Method", "Notification", "Request"],
     "protocol.negotiated": ["Level"],

@@ -20,7 +20,7 @@ from mcp_bindgen.http.server.event_store.base import EventStore
 
 from .concurrency import leave
 from .logs import FORMATS, log, use_format
-from .protocol.access import Gate
+from .protocol.access import AccessPolicy
 from .session.server import Server, lifespans, serve
 from .transports.stdio import StdioServerTransport
 
@@ -37,7 +37,7 @@ class Served(Protocol):
 
 def run(
     *served: Server | Served,
-    auth: Gate | Callable[[], Gate] | None = None,
+    auth: AccessPolicy | Callable[[], AccessPolicy] | None = None,
     revisions: Sequence[str] | None = None,
     allowed_hosts: Collection[str] | None = None,
     allowed_origins: Collection[str] | None = None,
@@ -48,8 +48,8 @@ def run(
     Args:
         served: Servers, at most one for each revision, or objects that have such servers, such as an `App`; the other
             revisions are served by conversion.
-        auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `mcp_bindgen.auth`, or what makes it once it
-            is needed; a `ValueError` then ends the command. Over stdio there are no tokens: who starts the process is
+        auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `mcp_bindgen.auth`, or what makes it once
+            it is needed; a `ValueError` then ends the command. Over stdio there are no tokens: who starts the process is
             its client.
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         allowed_hosts: The hosts that it may be called by over HTTP, unless the command line says so; see `serve_http`.
@@ -176,7 +176,7 @@ def _store(where: str | None) -> EventStore | None:
         raise ValueError(_MALFORMED) from None
 
 
-def _made(auth: Gate | Callable[[], Gate] | None) -> Gate | None:
+def _made(auth: AccessPolicy | Callable[[], AccessPolicy] | None) -> AccessPolicy | None:
     return auth() if callable(auth) else auth
 
 

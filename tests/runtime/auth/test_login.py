@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 import anyio
 import pytest
 
-from mcp_bindgen.auth import ClientCredentials, ClientSecret, Departures, KnownClient, Manual
+from mcp_bindgen.auth import ClientCredentials, ClientSecret, KnownClient, Manual, ServerQuirks
 from mcp_bindgen.auth.store import Key, MemoryStore, Record
 from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
@@ -365,13 +365,13 @@ def test_departures_are_for_the_issuer_that_is_named_and_for_no_other() -> None:
     async def body() -> None:
         async with world() as given:
             given.edit_server = without("code_challenge_methods_supported")
-            known = {given.issuer: Departures(omit_resource=True, assume_pkce=True)}
-            (token,) = await call(given.url, oauth(departures=known))
+            known = {given.issuer: ServerQuirks(omit_resource=True, assume_pkce=True)}
+            (token,) = await call(given.url, oauth(quirks=known))
             assert str(token).startswith("at-")
             assert "resource" not in {**given.queries[0], **given.forms[0]}
             assert given.queries[0]["code_challenge_method"] == "S256"
-            others = {f"{given.issuer}/": Departures(assume_pkce=True)}
-            (error,) = await call(given.url, oauth(departures=others))
+            others = {f"{given.issuer}/": ServerQuirks(assume_pkce=True)}
+            (error,) = await call(given.url, oauth(quirks=others))
             assert "PKCE" in str(error)
 
     go(body)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.auth import ClientSecret, Departures, KnownClient
+from mcp_bindgen.auth import ClientSecret, KnownClient, ServerQuirks
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import CALLBACK, call, oauth, playing
 from tests.support.scripted_http_server import go
@@ -16,8 +16,8 @@ LONG = "api://application/mcp.read"
 
 
 def entra(given: VendorWorld, **departs: bool) -> dict[str, Any]:
-    departures = {given.issuer: Departures(**({"omit_resource": True, "assume_pkce": True} | departs))}
-    return {"client": KnownClient("app", given.issuer, CALLBACK), "scopes": [LONG], "departures": departures}
+    quirks = {given.issuer: ServerQuirks(**({"omit_resource": True, "assume_pkce": True} | departs))}
+    return {"client": KnownClient("app", given.issuer, CALLBACK), "scopes": [LONG], "quirks": quirks}
 
 
 def recipe(given: VendorWorld) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def recipe(given: VendorWorld) -> dict[str, Any]:
     if given.vendor is ENTRA:
         return entra(given)
     if given.vendor is COGNITO:
-        departures = {given.issuer: Departures(assume_pkce=True)}
-        return {"client": KnownClient("app", given.issuer), "departures": departures}
+        quirks = {given.issuer: ServerQuirks(assume_pkce=True)}
+        return {"client": KnownClient("app", given.issuer), "quirks": quirks}
     if given.vendor is AUTH0:
         return {"parameters": {"audience": given.url}}
     if given.vendor is GOOGLE:
@@ -60,7 +60,7 @@ def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
     [
         (ENTRA, {"assume_pkce": False}, "does not say that it protects codes by PKCE"),
         (ENTRA, {"omit_resource": False}, "invalid_target: the resource does not match"),
-        (COGNITO, {"departures": {}}, "does not say that it protects codes by PKCE"),
+        (COGNITO, {"quirks": {}}, "does not say that it protects codes by PKCE"),
         (KEYCLOAK, {"client": ()}, "lets no client register itself"),
         (GOOGLE, {"client": KnownClient("app")}, "client_secret is missing"),
         (AUTH0, {"parameters": None}, "refuses the tokens"),

@@ -46,16 +46,16 @@ def test_one_bad_entry_costs_itself_alone(revision: str) -> None:
     tools = [BAD_SCHEMA, GOOD, {"inputSchema": {"type": "object"}}, {**GOOD, "description": 3}, 7, GOOD]
     event = heard(peer, "tools/list", result(revision, tools=tools, nextCursor="2"))
     assert event.error is None
-    found = {(one.method, one.pointer) for one in peer.quarantined}
+    found = {(one.method, one.pointer) for one in peer.invalid_items}
     expected = {"/tools/0/inputSchema/properties/x~1y\\n", "/tools/2/name", "/tools/3/description", "/tools/4"}
     if revision == STATELESS:
         expected.discard("/tools/0/inputSchema/properties/x~1y\\n")  # any schema may stand there
     assert found == {("tools/list", pointer) for pointer in expected}
     assert len(event.result.tools) == 6 - len(expected)
     assert event.result.next_cursor == "2"
-    known = dict(peer.quarantined)
+    known = dict(peer.invalid_items)
     heard(peer, "tools/list", result(revision, tools=tools))
-    assert peer.quarantined == known, "each is reported once"
+    assert peer.invalid_items == known, "each is reported once"
 
 
 @every_revision
@@ -75,7 +75,7 @@ def test_every_list_of_models_can_be_kept(revision: str, method: str, member: st
     event = heard(peer, method, result(revision, **{member: [good, bad]}))
     assert event.error is None
     assert json.loads(event.result.model_dump_json())[member] == [good]
-    (one,) = peer.quarantined
+    (one,) = peer.invalid_items
     assert one.method == method
     assert one.pointer.startswith(f"/{member}/1")
     assert one.problem
@@ -89,7 +89,7 @@ def test_structured_content_alone_is_a_result(revision: str) -> None:
     assert event.error is None
     assert event.result.content == []
     assert event.result.model_dump()["structuredContent"] == {"a": 1}
-    assert [one.pointer for one in peer.quarantined] == ["/content"]
+    assert [one.pointer for one in peer.invalid_items] == ["/content"]
 
 
 @every_revision
@@ -99,7 +99,7 @@ def test_what_is_no_list_at_all_is_an_error(revision: str) -> None:
     for wire in wires:
         assert isinstance(heard(peer, "tools/list", result(revision, **wire)).error, ProtocolError)
     assert isinstance(heard(peer, "tools/call", result(revision)).error, ProtocolError)
-    assert not peer.quarantined, "a result that is refused as a whole is not reported in parts"
+    assert not peer.invalid_items, "a result that is refused as a whole is not reported in parts"
 
 
 def test_a_negative_lifetime_means_none() -> None:
@@ -108,7 +108,7 @@ def test_a_negative_lifetime_means_none() -> None:
         event = heard(peer, "tools/list", result(STATELESS, tools=[GOOD]) | {"ttlMs": value})
         assert event.error is None
         assert (event.result.ttl_ms, len(event.result.tools)) == (0, 1)
-    assert not peer.quarantined
+    assert not peer.invalid_items
     assert heard(peer, "tools/list", result(STATELESS, tools=[]) | {"ttlMs": "-1"}).error is not None
 
 
@@ -122,4 +122,4 @@ def test_the_records_are_bounded() -> None:
     peer = client_peer("2025-11-25")
     event = heard(peer, "tools/list", {"tools": [{"name": n} for n in range(1500)] + [GOOD]})
     assert [tool.name for tool in event.result.tools] == ["good"]
-    assert len(peer.quarantined) == 1000
+    assert len(peer.invalid_items) == 1000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.runtime.protocol.access import called_on
+from mcp_bindgen.runtime.protocol.access import operation_targets
 from mcp_bindgen.runtime.protocol.uris import canonical, followed_key, lineage, rule_keys
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30) | st.text("aB:/?#[]@.%~2Fé\\ \t\x00", max_size=20)
@@ -136,5 +136,5 @@ def test_hostile_uris_take_little_time(unit: str) -> None:
 
 @pytest.mark.parametrize("odd", [{}, [], 5, None, True])
 def test_names_and_uris_that_are_no_texts_name_nothing(odd: object) -> None:
-    assert called_on("tools/call", {"name": odd}) == [("tools/call", None)]
-    assert called_on("resources/read", {"name": odd, "uri": odd}) == [("resources/read", None)]
+    assert operation_targets("tools/call", {"name": odd}) == [("tools/call", None)]
+    assert operation_targets("resources/read", {"name": odd, "uri": odd}) == [("resources/read", None)]

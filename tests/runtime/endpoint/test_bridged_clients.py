@@ -264,7 +264,7 @@ async def test_a_member_that_a_later_revision_has_another_use_for_does_no_harm(c
         (tool,) = (await client.list_tools()).tools
     await raw.close()
     assert (tool.name, tool.title, tool.icons, tool.model_extra) == ("hi", None, None, {"own": 1})
-    assert client.quarantined == ()
+    assert client.invalid_items == ()
     assert "icons, title" in caplog.text
 
 

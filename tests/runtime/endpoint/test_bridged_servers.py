@@ -455,7 +455,7 @@ class Scoped(Old):
         return ["special"] if name == "x" else []
 
 
-class Gate:
+class AccessPolicy:
     """Wants nothing of its own."""
 
     metadata_path = None
@@ -465,8 +465,8 @@ class Gate:
 
 
 def test_scopes_are_needed_in_every_revision() -> None:
-    gate: Any = Gate()
-    service = Service([Scoped()], gate)
+    access_policy: Any = AccessPolicy()
+    service = Service([Scoped()], access_policy)
     for revision in REVISIONS:
         assert service.needed_scopes(revision, [("tools/call", "x")]) == {"special"}
         assert service.needed_scopes(revision, [("tools/call", "y")]) == frozenset()
@@ -477,14 +477,14 @@ def test_who_subscribes_needs_what_who_listens_needs() -> None:
         def required_scopes(self, method: str, name: str | None) -> Collection[str]:
             return ["ears"] if method == "subscriptions/listen" else []
 
-    class Listening(Gate):
+    class Listening(AccessPolicy):
         def needed(self, operation: Any) -> frozenset[str]:
-            return frozenset({"gate"} if operation[0] == "subscriptions/listen" else ())
+            return frozenset({"access_policy"} if operation[0] == "subscriptions/listen" else ())
 
-    gate: Any = Listening()
-    service = Service([Listened()], gate)
+    access_policy: Any = Listening()
+    service = Service([Listened()], access_policy)
     for revision in STATEFUL:
-        assert service.needed_scopes(revision, [("resources/subscribe", "file:///x")]) == {"ears", "gate"}
+        assert service.needed_scopes(revision, [("resources/subscribe", "file:///x")]) == {"ears", "access_policy"}
         assert service.needed_scopes(revision, [("resources/read", "file:///x")]) == frozenset()
 
 

@@ -24,7 +24,7 @@ from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
-from mcp_bindgen.runtime.era.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.protocol.transport import Outgoing
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request
@@ -323,7 +323,7 @@ class Asks(v2026_07_28.Server):
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.state_seal = StateSeal([b"k" * 16], lifetime=60.0, clock=lambda: self.now)
+        self.request_state_signer = RequestStateSigner([b"k" * 16], lifetime=60.0, clock=lambda: self.now)
 
     async def list_tools(self, params: Any, ctx: Any) -> mcp.ListToolsResult:
         return mcp.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
@@ -377,7 +377,7 @@ async def test_states_that_are_forged_stolen_or_too_old() -> None:
             other = dice.choice([c for c in "Aab0_-.=~ é" if c != state[place]])
             forged = dice.choice([state[:place] + other + state[place + 1 :], state[:place] or "x", state + other])
             assert refused(await call(state=forged)), forged
-        foreign = StateSeal([b"x" * 16]).seal({"answers": {"first": first["first"]}, "own": None}, None)
+        foreign = RequestStateSigner([b"x" * 16]).seal({"answers": {"first": first["first"]}, "own": None}, None)
         for stolen in (
             await call("b", state),
             await call("a", state, arguments={"amount": 1}),

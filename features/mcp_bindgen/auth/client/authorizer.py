@@ -1,7 +1,7 @@
 """Authorize the requests to one server: find out who issues tokens for it, get one, keep it fresh, and widen it.
 
-MCP 2026-07-28, "Authorization". How a token is got is left to a `Source`; everything else is here, once. The lock is
-held while a token is got and never while a request is under way.
+MCP 2026-07-28, "Authorization". How a token is got is left to a `TokenSource`; everything else is here, once. The lock
+is held while a token is got and never while a request is under way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..metadata import ResourceMetadata, ServerMetadata, canonical, check_confid
 from ..store import Key, Record, Store
 from .discovery import find_legacy_server, find_resource, find_server
 from .grants import Grant, TokenRefused, split, union
-from .source import Departures, Settings, Source, Wanted
+from .source import ServerQuirks, Settings, TokenRequest, TokenSource
 from .token_endpoint import Endpoints
 
 _LONGEST = 8192
@@ -50,7 +50,7 @@ class ServerAuthorizer:
         pauses: Tells who measures time that somebody is asked.
     """
 
-    def __init__(self, url: str, source: Source, settings: Settings) -> None:
+    def __init__(self, url: str, source: TokenSource, settings: Settings) -> None:
         self.pauses = Pauses()
         self._url = url
         try:
@@ -219,9 +219,9 @@ class ServerAuthorizer:
         if bound is None:
             known = ALGORITHM in server.dpop_algorithms
             bound = known and (challenge.scheme == "dpop" or (metadata is not None and metadata.wants_dpop))
-        departures = settings.departures.get(server.issuer, Departures())
+        quirks = settings.quirks.get(server.issuer, ServerQuirks())
         key = ProofKey.generate() if bound else None
-        wanted = Wanted(server, resource, scopes, key, bool(settings.dpop), departures)
+        wanted = TokenRequest(server, resource, scopes, key, bool(settings.dpop), quirks)
         before = self._grant
         async with self._turn():
             if self._source.opens_logins:
@@ -270,12 +270,12 @@ class ServerAuthorizer:
             client = await self._source.client(grant, server, self._settings)
             if client is None:
                 return False
-            departures = self._settings.departures.get(server.issuer, Departures())
+            quirks = self._settings.quirks.get(server.issuer, ServerQuirks())
             form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token}
-            if not departures.omit_resource:
+            if not quirks.omit_resource:
                 form["resource"] = grant.resource
             proof = ProofKey.load(grant.key) if grant.key is not None else None
-            wanted = Wanted(server, grant.resource, grant.scopes, proof, grant.scheme == "DPoP", departures)
+            wanted = TokenRequest(server, grant.resource, grant.scopes, proof, grant.scheme == "DPoP", quirks)
             with anyio.CancelScope(shield=True):  # who leaves now would burn a token that can be used only once
                 try:
                     answer = await self._endpoints.token(server, client, form, proof)

@@ -19,7 +19,7 @@ from .authorizer import ServerAuthorizer
 from .clients import ASSERTION, ClientSecret, Credentials, KnownClient, PrivateKey, assertion
 from .discovery import find_server
 from .grants import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN_EXCHANGE, Grant
-from .source import Options, Settings, Source, Wanted, settings
+from .source import Options, Settings, TokenRequest, TokenSource, settings
 from .token_endpoint import Endpoints
 
 Secret = str | Callable[[], str | Awaitable[str]]
@@ -27,7 +27,7 @@ Secret = str | Callable[[], str | Awaitable[str]]
 
 
 class _Machine:
-    """A way to get tokens without asking anybody. It is an `Auth` and a `Source`.
+    """A way to get tokens without asking anybody. It is an `Auth` and a `TokenSource`.
 
     Args:
         client: Who it is for the authorization server of the resource.
@@ -49,7 +49,7 @@ class _Machine:
     def authorizer(self, url: str) -> ServerAuthorizer:
         """Return what authorizes requests to a server."""
         if url not in self._authorizers:
-            source: Source = self
+            source: TokenSource = self
             self._authorizers[url] = ServerAuthorizer(url, source, self._settings)
         return self._authorizers[url]
 
@@ -57,7 +57,7 @@ class _Machine:
         """Return the client."""
         return self._client
 
-    async def obtain(self, wanted: Wanted, endpoints: Endpoints, settings: Settings) -> Grant:
+    async def obtain(self, wanted: TokenRequest, endpoints: Endpoints, settings: Settings) -> Grant:
         """Get a token."""
         if isinstance(self._client, ClientSecret) and self._client.issuer is None:
             first = self._first = self._first or wanted.server.issuer
@@ -69,7 +69,7 @@ class _Machine:
         form = {**await self._form(wanted, endpoints), **wanted.fields}
         return wanted.grant(await endpoints.token(wanted.server, self._client, form, wanted.key), self._client)
 
-    async def _form(self, wanted: Wanted, endpoints: Endpoints) -> dict[str, str]:
+    async def _form(self, wanted: TokenRequest, endpoints: Endpoints) -> dict[str, str]:
         raise NotImplementedError
 
 
@@ -85,7 +85,7 @@ class ClientCredentials(_Machine):
     def __init__(self, client: KnownClient, **options: Unpack[Options]) -> None:
         super().__init__(client, "io.modelcontextprotocol/oauth-client-credentials", **options)
 
-    async def _form(self, wanted: Wanted, endpoints: Endpoints) -> dict[str, str]:
+    async def _form(self, wanted: TokenRequest, endpoints: Endpoints) -> dict[str, str]:
         return {"grant_type": "client_credentials"}
 
 
@@ -134,7 +134,7 @@ class WorkloadIdentity(_Machine):
         super().__init__(client or KnownClient(""), "io.modelcontextprotocol/auth/wif", **options)
         self._token = token
 
-    async def _form(self, wanted: Wanted, endpoints: Endpoints) -> dict[str, str]:
+    async def _form(self, wanted: TokenRequest, endpoints: Endpoints) -> dict[str, str]:
         return {"grant_type": JWT_BEARER, "assertion": await _value(self._token)}
 
 
@@ -169,7 +169,7 @@ class EnterpriseManaged(_Machine):
         self._provider_client = provider_client
         self._type = token_type
 
-    async def _form(self, wanted: Wanted, endpoints: Endpoints) -> dict[str, str]:
+    async def _form(self, wanted: TokenRequest, endpoints: Endpoints) -> dict[str, str]:
         provider = await find_server(endpoints.fetcher, self._provider)
         form = {
             "grant_type": TOKEN_EXCHANGE,

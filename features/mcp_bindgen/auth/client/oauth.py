@@ -23,7 +23,7 @@ from .clients import KnownClient, is_document_url
 from .grants import Grant, TokenRefused
 from .login import Browser, DeviceLogin, Login, device_code
 from .request import AuthorizationRequest, check_redirect
-from .source import Options, Settings, Wanted, settings
+from .source import Options, Settings, TokenRequest, settings
 from .token_endpoint import Endpoints
 
 AskClient = Callable[[str, str], Awaitable[KnownClient]]
@@ -86,7 +86,7 @@ class OAuth:
 
 
 class _Login:
-    """Gets tokens by having a user log in. It is a `Source`."""
+    """Gets tokens by having a user log in. It is a `TokenSource`."""
 
     asks = True
 
@@ -122,7 +122,7 @@ class _Login:
         kept = registration.load(server.issuer, await settings.store.load(self._key(server)))
         return kept if kept is not None and kept.id == grant.client_id else None
 
-    async def obtain(self, wanted: Wanted, endpoints: Endpoints, settings: Settings) -> Grant:
+    async def obtain(self, wanted: TokenRequest, endpoints: Endpoints, settings: Settings) -> Grant:
         """Have the user log in.
 
         Raises:
@@ -144,7 +144,7 @@ class _Login:
                 log.info("%s has forgotten this client, which registers again", server.issuer)
         raise AssertionError
 
-    async def _by_redirect(self, login: Login, wanted: Wanted, endpoints: Endpoints, settings: Settings) -> Grant:
+    async def _by_redirect(self, login: Login, wanted: TokenRequest, endpoints: Endpoints, settings: Settings) -> Grant:
         server = wanted.server
         preferred = await self._redirect_uri(server, settings)
         async with AsyncExitStack() as stack:
@@ -160,9 +160,9 @@ class _Login:
                 server,
                 client.id,
                 redirect.uri,
-                resource=None if wanted.departures.omit_resource else wanted.resource,
+                resource=None if wanted.quirks.omit_resource else wanted.resource,
                 scopes=wanted.scopes,
-                assume_pkce=wanted.departures.assume_pkce,
+                assume_pkce=wanted.quirks.assume_pkce,
                 key=wanted.key.thumbprint if wanted.key is not None else None,
                 more=self._parameters,
             )
@@ -173,11 +173,13 @@ class _Login:
             "redirect_uri": request.redirect_uri,
             "code_verifier": request.verifier,
         }
-        if not wanted.departures.omit_resource:
+        if not wanted.quirks.omit_resource:
             form["resource"] = wanted.resource
         return wanted.grant(await endpoints.token(server, client, form, wanted.key), client)
 
-    async def _by_device(self, login: DeviceLogin, wanted: Wanted, endpoints: Endpoints, settings: Settings) -> Grant:
+    async def _by_device(
+        self, login: DeviceLogin, wanted: TokenRequest, endpoints: Endpoints, settings: Settings
+    ) -> Grant:
         """Log in on another device (RFC 8628)."""
         server = wanted.server
         client = await self._identify(wanted, None, endpoints, settings)
@@ -185,7 +187,7 @@ class _Login:
         code, secret, pause = device_code(told)
         await login.show_device(code)
         form = {"grant_type": registration.DEVICE_GRANT, "device_code": secret}
-        if not wanted.departures.omit_resource:
+        if not wanted.quirks.omit_resource:
             form["resource"] = wanted.resource
         with anyio.move_on_after(code.seconds):
             while True:
@@ -205,7 +207,7 @@ class _Login:
     # --- who we are -------------------------------------------------------------------------------------------
 
     async def _identify(
-        self, wanted: Wanted, redirect_uri: str | None, endpoints: Endpoints, settings: Settings
+        self, wanted: TokenRequest, redirect_uri: str | None, endpoints: Endpoints, settings: Settings
     ) -> KnownClient:
         """Choose how to be known (MCP 2026-07-28, "Client Registration"): the first way of four that there is."""
         server = wanted.server
@@ -252,7 +254,7 @@ class _Login:
         return known.redirect_uri if known is not None else None
 
     async def _register(
-        self, wanted: Wanted, redirect_uri: str | None, endpoints: Endpoints, settings: Settings
+        self, wanted: TokenRequest, redirect_uri: str | None, endpoints: Endpoints, settings: Settings
     ) -> KnownClient:
         """Register the client, unless it is registered for the same address (RFC 7591)."""
         server, key = wanted.server, self._key(wanted.server)

@@ -16,7 +16,7 @@ from .token_endpoint import Endpoints
 
 
 @dataclass(frozen=True)
-class Departures:
+class ServerQuirks:
     """Name what one authorization server does differently than the specification, to use it all the same.
 
     Attributes:
@@ -38,7 +38,7 @@ class Settings:
         scopes: What to ask for; by default what servers say.
         limit: What must not be exceeded by what servers want; `None` for no limit.
         dpop: Whether to bind tokens to a key: always, never, or, with `None`, where both servers can.
-        departures: Issuer -> what it does differently.
+        quirks: Issuer -> what it does differently.
     """
 
     store: Store = field(repr=False)
@@ -46,7 +46,7 @@ class Settings:
     scopes: tuple[str, ...] | None = None
     limit: frozenset[str] | None = None
     dpop: bool | None = None
-    departures: Mapping[str, Departures] = field(default_factory=dict[str, Departures])
+    quirks: Mapping[str, ServerQuirks] = field(default_factory=dict[str, ServerQuirks])
 
 
 class Options(TypedDict, total=False):
@@ -58,7 +58,7 @@ class Options(TypedDict, total=False):
         store: Keeps tokens and registrations.
         fetcher: Reaches authorization servers: certificates, proxies, and which hosts in a network may be asked.
         dpop: Whether tokens are bound to a key: always, never, or with `None` where both servers can.
-        departures: Issuer -> what it does differently than the specification, for example Microsoft Entra.
+        quirks: Issuer -> what it does differently than the specification, for example Microsoft Entra.
     """
 
     scopes: Iterable[str] | None
@@ -66,7 +66,7 @@ class Options(TypedDict, total=False):
     store: Store | None
     fetcher: Fetcher | None
     dpop: bool | None
-    departures: Mapping[str, Departures]
+    quirks: Mapping[str, ServerQuirks]
 
 
 def settings(options: Options, store: Store) -> Settings:
@@ -78,12 +78,12 @@ def settings(options: Options, store: Store) -> Settings:
         scopes=None if scopes is None else tuple(scopes),
         limit=None if limit is None else frozenset(limit),
         dpop=options.get("dpop"),
-        departures=options.get("departures", {}),
+        quirks=options.get("quirks", {}),
     )
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TokenRequest:
     """A token that is wanted.
 
     Attributes:
@@ -92,7 +92,7 @@ class Wanted:
         scopes: With which scopes.
         key: The key to bind it to, if it shall be bound.
         must_bind: Whether it is of no use otherwise.
-        departures: What the server does differently.
+        quirks: What the server does differently.
     """
 
     server: ServerMetadata
@@ -100,12 +100,12 @@ class Wanted:
     scopes: tuple[str, ...]
     key: ProofKey | None
     must_bind: bool
-    departures: Departures
+    quirks: ServerQuirks
 
     @property
     def fields(self) -> dict[str, str]:
         """The resource and the scopes, as they stand in a form."""
-        found = {} if self.departures.omit_resource else {"resource": self.resource}
+        found = {} if self.quirks.omit_resource else {"resource": self.resource}
         return found | ({"scope": " ".join(self.scopes)} if self.scopes else {})
 
     def grant(self, document: Mapping[str, Any], client: KnownClient) -> Grant:
@@ -121,7 +121,7 @@ class Wanted:
         )
 
 
-class Source(Protocol):
+class TokenSource(Protocol):
     """A way to get tokens."""
 
     @property
@@ -149,7 +149,7 @@ class Source(Protocol):
         """The authorization servers that it is good for; none for any."""
         ...
 
-    async def obtain(self, wanted: Wanted, endpoints: Endpoints, settings: Settings) -> Grant:
+    async def obtain(self, wanted: TokenRequest, endpoints: Endpoints, settings: Settings) -> Grant:
         """Get a token.
 
         Raises:

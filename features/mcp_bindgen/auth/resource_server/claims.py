@@ -59,7 +59,7 @@ class ClaimRules:
             scopes=frozenset(_scopes(claims)),
             claims=claims,
             expires=expires,
-            kept_until=now + keep if expires is None else min(expires + self.skew, now + keep),
+            cache_until=now + keep if expires is None else min(expires + self.skew, now + keep),
         )
         if expires is None and self.expiry:
             raise InvalidToken("the token does not say when it expires", found)

@@ -174,7 +174,7 @@ class ResourceServer:
         value = request.headers.get(b"authorization")
         if value is not None and self._takes_bearer and not request.scope.get("query_string"):
             known = self._kept.get(hashlib.sha256(value).digest())
-            if known is not None and self._clock() < (known.kept_until or 0) and "cnf" not in known.claims:
+            if known is not None and self._clock() < (known.cache_until or 0) and "cnf" not in known.claims:
                 return known
         scheme, token = self._presented(request)
         try:
@@ -230,8 +230,8 @@ class ResourceServer:
             raise InvalidToken("the token is too long")
         digest = hashlib.sha256(b"Bearer " + token.encode()).digest()  # as nearly all headers have it
         known = self._kept.get(digest)
-        if known is not None and known.kept_until is not None:
-            if self._clock() < known.kept_until:
+        if known is not None and known.cache_until is not None:
+            if self._clock() < known.cache_until:
                 return known
             del self._kept[digest]
         for verifier in self._verifiers:
@@ -239,7 +239,7 @@ class ResourceServer:
             if found is not None:
                 granted = self._policy.granted(found.scopes)
                 found = found if granted == found.scopes else replace(found, scopes=granted)
-                if found.kept_until is not None and len(token) <= _LONGEST_KEPT:
+                if found.cache_until is not None and len(token) <= _LONGEST_KEPT:
                     self._kept[digest] = found
                     if len(self._kept) > _MOST_KEPT:
                         self._kept.popitem(last=False)

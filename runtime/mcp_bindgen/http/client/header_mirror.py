@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.invalid_items import Quarantined
+from mcp_bindgen.runtime.protocol.invalid_items import InvalidItem
 from mcp_bindgen.runtime.protocol.methods import HeaderParams, Method
 from mcp_bindgen.runtime.protocol.revision import Revision
 
@@ -51,7 +51,7 @@ class HeaderMirror:
         rule = method.header_params if method.kind == "request" else None
         return None if rule is None else rule.listed_by
 
-    def learn(self, method: Method, answer: Any, report: Callable[[Quarantined], object]) -> Any:
+    def learn(self, method: Method, answer: Any, report: Callable[[InvalidItem], object]) -> Any:
         """Remember what the entries of a list want in headers; leave out, and report, those that must not want it."""
         rule = self._rules.get(method.name)
         if rule is None:
@@ -60,7 +60,7 @@ class HeaderMirror:
         problems = [self._problem(rule, entry) for entry in entries]
         for position, problem in enumerate(problems):
             if problem is not None:
-                report(Quarantined(method.name, f"/{rule.items}/{position}/{wire_name(rule.schema)}", problem))
+                report(InvalidItem(method.name, f"/{rule.items}/{position}/{wire_name(rule.schema)}", problem))
         fine = [entry for entry, problem in zip(entries, problems, strict=True) if problem is None]
         return answer if len(fine) == len(entries) else answer.model_copy(update={rule.items: fine})
 

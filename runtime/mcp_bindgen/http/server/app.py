@@ -10,7 +10,7 @@ from starlette.types import Scope
 from mcp_bindgen.cluster.session_registry import SharedRegistry
 from mcp_bindgen.cluster.store import SharedStore
 from mcp_bindgen.runtime.era.stateless.request_meta import may_state_version, stated_version
-from mcp_bindgen.runtime.protocol.access import Gate
+from mcp_bindgen.runtime.protocol.access import AccessPolicy
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.session.server import Server, Service
@@ -73,13 +73,13 @@ class HttpApp(AsgiApp):
         limits: HttpLimits = LIMITS,
         keep_alive: float = 15.0,
         principal: Callable[[Scope], str | None] = authenticated_user,
-        auth: Gate | None = None,
+        auth: AccessPolicy | None = None,
     ) -> None:
         super().__init__(servers, OriginPolicy(allowed_hosts, allowed_origins), principal, limits, auth)
         self._path = path
         self._service = service = Service(servers, auth, revisions)
         served = [dispatcher.revision for dispatcher in service.dispatchers.values()]
-        self._stateless = {revision.name: revision for revision in served if revision.era.stands_alone}
+        self._stateless = {revision.name: revision for revision in served if revision.era.is_stateless}
         self._is_modern = len(self._stateless) == len(served)
         self._requests = Budgets(limits.requests, limits.requests_of_principal, "too many requests{} are at work")
         self._sessions: HttpSessions | None = None

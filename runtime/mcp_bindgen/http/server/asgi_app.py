@@ -13,7 +13,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen.runtime.logs import request_fields, requests
-from mcp_bindgen.runtime.protocol.access import AccessDenied, Gate, InsufficientScope
+from mcp_bindgen.runtime.protocol.access import AccessDenied, AccessPolicy, InsufficientScope
 from mcp_bindgen.runtime.protocol.errors import ServerUnavailable
 from mcp_bindgen.runtime.session.server import Server, lifespans
 
@@ -66,7 +66,7 @@ class AsgiApp(ABC):
     policy: OriginPolicy
     principal: Callable[[Scope], str | None] = authenticated_user
     limits: HttpLimits = LIMITS
-    auth: Gate | None = None
+    auth: AccessPolicy | None = None
     is_leaving: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -195,7 +195,7 @@ class AsgiApp(ABC):
         await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _tell(call: Call, auth: Gate) -> None:
+async def _tell(call: Call, auth: AccessPolicy) -> None:
     """Serve the metadata of the protected resource: anybody may read it."""
     if call.scope["method"] not in ("GET", "HEAD"):
         raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))

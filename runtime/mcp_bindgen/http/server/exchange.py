@@ -21,7 +21,7 @@ from mcp_bindgen.runtime.era.stateless.request_meta import ParamsWithMeta, separ
 from mcp_bindgen.runtime.era.stateless.subscriptions import AroundSubscription, Subscription
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import Gate, InsufficientScope, Operation
+from mcp_bindgen.runtime.protocol.access import AccessPolicy, InsufficientScope, Operation
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, ConnectionClosed, MethodNotFound, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
@@ -134,7 +134,7 @@ class Exchanges:
         service: The servers.
         keep_alive: Seconds between comments that keep a silent stream open.
         unread: Seconds for clients to read what they are sent.
-        gate: Tells clients which scopes to come back with, where tokens are verified.
+        access_policy: Tells clients which scopes to come back with, where tokens are verified.
         around: Surrounds each subscription, where several workers serve them.
 
     Attributes:
@@ -146,17 +146,17 @@ class Exchanges:
         service: Service,
         keep_alive: float,
         unread: float,
-        gate: Gate | None = None,
+        access_policy: AccessPolicy | None = None,
         around: AroundSubscription | None = None,
     ) -> None:
         self._service = service
-        self._gate = gate
+        self._access_policy = access_policy
         self._around = around
         self._subscriptions: set[Subscription] = set()
         self.is_leaving = False
         self._unread = unread
         self._keep_alive = keep_alive
-        alone = {name: one for name, one in service.dispatchers.items() if one.revision.era.stands_alone}
+        alone = {name: one for name, one in service.dispatchers.items() if one.revision.era.is_stateless}
         self._peer = Peer("server", alone or service.dispatchers, service.supported)
         self._schemas = ArgumentSchemas(service)
 
@@ -197,7 +197,7 @@ class Exchanges:
             error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
             return
-        if self._gate is not None:
+        if self._access_policy is not None:
             await self._authorize(call, found)
         exchange = Exchange(call, self._unread)
         await exchange.answer(202, b"")
@@ -209,7 +209,7 @@ class Exchanges:
         revision, route = asked.dispatcher.revision, asked.route
         find = self._service.handler
         try:
-            if self._gate is not None:
+            if self._access_policy is not None:
                 await self._authorize(call, asked)
             _check(call, revision, route, asked.params)
             rule = getattr(route.method, "header_params", None)
@@ -235,7 +235,7 @@ class Exchanges:
 
     async def _step_up(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client should come back with."""
-        headers = () if self._gate is None else self._gate.challenge(missing).headers
+        headers = () if self._access_policy is None else self._access_policy.challenge(missing).headers
         await exchange.answer(403, data, headers)
 
     def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:

@@ -17,7 +17,7 @@ import anyio
 from starlette.types import Scope
 
 from mcp_bindgen.runtime.era.operations import operations_named
-from mcp_bindgen.runtime.protocol.access import Gate, Identity, Operation
+from mcp_bindgen.runtime.protocol.access import AccessPolicy, Identity, Operation
 from mcp_bindgen.runtime.protocol.envelope import read_envelopes
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.transport import incoming
@@ -31,7 +31,7 @@ from .call import STOPPING, TEXT, Call, HttpError, too_many, unavailable
 from .eviction import is_own, room_for
 from .limits import LIMITS, HttpLimits
 from .origin_policy import OriginPolicy
-from .streams import STANDING, Stream, finish, pour
+from .streams import LISTEN_STREAM, Stream, finish, pour
 
 _POSTS = 64  # messages of a session that wait for their turn
 _GRACE = 5.0  # seconds for what a closed session still has to say
@@ -62,7 +62,7 @@ class SseServerTransport:
         self.principal = principal
         self._unasked = unasked
         self._arriving, self._incoming = anyio.create_memory_object_stream[bytes](0)
-        self.stream = Stream("", STANDING, queue=queue)
+        self.stream = Stream("", LISTEN_STREAM, queue=queue)
         self.turn = anyio.Lock(fast_acquire=True)
 
     async def receive(self) -> Sequence[bytes]:
@@ -109,18 +109,20 @@ class _OpenSession:
     principal: str | None
     transport: SseServerTransport
     session: Session
-    lapses: float | None
+    session_expires_at: float | None
 
     def extend(self, identity: Identity | None) -> None:
         """Take note of the token of a message: the stream lasts as long as the one that lasts longest."""
-        until = None if identity is None else identity.lapses
-        self.lapses = None if self.lapses is None or until is None else max(self.lapses, until)
+        until = None if identity is None else identity.session_expires_at
+        self.session_expires_at = (
+            None if self.session_expires_at is None or until is None else max(self.session_expires_at, until)
+        )
 
     async def lapse(self) -> None:
         """End the stream when its last token has expired; what was sent before still reaches the client."""
-        while self.lapses is not None and (left := self.lapses - time.time()) > 0:
+        while self.session_expires_at is not None and (left := self.session_expires_at - time.time()) > 0:
             await anyio.sleep(min(left, _NAP))
-        if self.lapses is not None:
+        if self.session_expires_at is not None:
             self.transport.stream.leave(None)
 
 
@@ -174,8 +176,8 @@ class SseApp(AsgiApp):
         id_ = secrets.token_urlsafe(32)
         transport = SseServerTransport(call.principal, self.limits.unasked, self._queues.of(call.principal))
         session = self._service.session(transport)
-        lapses = None if call.identity is None else call.identity.lapses
-        opened = self._open[id_] = _OpenSession(id_, call.principal, transport, session, lapses)
+        session_expires_at = None if call.identity is None else call.identity.session_expires_at
+        opened = self._open[id_] = _OpenSession(id_, call.principal, transport, session, session_expires_at)
         stream = transport.stream
         prefix = quote(call.scope.get("root_path", "").rstrip("/"))
         endpoint = f"{prefix}{self.messages}?session_id={id_}"
@@ -240,7 +242,7 @@ def sse_app(
     path: str = "/sse",
     messages: str = "/messages",
     principal: Callable[[Scope], str | None] = authenticated_user,
-    auth: Gate | None = None,
+    auth: AccessPolicy | None = None,
 ) -> SseApp:
     """Make an ASGI application that serves HTTP with server-sent events.
 

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_bindgen.runtime.logs import announce, use_format
-from mcp_bindgen.runtime.protocol.access import Gate
+from mcp_bindgen.runtime.protocol.access import AccessPolicy
 from mcp_bindgen.runtime.session.server import Server
 
 from .app import HttpApp
@@ -155,7 +155,7 @@ async def serve_http(
     store: EventStore | None = None,
     sessions: bool = True,
     limits: HttpLimits = LIMITS,
-    auth: Gate | None = None,
+    auth: AccessPolicy | None = None,
     allowed_hosts: Collection[str] | None = None,
     allowed_origins: Collection[str] | None = None,
     log_format: str | None = None,
@@ -206,7 +206,7 @@ async def serve_sse(
     address: str,
     revisions: Sequence[str] | None = None,
     limits: HttpLimits = LIMITS,
-    auth: Gate | None = None,
+    auth: AccessPolicy | None = None,
     allowed_hosts: Collection[str] | None = None,
     allowed_origins: Collection[str] | None = None,
     log_format: str | None = None,

@@ -27,7 +27,7 @@ from .event_store.base import EventStore, StoredSession
 from .eviction import is_own, room_for
 from .limits import HttpLimits
 from .session_transport import SessionTransport
-from .streams import STANDING
+from .streams import LISTEN_STREAM
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -179,7 +179,7 @@ class SessionRegistry:
 
     def _revived(self, id_: str, principal: str | None, stored: StoredSession, known: dict[str, Any]) -> OpenSession:
         """Make a session that goes on where it was left."""
-        last = stored.streams[STANDING].last if STANDING in stored.streams else 0
+        last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
         transport = self._transport(key_of(id_), principal, stored.life, last)
         session = self.kind(id_, transport.key, principal, transport, self._service.session(transport), stored.record)
         self._note_polling(session, known)

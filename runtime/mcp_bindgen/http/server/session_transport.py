@@ -21,7 +21,7 @@ from .byte_budget import Budget
 from .call import HttpError, too_many
 from .event_store.base import Event, EventStore, OpenStream
 from .limits import HttpLimits
-from .streams import STANDING, Stream
+from .streams import LISTEN_STREAM, Stream
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -74,7 +74,9 @@ class SessionTransport:
         self.budget = budget
         self._queue = queue
         self.streams: dict[str, Stream] = {}
-        self.standing = Stream(key, STANDING, store=store, last=last, kept=store is not None and life > 0, queue=queue)
+        self.standing = Stream(
+            key, LISTEN_STREAM, store=store, last=last, kept=store is not None and life > 0, queue=queue
+        )
         self.supports_stream_polling = False
         self.before_sending: Callable[[], Awaitable[None]] = _nothing
         self.key, self._limits, self._store, self.life = key, limits, store, life
@@ -261,7 +263,7 @@ class SessionTransport:
         """Fail requests left unanswered by the previous process."""
         assert self._store is not None
         for name, stream in streams.items():
-            if name != STANDING:
+            if name != LISTEN_STREAM:
                 error = unanswered(stream.pending, "the server was restarted while it handled this request")
                 await self._store.write(self.key, name, [Event(stream.last + 1, error)], None)
 

@@ -80,7 +80,7 @@ class Sessionless:
 
     def __init__(self, service: Service, keep_alive: float, unread: float) -> None:
         self._service, self._keep_alive, self._unread = service, keep_alive, unread
-        stateful = {name: one for name, one in service.dispatchers.items() if not one.revision.era.stands_alone}
+        stateful = {name: one for name, one in service.dispatchers.items() if not one.revision.era.is_stateless}
         self._peer = Peer("server", stateful, service.supported)
         self._peer.max_batch_members = service.limits.batch_members
         self._unnamed = next((name for name, one in stateful.items() if one.revision.unnamed_over_http), None)

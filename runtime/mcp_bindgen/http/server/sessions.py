@@ -22,7 +22,7 @@ from .event_store.base import EventStore
 from .http_error_store import Guarded
 from .limits import LIMITS, HttpLimits
 from .session_registry import OpenSession, SessionRegistry
-from .streams import STANDING, Stream, finish, parse_event_id, pour, taken
+from .streams import LISTEN_STREAM, Stream, finish, parse_event_id, pour, taken
 
 SESSION = b"mcp-session-id"
 
@@ -52,7 +52,7 @@ class HttpSessions:
     def __post_init__(self) -> None:
         self._store = None if self.store is None else Guarded(self.store)
         dispatchers = self.service.dispatchers
-        self._stateful = [name for name, one in dispatchers.items() if not one.revision.era.stands_alone]
+        self._stateful = [name for name, one in dispatchers.items() if not one.revision.era.is_stateless]
         self._registry = self.shared or SessionRegistry(self.service, self._store, self.limits)
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -183,7 +183,7 @@ class HttpSessions:
             return
         if id_ is None and session.transport.standing.is_read:
             raise taken()
-        name, number = (STANDING, None) if id_ is None else parse_event_id(id_) or ("", 0)
+        name, number = (LISTEN_STREAM, None) if id_ is None else parse_event_id(id_) or ("", 0)
         async with self.shared.readers.reading(session, name, number) as found:
             if found is None:
                 raise _unknown_event()
@@ -194,8 +194,8 @@ class HttpSessions:
         session.transport.budget.take()
         try:
             with session.in_use():
-                lapses = None if call.identity is None else call.identity.lapses
-                with stream.reading(), scheduled(lapses, partial(stream.leave, None)):
+                session_expires_at = None if call.identity is None else call.identity.session_expires_at
+                with stream.reading(), scheduled(session_expires_at, partial(stream.leave, None)):
                     await call.open_stream()
                     if self.shared is not None and self.shared.readers.retry is not None:
                         stream.leave(self.shared.readers.retry)
@@ -208,7 +208,7 @@ class HttpSessions:
         """Return a stream, and the number of the last event on it that its client has."""
         standing = session.transport.standing
         if id_ is None:
-            span = await self._span(session, STANDING) if standing.kept else None
+            span = await self._span(session, LISTEN_STREAM) if standing.kept else None
             if standing.is_read:
                 raise taken()
             return standing, standing.given if span is None else max(standing.given, span[0] - 1)
@@ -216,7 +216,7 @@ class HttpSessions:
         span = await self._span(session, name)
         if span is None or not span[0] - 1 <= number <= span[1]:
             raise _unknown_event()
-        stream = standing if name == STANDING else session.transport.streams.get(name)
+        stream = standing if name == LISTEN_STREAM else session.transport.streams.get(name)
         return stream or Stream(session.key, name, (), self._store, last=span[1], over=True, kept=True), number
 
     async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:

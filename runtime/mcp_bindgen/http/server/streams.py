@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("mcp_bindgen")
 
-STANDING = "0"
+LISTEN_STREAM = "0"
 """The name of the stream that belongs to no request: what GET opens."""
 
 _AHEAD = 1024 * 1024  # bytes of messages that wait for a reader
@@ -113,7 +113,7 @@ class Stream:
                 return False
             left = self.pending.difference(answered)
             over = bool(self.pending) and not left
-            resumable = self.kept if self.name != STANDING else self.last - self.given < _MANY and not self.is_full
+            resumable = self.kept if self.name != LISTEN_STREAM else self.last - self.given < _MANY and not self.is_full
             reachable = message is not None and (self._reader is not None or resumable)
             events = [Event(self.last + 1, message)] if message is not None and reachable else []
             if self._store is not None and self.kept and (events or over):
@@ -233,7 +233,7 @@ class Stream:
         self._reader = reader
         self.left = time.monotonic() if reader is None else None
         self.leaving, self.retry = False, None
-        if self.kept or (reader is None and (self.name != STANDING or self.over)):
+        if self.kept or (reader is None and (self.name != LISTEN_STREAM or self.over)):
             self._clear()
         self._wake()
 

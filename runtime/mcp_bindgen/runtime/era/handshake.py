@@ -31,7 +31,7 @@ class Handshake:
     """Revisions in which the client introduces itself once, and the connection remembers it."""
 
     initial = State.NEW
-    stands_alone = False
+    is_stateless = False
 
     # --- messages ---------------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ class Handshake:
         if envelope.method == INITIALIZE and connection.role == "server":
             if connection.state is not State.NEW or connection.is_introducing or in_batch:
                 raise invalid("initialize comes once, first and alone")
-            connection.introducing = envelope.id
+            connection.initialize_request_id = envelope.id
             wanted = envelope.params.get("protocolVersion") if is_object(envelope.params) else None
             connection.dispatcher = connection.best(self, wanted)
             return connection.dispatcher

@@ -72,9 +72,9 @@ class Clients(Generic[C]):
         self._make = make
         own = [dispatcher.revision for dispatcher in reversed(self.dispatchers.values())]
         best = [*own, *sorted(others, key=lambda revision: revision.rank, reverse=True)]
-        self.stateless = [revision.name for revision in best if revision.era.stands_alone]
-        self.stateful = [revision.name for revision in best if not revision.era.stands_alone]
-        self.prefers_handshake = not any(revision.era.stands_alone for revision in own)
+        self.stateless = [revision.name for revision in best if revision.era.is_stateless]
+        self.stateful = [revision.name for revision in best if not revision.era.is_stateless]
+        self.prefers_handshake = not any(revision.era.is_stateless for revision in own)
 
     def client(self, revision: str) -> Any:
         """Return the client of a revision; it is made now if nobody needed it before."""

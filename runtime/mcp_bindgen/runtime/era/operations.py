@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from ..model.json_types import is_object
-from ..protocol.access import Operation, called_on
+from ..protocol.access import Operation, operation_targets
 from ..protocol.errors import INVALID_PARAMS, ProtocolError
 from ..protocol.methods import Method
 from .lifecycle import COMPLETE, LISTEN, SUBSCRIBE
@@ -30,7 +30,7 @@ def operations(method: Method, params: Any) -> list[Operation]:
     if method.name == LISTEN:
         uris = followed_by(params.notifications)
         check_followed(uris)
-        subscribed = [one for uri in dict.fromkeys(uris) for one in called_on(SUBSCRIBE, {"uri": uri})]
+        subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
         return [(method.name, None), *subscribed]
     named_by: str | None = getattr(method, "named_by", None)
     if method.extension is None or named_by is None:
@@ -48,8 +48,8 @@ def operations_named(method: str, params: Any) -> list[Operation]:
         params: Its params, typed or in wire form.
     """
     if method == COMPLETE:
-        return called_on(method, params.get("ref") if is_object(params) else getattr(params, "ref", None))
-    return called_on(method, params)
+        return operation_targets(method, params.get("ref") if is_object(params) else getattr(params, "ref", None))
+    return operation_targets(method, params)
 
 
 def followed_by(wanted: Any) -> list[str]:

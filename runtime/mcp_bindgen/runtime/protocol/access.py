@@ -86,7 +86,7 @@ class Identity:
         scopes: What the token allows, with all that it implies.
         claims: All that the issuer says; empty for keys of this server's own.
         expires: When the token expires, in seconds since 1970; `None` for never, or not known.
-        kept_until: Until when its verifier may be spared, in seconds since 1970; `None`: it is asked each time.
+        cache_until: Until when its verifier may be spared, in seconds since 1970; `None`: it is asked each time.
     """
 
     issuer: str = ""
@@ -95,7 +95,7 @@ class Identity:
     scopes: frozenset[str] = frozenset()
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
     expires: float | None = field(default=None, compare=False)
-    kept_until: float | None = field(default=None, repr=False, compare=False)
+    cache_until: float | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def principal(self) -> str:
@@ -103,7 +103,7 @@ class Identity:
         return to_json([self.issuer, self.subject, self.client]).decode()
 
     @property
-    def lapses(self) -> float | None:
+    def session_expires_at(self) -> float | None:
         """Return when streams end that were opened with the token, in seconds since 1970; `None` for never."""
         return None if self.expires is None else self.expires + SKEW
 
@@ -139,7 +139,7 @@ def report_refusal(identity: Identity | None, reason: str, operation: str, level
     audit.log(level, "refused: %s; %s; %s", reason, operation, who, extra={"fields": fields})
 
 
-def called_on(method: str, params: Any) -> list[Operation]:
+def operation_targets(method: str, params: Any) -> list[Operation]:
     """Return what a method is called on; where there are a name and a URI, both, as only one of them has a meaning.
 
     A URI is returned in its canonical form, and as it was sent where that differs.
@@ -187,7 +187,7 @@ class HttpRequest(Protocol):
     headers: dict[bytes, bytes]
 
 
-class Gate(Protocol):
+class AccessPolicy(Protocol):
     """Decides who may do what over HTTP; `auth.server.ResourceServer` is one.
 
     Attributes:

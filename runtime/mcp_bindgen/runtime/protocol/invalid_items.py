@@ -25,7 +25,7 @@ _CONTENT, _STRUCTURED, _LIFETIME = "content", "structuredContent", "ttlMs"
 
 
 @dataclass(frozen=True)
-class Quarantined:
+class InvalidItem:
     """A part of a result that a client left out, or mended, because it is not valid.
 
     Attributes:
@@ -42,7 +42,7 @@ class Quarantined:
         return f"{self.method}: {self.pointer}: {self.problem}"
 
 
-def mend(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[Quarantined]]:
+def mend(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[InvalidItem]]:
     """Return a result that is not valid without those entries of its lists that are not, and what was left out.
 
     Two mistakes are mended: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without
@@ -55,14 +55,14 @@ def mend(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[Quarantin
     fields = _wire_fields(method.result)
     if not is_object(wire) or not fields:
         return wire, []
-    found: list[Quarantined] = []
+    found: list[InvalidItem] = []
     mended = dict(wire)
     lifetime = wire.get(_LIFETIME)
     if _LIFETIME in fields and isinstance(lifetime, int | float) and lifetime < 0:
         mended[_LIFETIME] = 0
     if _CONTENT in fields and _CONTENT not in wire and _STRUCTURED in wire:
         mended[_CONTENT] = []
-        found.append(Quarantined(method.name, f"/{_CONTENT}", "Field required"))
+        found.append(InvalidItem(method.name, f"/{_CONTENT}", "Field required"))
     for name, items in fields.items():
         entries = wire.get(name)
         if items is None or not is_array(entries):
@@ -71,7 +71,7 @@ def mend(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[Quarantin
         mended[name] = [entry for entry, problem in zip(entries, problems, strict=True) if problem is None]
         for position, problem in enumerate(problems):
             if problem is not None:
-                found.append(Quarantined(method.name, f"/{name}/{position}{problem[0]}", problem[1]))
+                found.append(InvalidItem(method.name, f"/{name}/{position}{problem[0]}", problem[1]))
     return mended, found
 
 

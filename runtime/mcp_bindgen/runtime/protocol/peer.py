@@ -31,12 +31,12 @@ from .envelope import (
 )
 from .errors import ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
-from .invalid_items import Quarantined, mend
+from .invalid_items import InvalidItem, mend
 from .methods import Notification, Request
 from .options import Limits
 from .revision import Dispatcher, Era
 from .routing import Route
-from .transitions import Happening, Role, State, next_state
+from .transitions import ConnectionTrigger, Role, State, next_state
 from .transport import Incoming, Lost, Oversized
 
 log = logging.getLogger("mcp_bindgen")
@@ -54,7 +54,7 @@ class Peer:
         supported: The revisions to name to who wants another one, the best first; by default those above.
 
     Attributes:
-        quarantined: What a client left out of results because it was not valid, each once.
+        invalid_items: What a client left out of results because it was not valid, each once.
         max_batch_members: Messages in one batch; see `Limits`.
     """
 
@@ -67,12 +67,12 @@ class Peer:
         self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
         self.pending: dict[int, Pending] = {}
         self.handling: dict[RequestId, Batch | None] = {}
-        self.introducing: RequestId | None = None
-        self.quarantined: dict[Quarantined, None] = {}
+        self.initialize_request_id: RequestId | None = None
+        self.invalid_items: dict[InvalidItem, None] = {}
         eras: dict[Era, dict[str, Dispatcher]] = {}
         for name, dispatcher in dispatchers.items():
             eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
-        self._by_era = sorted(eras.items(), key=lambda one: one[0].stands_alone)
+        self._by_era = sorted(eras.items(), key=lambda one: one[0].is_stateless)
         self.dispatchers = dispatchers
         oldest, ours = self._by_era[0]
         self.dispatcher = list(ours.values())[-1]
@@ -210,7 +210,7 @@ class Peer:
             id_ = request_id(message)
             silent = "id" not in message and isinstance(message.get("method"), str)
             if self.role == "client" and self.state is State.READY:
-                silent = silent or self.dispatcher.revision.era.stands_alone  # servers of that era wait for no answer
+                silent = silent or self.dispatcher.revision.era.is_stateless  # servers of that era wait for no answer
             return [Rejected(error, b"" if silent or is_answer(message) else jsonrpc.failure(id_, error), id_)]
 
     def _interpret(self, envelope: Envelope, batch: Batch | None) -> list[Event]:
@@ -249,7 +249,7 @@ class Peer:
         method, revision = route.method, dispatcher.revision
         if method is revision.cancelled:
             id_ = getattr(params, "request_id", None)
-            if id_ in self.handling and (self.state is not State.NEW or id_ != self.introducing):
+            if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
                 return CancelRequested(id_, getattr(params, "reason", None))
             ours = self.pending.get(id_) if isinstance(id_, int) else None
             if ours is not None and revision.era.can_cancel(ours.method, by_sender=False):
@@ -276,7 +276,7 @@ class Peer:
     def read_result(self, method: Request[Any, Any, Any], wire: Any) -> tuple[Any, Any]:
         """Return a result from its wire form, typed, and the wire form without what had to be left out.
 
-        A client leaves out what is not valid of a result's lists, and keeps a record of it in `quarantined`.
+        A client leaves out what is not valid of a result's lists, and keeps a record of it in `invalid_items`.
 
         Raises:
             ProtocolError: The result is not valid.
@@ -294,10 +294,10 @@ class Peer:
                 self.quarantine(one)
             return result, mended
 
-    def quarantine(self, one: Quarantined) -> None:
+    def quarantine(self, one: InvalidItem) -> None:
         """Keep a record of what is left out of a result, and log it; each is kept once, and no more than 1,000."""
-        if one not in self.quarantined and len(self.quarantined) < _MOST_QUARANTINED:
-            self.quarantined[one] = None
+        if one not in self.invalid_items and len(self.invalid_items) < _MOST_QUARANTINED:
+            self.invalid_items[one] = None
             log.warning("a part of a result is left out: %s", one)
 
     # --- sending ----------------------------------------------------------------------------------------------
@@ -376,12 +376,12 @@ class Peer:
         self._check_open()
         if revision is not None:
             self.dispatcher = self.dispatchers[revision]
-        self._happened(Happening.AGREED)
+        self._happened(ConnectionTrigger.AGREED)
 
     @property
     def is_introducing(self) -> bool:
         """Whether the handshake is being answered."""
-        return self.introducing in self.handling
+        return self.initialize_request_id in self.handling
 
     def best(self, era: Era, wanted: object) -> Dispatcher:
         """Return the revision of an era that is wanted, if it is served, else the newest."""
@@ -390,9 +390,9 @@ class Peer:
 
     def confirmed(self) -> None:
         """Note that the client has taken the answer to its handshake."""
-        self._happened(Happening.CONFIRMED)
+        self._happened(ConnectionTrigger.CONFIRMED)
 
-    def _happened(self, happening: Happening) -> None:
+    def _happened(self, happening: ConnectionTrigger) -> None:
         self.state = next_state(self.role, self.state, happening)
 
     def lose(self, id_: int, error: Exception) -> list[Event]:
@@ -403,12 +403,12 @@ class Peer:
     def resume(self, revision: str, first_id: int) -> None:
         """Resume as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
         self.dispatcher = self.dispatchers[revision]
-        self._happened(Happening.RESUMED)
+        self._happened(ConnectionTrigger.RESUMED)
         self._ids = itertools.count(first_id)
 
     def close(self, reason: str) -> list[Answered]:
         """Close the connection: every request of ours fails with one clear error."""
-        self._happened(Happening.CLOSED)
+        self._happened(ConnectionTrigger.CLOSED)
         failed = [Answered(pending, error=ConnectionClosed(reason)) for pending in self.pending.values()]
         self.pending.clear()
         self.handling.clear()

@@ -30,7 +30,7 @@ class Connection(Protocol):
     state: State
     dispatcher: Dispatcher
     supported: Sequence[str]
-    introducing: RequestId | None
+    initialize_request_id: RequestId | None
 
     @property
     def is_introducing(self) -> bool:
@@ -55,12 +55,12 @@ class Era(Protocol):
 
     Attributes:
         initial: The state in which a connection begins.
-        stands_alone: Whether the answer to a request depends on nothing else that was said, so that hanging up cancels
+        is_stateless: Whether the answer to a request depends on nothing else that was said, so that hanging up cancels
             it and nobody can be told anything unasked.
     """
 
     initial: State
-    stands_alone: bool
+    is_stateless: bool
 
     # --- messages, for `Peer` ---------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Define the states of a connection, and every transition that is legal, in one table.
 
 A connection begins in the state that its era says: NEW where a handshake comes first, READY where every request speaks
-for itself. Whatever leads from there to another state is one of the `Happening`s below; what is not in the table is a
+for itself. Each `ConnectionTrigger` below leads from there to another state; what is not in the table is a
 mistake of the side that causes it, and raises. Messages have no transitions of their own: a request is *handled* from
 the moment it is accepted until it is answered, dropped or the connection closes, and a request of ours is *pending*
 until its answer comes, it is cancelled or the connection closes. Both are sets of ids in `Peer`, in any state.
@@ -29,7 +29,7 @@ class State(Enum):
     CLOSED = "over"
 
 
-class Happening(Enum):
+class ConnectionTrigger(Enum):
     """An event that changes the state of a connection."""
 
     AGREED = "both sides know the revision"
@@ -38,23 +38,23 @@ class Happening(Enum):
     CLOSED = "either side is gone"
 
 
-TRANSITIONS: Mapping[tuple[Role, State], Mapping[Happening, State]] = {
+TRANSITIONS: Mapping[tuple[Role, State], Mapping[ConnectionTrigger, State]] = {
     ("server", State.NEW): {
-        Happening.AGREED: State.NEGOTIATED,
-        Happening.RESUMED: State.READY,
-        Happening.CLOSED: State.CLOSED,
+        ConnectionTrigger.AGREED: State.NEGOTIATED,
+        ConnectionTrigger.RESUMED: State.READY,
+        ConnectionTrigger.CLOSED: State.CLOSED,
     },
-    ("server", State.NEGOTIATED): {Happening.CONFIRMED: State.READY, Happening.CLOSED: State.CLOSED},
-    ("server", State.READY): {Happening.CLOSED: State.CLOSED},
-    ("server", State.CLOSED): {Happening.CLOSED: State.CLOSED},
-    ("client", State.NEW): {Happening.AGREED: State.READY, Happening.CLOSED: State.CLOSED},
-    ("client", State.READY): {Happening.AGREED: State.READY, Happening.CLOSED: State.CLOSED},
-    ("client", State.CLOSED): {Happening.CLOSED: State.CLOSED},
+    ("server", State.NEGOTIATED): {ConnectionTrigger.CONFIRMED: State.READY, ConnectionTrigger.CLOSED: State.CLOSED},
+    ("server", State.READY): {ConnectionTrigger.CLOSED: State.CLOSED},
+    ("server", State.CLOSED): {ConnectionTrigger.CLOSED: State.CLOSED},
+    ("client", State.NEW): {ConnectionTrigger.AGREED: State.READY, ConnectionTrigger.CLOSED: State.CLOSED},
+    ("client", State.READY): {ConnectionTrigger.AGREED: State.READY, ConnectionTrigger.CLOSED: State.CLOSED},
+    ("client", State.CLOSED): {ConnectionTrigger.CLOSED: State.CLOSED},
 }
 """Role and state -> what may happen, and the state after it."""
 
 
-def next_state(role: Role, state: State, happening: Happening) -> State:
+def next_state(role: Role, state: State, happening: ConnectionTrigger) -> State:
     """Return the state after something has happened.
 
     Raises:

@@ -30,7 +30,7 @@ from ..protocol.errors import (
     UnexpectedAnswer,
 )
 from ..protocol.extension import Extension, ExtensionResult
-from ..protocol.invalid_items import Quarantined
+from ..protocol.invalid_items import InvalidItem
 from ..protocol.methods import Method, Request
 from ..protocol.options import Limits, Options, Progress
 from ..protocol.revision import Dispatcher, Handler
@@ -54,7 +54,7 @@ class HeaderMirror(Protocol):
         """Return the headers of a message."""
         ...
 
-    def learn(self, method: Method, answer: Any, report: Callable[[Quarantined], object]) -> Any:
+    def learn(self, method: Method, answer: Any, report: Callable[[InvalidItem], object]) -> Any:
         """Learn from a result which headers are wanted; leave out, and report, entries whose headers are invalid."""
         ...
 
@@ -137,9 +137,9 @@ class Client(Caller):
         return self.link.peer.dispatcher.revision.name
 
     @property
-    def quarantined(self) -> tuple[Quarantined, ...]:
+    def invalid_items(self) -> tuple[InvalidItem, ...]:
         """What of results was left out because it is not valid; the rest of those results was kept."""
-        return tuple(self.link.peer.quarantined)
+        return tuple(self.link.peer.invalid_items)
 
     def subscribed(self, wanted: Filter, *more: BaseModel) -> AbstractAsyncContextManager[Filter]:
         """Subscribe to changes while the block lasts; they reach the `on_...` handlers (stateless revisions).

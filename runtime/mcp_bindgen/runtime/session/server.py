@@ -20,9 +20,9 @@ from ..era.lifecycle import SUBSCRIBE
 from ..era.operations import operations
 from ..era.sides import Handle, extensions_of
 from ..era.stateless.request_meta import ParamsWithMeta
-from ..era.stateless.request_state import StateSeal
+from ..era.stateless.request_state import RequestStateSigner
 from ..era.stateless.subscriptions import Subscription, attached, audience
-from ..protocol.access import Gate, Identity, Operation, check
+from ..protocol.access import AccessPolicy, Identity, Operation, check
 from ..protocol.capabilities import declared
 from ..protocol.errors import ConnectionClosed, SessionRequired
 from ..protocol.extension import Extension
@@ -60,7 +60,7 @@ class Server:
         limits: How much of one client's is taken at once.
         has_sessions: Whether clients are remembered, so that they can be asked and told something; not where
             `HttpApp(..., sessions=False)` serves a stateful revision.
-        state_seal: Protects what a client carries from one round of a request to the next (stateless revisions).
+        request_state_signer: Protects the state that a client carries between rounds of a request (stateless revisions).
             Processes that serve the same clients need one with the same keys; a shared store gives them such keys.
         publish: Tells the clients of all processes, where there are several; set by what serves them.
         extensions: The extensions among its bases; it declares them to every client of its revision.
@@ -81,7 +81,7 @@ class Server:
     options: Options = Options(timeout=None)
     limits: Limits = Limits()
     has_sessions: bool = True
-    state_seal: StateSeal = StateSeal()
+    request_state_signer: RequestStateSigner = RequestStateSigner()
     publish: Publish | None = None
     authorize: Callable[[Identity | None, str | None, Sequence[Operation]], None] | None = None
     allows: Callable[[Identity | None, str | None, Sequence[Operation]], bool] | None = None
@@ -220,7 +220,7 @@ class Service:
 
     Args:
         servers: The servers.
-        gate: Says which scopes messages need, where they come with tokens.
+        access_policy: Says which scopes messages need, where they come with tokens.
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
 
     Attributes:
@@ -234,7 +234,10 @@ class Service:
     """
 
     def __init__(
-        self, servers: Sequence[Server], gate: Gate | None = None, revisions: Sequence[str] | None = None
+        self,
+        servers: Sequence[Server],
+        access_policy: AccessPolicy | None = None,
+        revisions: Sequence[str] | None = None,
     ) -> None:
         self.servers = sorted(servers, key=lambda server: server.dispatcher.revision.rank)
         if not servers or len({server.revision for server in servers}) < len(servers):
@@ -247,11 +250,11 @@ class Service:
         self.limits = self.servers[-1].limits
         self._handlers: dict[Route, Handler] = {}
         self._threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
-        self._gate = gate
-        if gate is not None:
+        self._access_policy = access_policy
+        if access_policy is not None:
             for server in self.servers:
                 server.authorize, server.allows = self.authorize, self.allows
-        self.find = self.handler if gate is None else self.guarded
+        self.find = self.handler if access_policy is None else self.guarded
         self._scoped = {
             name: server
             for name, server in self._by_revision.items()
@@ -300,14 +303,14 @@ class Service:
             revision: The revision that they are in, if that is known.
             operations: What is asked for, at least one.
         """
-        if self._gate is None:
+        if self._access_policy is None:
             return frozenset()
         served = self._by_revision.get(revision or "")
         if isinstance(served, BridgedServer):
             operations = served.operations(operations)
-        needed = self._gate.needed(operations[0])
+        needed = self._access_policy.needed(operations[0])
         for one in operations[1:]:
-            needed |= self._gate.needed(one)
+            needed |= self._access_policy.needed(one)
         server = self._scoped.get(revision or "")
         if server is not None:
             needed = needed.union(*(server.required_scopes(method, name) for method, name in operations))
@@ -319,7 +322,7 @@ class Service:
         Raises:
             InsufficientScope: It lacks one; with all that is needed.
         """
-        if self._gate is not None:
+        if self._access_policy is not None:
             check(identity, self.needed_scopes(revision, operations), operations)
 
     def allows(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> bool:
@@ -331,7 +334,7 @@ class Service:
         self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]
     ) -> None:
         """Check the operations of a message or batch as `authorize` does, and let other tasks run meanwhile."""
-        if self._gate is None:
+        if self._access_policy is None:
             return
         needed: frozenset[str] = frozenset()
         turn = Turn()
@@ -359,7 +362,7 @@ class Service:
         session = Session(peer, transport, self.find, self.servers[-1].options, self.limits)
         if session.principal is not None:
             session.threads = self.threads_of(session.principal)
-        if self._gate is not None:
+        if self._access_policy is not None:
             agreed = session.negotiated
             agreed.hears = lambda uri: self.allows(
                 session.identity, agreed.dispatcher.revision.name, [(SUBSCRIBE, canonical(uri))]

@@ -108,7 +108,7 @@ class Session:
     @property
     def ready(self) -> bool:
         """Whether the other side can be told something unasked now."""
-        return self.peer.state is State.READY and not self.peer.dispatcher.revision.era.stands_alone
+        return self.peer.state is State.READY and not self.peer.dispatcher.revision.era.is_stateless
 
     def is_over(self, id_: RequestId) -> bool:
         """Tell whether a request of the other side was answered or cancelled, while the connection goes on."""
@@ -414,7 +414,7 @@ class Session:
         message = Outgoing(data)
         message.method = method
         message.related = related
-        message.self_contained = self.peer.dispatcher.revision.era.stands_alone
+        message.self_contained = self.peer.dispatcher.revision.era.is_stateless
         if self.headers is not None:
             message.headers = self.headers(method, params)
         return message

@@ -203,8 +203,8 @@ def test_scopes_and_handlers_of_all_spellings_are_the_same(pair: tuple[str, str]
     app.add_resource(uri, secret, name="secret", scopes=["pay"])
     app.add_resource("note://{+name}", named, name="rest")
     (contract_server, *_) = app.servers()
-    gate = ResourceServer("https://x/mcp", StaticTokens(KEYS), scopes={("resources/read", other): ["board"]})
-    service = Service([contract_server], gate)
+    access_policy = ResourceServer("https://x/mcp", StaticTokens(KEYS), scopes={("resources/read", other): ["board"]})
+    service = Service([contract_server], access_policy)
     for spelling in pair:
         needed = service.needed_scopes(contract_server.revision, operations_named("resources/read", {"uri": spelling}))
         assert needed == {"pay", "board"}
@@ -319,8 +319,8 @@ async def test_a_filter_with_too_many_uris_is_refused_before_anything_is_done_wi
             calls.append(name)
             return []
 
-    gate = ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={})
-    for auth in (gate, None):
+    access_policy = ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={})
+    for auth in (access_policy, None):
         http = HttpApp(Counting(), auth=auth) if auth else HttpApp(*made_open().servers())
         async with AsyncClient(transport=ASGITransport(http), base_url="http://localhost") as client:
             for uris in (

@@ -118,7 +118,7 @@ class GoogleTokens:
             client=told["azp"],
             scopes=frozenset(told["scope"].split()),
             expires=float(told["exp"]),
-            kept_until=min(float(told["exp"]), time.time() + 30),
+            cache_until=min(float(told["exp"]), time.time() + 30),
         )
 
 

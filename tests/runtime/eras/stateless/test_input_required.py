@@ -23,7 +23,7 @@ from mcp_bindgen.runtime import (
     UnexpectedAnswer,
     serve,
 )
-from mcp_bindgen.runtime.era.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
@@ -757,7 +757,7 @@ JSON = st.recursive(
 quick = settings(max_examples=examples(50, 150), deadline=None, derandomize=True, database=None)
 
 
-def refused(seal: StateSeal, text: str, purpose: object = PURPOSE) -> bool:
+def refused(seal: RequestStateSigner, text: str, purpose: object = PURPOSE) -> bool:
     """Whether a state is refused."""
     with pytest.raises(ProtocolError) as caught:
         seal.open(text, purpose)
@@ -768,23 +768,23 @@ def refused(seal: StateSeal, text: str, purpose: object = PURPOSE) -> bool:
 @quick
 @given(JSON, JSON)
 def test_a_state_comes_back_for_the_same_purpose(state: Any, purpose: Any) -> None:
-    seal = StateSeal([KEY])
+    seal = RequestStateSigner([KEY])
     assert seal.open(seal.seal(state, purpose), purpose) == state
 
 
 @quick
 @given(JSON, JSON, JSON)
 def test_a_state_is_good_for_one_purpose(state: Any, purpose: Any, other: Any) -> None:
-    seal = StateSeal([KEY])
+    seal = RequestStateSigner([KEY])
     if json.dumps(purpose, sort_keys=True) != json.dumps(other, sort_keys=True):
         assert refused(seal, seal.seal(state, purpose), other)
 
 
-SEALED = StateSeal([KEY], clock=lambda: 0.0).seal({"answers": {"a": 1}, "own": "é"}, PURPOSE)
+SEALED = RequestStateSigner([KEY], clock=lambda: 0.0).seal({"answers": {"a": 1}, "own": "é"}, PURPOSE)
 
 
 def test_no_bit_can_be_changed() -> None:
-    seal = StateSeal([KEY], clock=lambda: 0.0)
+    seal = RequestStateSigner([KEY], clock=lambda: 0.0)
     assert seal.open(SEALED, PURPOSE) == {"answers": {"a": 1}, "own": "é"}
     for place in range(len(SEALED)):
         for one in ("A", "B", "_", "=", ".", "é", "", "\n", " "):
@@ -801,7 +801,7 @@ def test_no_bit_can_be_changed() -> None:
 @quick
 @given(st.text() | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode() + "."))
 def test_no_text_is_a_state_by_chance(text: str) -> None:
-    assert refused(StateSeal([KEY]), text)
+    assert refused(RequestStateSigner([KEY]), text)
 
 
 @quick
@@ -809,27 +809,27 @@ def test_no_text_is_a_state_by_chance(text: str) -> None:
 def test_nothing_can_be_added(more: str, before: bool) -> None:
     changed = more + SEALED if before else SEALED + more
     if changed != SEALED:
-        assert refused(StateSeal([KEY], clock=lambda: 0.0), changed)
+        assert refused(RequestStateSigner([KEY], clock=lambda: 0.0), changed)
 
 
 def test_keys_can_be_replaced() -> None:
-    old, both, new = StateSeal([OTHER]), StateSeal([KEY, OTHER]), StateSeal([KEY])
+    old, both, new = RequestStateSigner([OTHER]), RequestStateSigner([KEY, OTHER]), RequestStateSigner([KEY])
     assert both.open(old.seal(1, PURPOSE), PURPOSE) == 1
     assert new.open(both.seal(2, PURPOSE), PURPOSE) == 2
     assert refused(new, old.seal(1, PURPOSE))
     assert refused(old, both.seal(2, PURPOSE))
-    assert refused(StateSeal(), StateSeal().seal(1, PURPOSE))
+    assert refused(RequestStateSigner(), RequestStateSigner().seal(1, PURPOSE))
 
 
 @pytest.mark.parametrize("keys", [[], [b""], [KEY, b"short"]])
 def test_keys_must_be_long(keys: list[bytes]) -> None:
     with pytest.raises(ValueError, match="at least 16 bytes"):
-        StateSeal(keys)
+        RequestStateSigner(keys)
 
 
 def test_a_state_expires() -> None:
     now = [1000.0]
-    seal = StateSeal([KEY], lifetime=60, clock=lambda: now[0])
+    seal = RequestStateSigner([KEY], lifetime=60, clock=lambda: now[0])
     sealed = seal.seal("x", PURPOSE)
     now[0] += 59.9
     assert seal.open(sealed, PURPOSE) == "x"
@@ -839,7 +839,7 @@ def test_a_state_expires() -> None:
 
 
 def test_a_seal_does_not_show_its_keys() -> None:
-    assert "kkk" not in repr(StateSeal([KEY]))
+    assert "kkk" not in repr(RequestStateSigner([KEY]))
 
 
 class Pays(v2026_07_28.Server):
@@ -847,7 +847,7 @@ class Pays(v2026_07_28.Server):
 
     def __init__(self, key: bytes = KEY) -> None:
         self.now = 0.0
-        self.state_seal = StateSeal([key], clock=lambda: self.now)
+        self.request_state_signer = RequestStateSigner([key], clock=lambda: self.now)
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
         first = await ctx.ask_params("a", form(mcp))

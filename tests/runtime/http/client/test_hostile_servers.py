@@ -426,5 +426,5 @@ async def test_a_tool_whose_headers_are_invalid_is_left_out_and_reported() -> No
 
     async with serving(play) as script, connect(script.url, v2026_07_28.Client) as client:
         assert [one.name for one in (await client.list_tools()).tools] == ["good"]
-        assert [one.pointer for one in client.quarantined] == ["/tools/2", "/tools/1/inputSchema"]
-        assert "is not the name of a header" in client.quarantined[1].problem
+        assert [one.pointer for one in client.invalid_items] == ["/tools/2", "/tools/1/inputSchema"]
+        assert "is not the name of a header" in client.invalid_items[1].problem

@@ -152,7 +152,7 @@ async def test_what_is_refused_has_the_fields_of_its_request(lines: Lines) -> No
         assert secret not in lines.text
 
 
-class Gate:
+class AccessPolicy:
     """Knows one token."""
 
     metadata_path: str | None = None
@@ -174,7 +174,7 @@ class Gate:
 
 @bounded()
 async def test_the_principal_is_that_of_the_token_and_the_token_is_not_told(lines: Lines) -> None:
-    async with wires(HttpApp(Tools(), auth=Gate())) as http:
+    async with wires(HttpApp(Tools(), auth=AccessPolicy())) as http:
         assert (await tell(http, lone(1, "tools/list"))).json["id"] == 1
         assert (
             await (await http.ask("POST", lone(1, "tools/list"), authorization="Bearer s3cret-guess")).status() == 401

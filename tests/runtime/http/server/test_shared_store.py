@@ -31,7 +31,7 @@ from mcp_bindgen.http.server.event_store.base import PAGE, Event, StoreLimits, S
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.era.stateless import subscription_client
-from mcp_bindgen.runtime.era.stateless.request_state import StateSeal
+from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -501,13 +501,13 @@ def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis, make=New) as two:
             first, second = [app.servers[0] for app in two.apps]
-            assert second.state_seal.open(first.state_seal.seal("x", 1), 1) == "x"
+            assert second.request_state_signer.open(first.request_state_signer.seal("x", 1), 1) == "x"
         with pytest.raises(ProtocolError):  # later they are on their own again
-            first.state_seal.open(StateSeal().seal("x", 1), 1)
-        mine = StateSeal([b"0123456789abcdef"])
-        New.state_seal = mine
+            first.request_state_signer.open(RequestStateSigner().seal("x", 1), 1)
+        mine = RequestStateSigner([b"0123456789abcdef"])
+        New.request_state_signer = mine
         async with workers(redis, 1, make=New) as one:
-            assert one.apps[0].servers[0].state_seal is mine
+            assert one.apps[0].servers[0].request_state_signer is mine
 
     run(body)
 

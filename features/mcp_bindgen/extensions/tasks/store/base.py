@@ -98,7 +98,7 @@ def loaded(data: bytes | None) -> TaskRecord | None:
         return None
 
 
-def kept_until(record: TaskRecord) -> float:
+def cache_until(record: TaskRecord) -> float:
     """Return when a task may be dropped, in milliseconds since 1970: infinite before it is over, or for ever."""
     if not record.is_over or record.expires is None:
         return float("inf")

@@ -11,7 +11,7 @@ import anyio
 
 from ..limits import Held, TaskLimits
 from ..record import TaskRecord
-from .base import MOST, kept_until
+from .base import MOST, cache_until
 
 _MOST_NEWS = 10_000
 
@@ -97,7 +97,7 @@ class MemoryTaskStore:
     async def sweep(self) -> int:
         """Drop tasks whose time is over."""
         now = time.time() * 1000
-        gone = list(islice((one for one in self._records.values() if kept_until(one) <= now), MOST))
+        gone = list(islice((one for one in self._records.values() if cache_until(one) <= now), MOST))
         for record in gone:
             del self._records[record.id]
             self._count(record, 0, -1, -self._of[record.principal].pop(record.id))

@@ -16,7 +16,7 @@ from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 from ..limits import Held, TaskLimits
 from ..record import TaskRecord
 from . import scripts
-from .base import MOST, kept_until, loaded
+from .base import MOST, cache_until, loaded
 
 _PAUSE = 0.5  # seconds before changes are listened to again
 
@@ -63,7 +63,7 @@ class RedisTaskStore:
 
     async def swap(self, record: TaskRecord) -> bool:
         """Replace a task by its next version."""
-        state = (int(record.is_over), kept_until(record))
+        state = (int(record.is_over), cache_until(record))
         return bool(await self._run("SWAP", record.id, record.version - 1, record.dump(), *state))
 
     async def lease(self, id: str, worker: str, seconds: float) -> bool:

@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
 from ..limits import Held, TaskLimits
 from ..record import TaskRecord
-from .base import MOST, kept_until, loaded
+from .base import MOST, cache_until, loaded
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -128,7 +128,7 @@ class SqliteTaskStore:
             own = f"{_HELD} where principal = ?"
             limits.check(Held(*db.execute(_HELD).fetchone()), Held(*db.execute(own, (record.principal,)).fetchone()))
             columns = "insert into tasks (id, principal, version, record, open, kept, change)"
-            row = (record.id, record.principal, record.version, record.dump(), kept_until(record), _change(db))
+            row = (record.id, record.principal, record.version, record.dump(), cache_until(record), _change(db))
             db.execute(f"{columns} values (?, ?, ?, ?, 1, ?, ?)", row)
 
         await self._do(job)
@@ -143,7 +143,7 @@ class SqliteTaskStore:
 
         def job(db: sqlite3.Connection) -> bool:
             statement = "update tasks set version = ?, record = ?, open = ?, kept = ? where id = ? and version = ?"
-            values = (record.version, record.dump(), not record.is_over, kept_until(record), record.id)
+            values = (record.version, record.dump(), not record.is_over, cache_until(record), record.id)
             done = db.execute(statement, (*values, record.version - 1)).rowcount == 1
             if done:
                 db.execute("update tasks set change = ? where id = ?", (_change(db), record.id))

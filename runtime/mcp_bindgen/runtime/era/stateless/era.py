@@ -28,7 +28,7 @@ class Stateless:
     """Revisions without a connection to remember anything: each request names its revision and its sender."""
 
     initial = State.READY
-    stands_alone = True
+    is_stateless = True
 
     # --- messages ---------------------------------------------------------------------------------------------
 

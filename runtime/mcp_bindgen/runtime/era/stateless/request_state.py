@@ -26,7 +26,7 @@ def _fresh() -> tuple[bytes, ...]:
 
 
 @dataclass(frozen=True)
-class StateSeal:
+class RequestStateSigner:
     """Seals state and opens it again.
 
     Attributes:

@@ -146,7 +146,7 @@ async def _round(
     state: dict[str, Any] = {}
     told = params
     if params.request_state is not None:
-        state = server.state_seal.open(params.request_state, purpose())
+        state = server.request_state_signer.open(params.request_state, purpose())
         told = params.model_copy(update={"request_state": state.get("own")})
     questions = Questions({**state.get("answers", {}), **(params.input_responses or {})})
     own: str | None = None
@@ -171,7 +171,7 @@ async def _round(
         kind = next(kind for kind in method.alternatives if asks_for_input(kind))
         asked = {**jsonrpc.filled_in(kind), "inputRequests": questions.open}
     if own is not None or questions.used or "inputRequests" not in asked:
-        asked["requestState"] = server.state_seal.seal({"answers": questions.used, "own": own}, purpose())
+        asked["requestState"] = server.request_state_signer.seal({"answers": questions.used, "own": own}, purpose())
     return asked
 
 

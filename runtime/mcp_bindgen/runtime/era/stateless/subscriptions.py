@@ -199,14 +199,14 @@ async def listen(
     endless: set[Any] = getattr(context.link, "endless", set())
     around: AroundSubscription | None = getattr(context.link, "listening", None)
     endless.add(subscription.end)
-    lapses = None if identity is None else identity.lapses
+    session_expires_at = None if identity is None else identity.session_expires_at
     try:
         async with follow(subscription, getattr(subscription.agreed, resources, None) or []) as followed:
             if resources:
                 subscription.agree(subscription.agreed.model_copy(update={resources: followed}))
             # Broadcasts from now on follow the acknowledgement. A client whose token expires listens again.
             async with nullcontext() if around is None else around(subscription, wanted):
-                with attached(server, subscription), scheduled(lapses, subscription.end):
+                with attached(server, subscription), scheduled(session_expires_at, subscription.end):
                     server.begin_subscription(subscription)
                     await subscription.serve(acknowledged)
     finally:
