@@ -49,8 +49,8 @@ def run(
         served: Servers, at most one for each revision, or objects that have such servers, such as an `App`; the other
             revisions are served by conversion.
         auth: Verifies the tokens of requests over HTTP: a `ResourceServer` of `mcp_bindgen.auth`, or what makes it once
-            it is needed; a `ValueError` then ends the command. Over stdio there are no tokens: who starts the process is
-            its client.
+            it is needed; a `ValueError` then ends the command. Over stdio there are no tokens: the user who starts the
+            process is its client.
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
         allowed_hosts: The hosts that it may be called by over HTTP, unless the command line says so; see `serve_http`.
         allowed_origins: The web pages that may call it; see `serve_http`.

@@ -60,7 +60,7 @@ class Server:
         limits: How much of one client's is taken at once.
         has_sessions: Whether clients are remembered, so that they can be asked and told something; not where
             `HttpApp(..., sessions=False)` serves a stateful revision.
-        request_state_signer: Protects the state that a client carries between rounds of a request (stateless revisions).
+        request_state_signer: Protects the state that a client carries between rounds of a request (stateless eras).
             Processes that serve the same clients need one with the same keys; a shared store gives them such keys.
         publish: Tells the clients of all processes, where there are several; set by what serves them.
         extensions: The extensions among its bases; it declares them to every client of its revision.
