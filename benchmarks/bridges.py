@@ -151,7 +151,7 @@ def kind(home: str, wire: str, case: str) -> str:
     if result is None:
         return "no row" if there.params(method) is None else "guard of params"
     sounds = b'"type":"audio"' if case == "audio" else b'"type":"text"'
-    return "converted" if not result.guard or any(needle in sounds for needle in result.guard) else "guard"
+    return "converted" if not result.prefilter or any(needle in sounds for needle in result.prefilter) else "guard"
 
 
 def started(home: str, wire: str, revisions: Sequence[str]) -> tuple[float, float]:

@@ -1,1 +1,4 @@
-"""Conversion between revisions: servers and clients of one revision speak another one. Imports `runtime`."""
+"""Conversion between revisions: servers and clients of one revision speak another. Imports `runtime`.
+
+The kernel finds `entry` by the entry point group `mcp_bindgen.bridging`; generated steps import `abi`.
+"""

@@ -13,14 +13,13 @@ from functools import partial
 from importlib import import_module
 from typing import IO, Any, TypeVar, overload
 
-from mcp_bindgen.bridging.client import Bridges
-
 from . import bindings as packages
 from . import user_bindings
 from .concurrency import background_tasks
 from .era.lifecycle import DISCOVER
 from .era.negotiation import Clients, Negotiation
 from .logs import log
+from .protocol.bridging import bridging
 from .protocol.errors import ConnectionClosed, ProtocolError, RequestTimeout
 from .protocol.peer import Peer
 from .protocol.revision import Dispatcher, Handler
@@ -196,8 +195,7 @@ class _Search:
     def __init__(self, place: Address, clients: list[Client], patience: float, exactly: bool) -> None:
         self._place = place
         self._server = place.server or object()
-        self._bridges = Bridges([] if exactly else clients)
-        self._clients = Clients(clients, self._bridges.revisions, self._bridges.carrier)
+        self._clients = Clients(clients, None if exactly else bridging)
         self._patience = patience
         self.failures: list[tuple[str, Exception]] = []
         self._elsewhere = False
@@ -242,10 +240,10 @@ class _Search:
                 self._ended = session.closed.is_set()
                 yield None
                 return
-            self._remember(way, negotiation.is_legacy, client.revision in self._clients.stateless)
+            self._remember(way, negotiation.is_legacy, client.dispatcher.revision.era.is_stateless)
             if client.cache is not None:
                 stack.callback(client.cache.forget, CacheScope(None, session))
-            yield self._bridges.begin(client, session, tasks)
+            yield self._clients.begin(client, session, tasks)
 
     def _handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         handler: Handler = self._clients.client(dispatcher.revision.name).handler(dispatcher, route)
@@ -262,10 +260,9 @@ class _Search:
             return _Way()
         if self._elsewhere and not way.sse and place.sse is not None:
             return _Way(probe=False, sse=True)
-        shook_hands = way.handshake_first or clients.prefers_handshake
-        probed = way.probe and not shook_hands and bool(clients.stateless and clients.stateful)
-        if self._ended and probed and place.reopens:  # some servers end when they do not understand
-            return _Way(probe=False)
+        probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
+        if self._ended and probed and place.reopens and clients.has_both_eras:
+            return _Way(probe=False)  # some servers end when they do not understand
         return None
 
     def _remember(self, way: _Way, is_legacy: bool, is_stateless: bool) -> None:

@@ -17,6 +17,7 @@ from mcp_bindgen.runtime.era.sides import Handle
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.protocol.bridging import RevisionBridge
 from mcp_bindgen.runtime.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -28,7 +29,7 @@ from mcp_bindgen.runtime.protocol.errors import (
     StoreUnavailable,
     UnexpectedAnswer,
 )
-from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
+from mcp_bindgen.runtime.protocol.revision import Dispatcher
 
 from .change_listeners import News
 from .record import TaskRecord
@@ -72,24 +73,6 @@ class Offering(Protocol):
         ...
 
 
-class Crossing(Protocol):
-    """The way from a revision to the handlers of a server of another one; `BridgedDispatcher` is one."""
-
-    revision: Revision
-
-    def plain(self, name: str) -> Handle:
-        """Return the server's handler of a request, for params and results of this revision."""
-        ...
-
-    def raised(self, name: str, params: Any, ctx: Any) -> Any:
-        """Return params of this revision as those of the server's."""
-        ...
-
-    def lowered(self, name: str, work: Handle) -> Handle:
-        """Return what gives results of the server's revision as what gives those of this one."""
-        ...
-
-
 def task(record: TaskRecord) -> dict[str, Any]:
     """Return a task in wire form. A result that tells of an error is a failure here."""
     failed = record.status == "completed" and bool((record.result or {}).get("isError"))
@@ -110,17 +93,17 @@ class CoreTasks:
 
     Args:
         server: The server.
-        crossing: The way from that revision to its handlers.
+        bridge: The way from that revision to its handlers.
 
     Attributes:
         handlers: Method name -> handler, for params and results of that revision.
         capabilities: What is declared for it, beside what follows from these handlers.
     """
 
-    def __init__(self, server: Offering, crossing: Crossing) -> None:
+    def __init__(self, server: Offering, bridge: RevisionBridge) -> None:
         self._server = server
-        self._crossing = crossing
-        self._revision = crossing.revision
+        self._bridge = bridge
+        self._revision = bridge.revision
         self._home = server.dispatcher.revision
         self._made: WeakKeyDictionary[Any, dict[str, None]] = WeakKeyDictionary()
         self._asking = set[tuple[str, str]]()
@@ -137,15 +120,15 @@ class CoreTasks:
 
     @cached_property
     def _call(self) -> Handle:
-        return self._crossing.plain(CALL)
+        return self._bridge.plain(CALL)
 
     @cached_property
     def _list(self) -> Handle:
-        return self._crossing.plain(LIST_TOOLS)
+        return self._bridge.plain(LIST_TOOLS)
 
     @cached_property
     def _outcome(self) -> Handle:
-        return self._crossing.lowered(CALL, self._read_outcome)
+        return self._bridge.to_wire(CALL, self._read_outcome)
 
     def _typed(self, name: str, wire: Mapping[str, Any]) -> Any:
         return jsonrpc.typed_result(self._revision.request(name), wire)
@@ -176,7 +159,7 @@ class CoreTasks:
             raise ProtocolError(METHOD_NOT_FOUND, f"the tool {params.name!r} does not run as a task")
         if wanted.ttl is not None:
             tool = replace(tool, ttl=min(wanted.ttl, _FOR_EVER) / 1000)
-        given = self._crossing.raised(CALL, params.model_copy(update={"task": None}), ctx)
+        given = self._bridge.to_server(CALL, params.model_copy(update={"task": None}), ctx)
         record = await self._server.begin_task(tool, given, ctx)
         mine = self._made.setdefault(ctx.link, {})
         mine[record.id] = None
@@ -309,28 +292,28 @@ class WithoutTasks:
 
     Args:
         server: The server.
-        crossing: The way from that revision to its handlers.
+        bridge: The way from that revision to its handlers.
 
     Attributes:
         handlers: Method name -> handler, for params and results of that revision.
         capabilities: Nothing.
     """
 
-    def __init__(self, server: Offering, crossing: Crossing) -> None:
+    def __init__(self, server: Offering, bridge: RevisionBridge) -> None:
         self._server = server
-        self._crossing = crossing
+        self._bridge = bridge
         self.capabilities: Mapping[str, Any] = {}
         self.handlers: Mapping[str, Handle] = {LIST_TOOLS: self.list_tools}
 
     @cached_property
     def _list(self) -> Handle:
-        return self._crossing.plain(LIST_TOOLS)
+        return self._bridge.plain(LIST_TOOLS)
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
         """List the tools that are of use."""
         listed = jsonrpc.plain(await self._list(params, ctx))
         listed["tools"] = [tool for tool in listed["tools"] if not self._is_hidden(tool["name"])]
-        return jsonrpc.typed_result(self._crossing.revision.request(LIST_TOOLS), listed)
+        return jsonrpc.typed_result(self._bridge.revision.request(LIST_TOOLS), listed)
 
     def _is_hidden(self, name: str) -> bool:
         known = self._server.tasks_of(name)

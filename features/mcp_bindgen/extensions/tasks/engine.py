@@ -10,7 +10,6 @@ from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
 
-from mcp_bindgen.bridging.server import BridgedDispatcher, BridgedEngine
 from mcp_bindgen.runtime.era.lifecycle import LISTEN
 from mcp_bindgen.runtime.era.operations import operations
 from mcp_bindgen.runtime.era.sides import Handle, bound
@@ -20,6 +19,7 @@ from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audien
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, Operation
+from mcp_bindgen.runtime.protocol.bridging import BridgedEngine, RevisionBridge
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
@@ -99,15 +99,15 @@ class ServerEngine(Server):
             self.own_tasks = Tasks()
         return self.own_tasks
 
-    def bridged_engines(self, dispatcher: BridgedDispatcher) -> Sequence[BridgedEngine]:
+    def bridged_engines(self, bridge: RevisionBridge) -> Sequence[BridgedEngine]:
         """Return what serves tasks in another revision: as its core has them, or none at all."""
-        found = super().bridged_engines(dispatcher)
+        found = super().bridged_engines(bridge)
         own = self.dispatcher.extended(type(self))
         if not own.is_handled(own.routes[CALL], self):
             return found
-        if RESULT not in dispatcher.revision.methods:
-            return [*found, WithoutTasks(self, dispatcher)]
-        made = CoreTasks(self, dispatcher)
+        if RESULT not in bridge.revision.methods:
+            return [*found, WithoutTasks(self, bridge)]
+        made = CoreTasks(self, bridge)
         vars(self).setdefault("_in_core", []).append(made)
         return [*found, made]
 

@@ -14,7 +14,7 @@ from ..protocol.capabilities import declared
 from ..protocol.envelope import Envelope, invalid, invalid_answer
 from ..protocol.errors import INVALID_PARAMS, MethodNotFound, NotInitialized, ProtocolError, UnsupportedRevision
 from ..protocol.methods import Method, Notification, untyped
-from ..protocol.revision import Connection, Dispatcher, Handler, Revision
+from ..protocol.revision import Connection, Dispatcher, Handler, Revision, Supported
 from ..protocol.routing import Route
 from ..protocol.transitions import State
 from ..protocol.uris import followed_key, lineage
@@ -90,7 +90,7 @@ class Handshake:
 
     # --- servers ----------------------------------------------------------------------------------------------
 
-    def handler(self, server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    def handler(self, server: Any, dispatcher: Dispatcher, route: Route, supported: Supported) -> Handler:
         """Return what answers the messages of a route: the server's own handler, else the runtime's.
 
         Raises:

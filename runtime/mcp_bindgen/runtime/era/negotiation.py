@@ -5,7 +5,8 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and the section of that na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -13,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from ..concurrency import pauses_of
 from ..protocol.access import lacks_scope
+from ..protocol.bridging import MISSING, Bridging, ClientBridges
 from ..protocol.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -26,7 +28,7 @@ from ..protocol.errors import (
     UnsupportedRevision,
 )
 from ..protocol.options import Options
-from ..protocol.revision import Dispatcher, Revision
+from ..protocol.revision import Dispatcher
 from .handshake import HANDSHAKE
 from .lifecycle import DISCOVER, INITIALIZE
 from .stateless import client as stateless
@@ -43,23 +45,19 @@ class Clients(Generic[C]):
 
     Args:
         clients: The clients.
-        others: Further revisions, for which a client is made only if the server speaks none of those above.
-        make: Makes a client of one of them.
+        find_bridging: Finds the conversion between revisions, for servers that speak none of theirs; None to speak
+            only the revisions of the clients.
 
     Attributes:
         by_revision: Revision -> client.
         dispatchers: Revision -> what its client takes.
-        stateless: The revisions of that era, the best first.
-        stateful: The revisions of the other one, the best first.
-        prefers_handshake: Whether the clients given are all of that other one.
+        prefers_handshake: True if all clients are stateful.
 
     Raises:
         ValueError: There is none, or there are two for a revision.
     """
 
-    def __init__(
-        self, clients: Sequence[C], others: Sequence[Revision] = (), make: Callable[[Revision], C] | None = None
-    ) -> None:
+    def __init__(self, clients: Sequence[C], find_bridging: Callable[[], Bridging | None] | None = None) -> None:
         ours: Sequence[Any] = clients
         self.by_revision: dict[str, Any] = {client.revision: client for client in ours}
         if not clients or len(self.by_revision) < len(clients):
@@ -68,27 +66,52 @@ class Clients(Generic[C]):
             client.revision: client.dispatcher.extended(type(client))
             for client in sorted(ours, key=lambda client: client.dispatcher.revision.rank)
         }
-        self._others = {revision.name: revision for revision in others}
-        self._make = make
-        own = [dispatcher.revision for dispatcher in reversed(self.dispatchers.values())]
-        best = [*own, *sorted(others, key=lambda revision: revision.rank, reverse=True)]
-        self.stateless = [revision.name for revision in best if revision.era.is_stateless]
-        self.stateful = [revision.name for revision in best if not revision.era.is_stateless]
-        self.prefers_handshake = not any(revision.era.is_stateless for revision in own)
+        self._own = [dispatcher.revision for dispatcher in reversed(self.dispatchers.values())]
+        self._find_bridging = find_bridging
+        self.prefers_handshake = not any(revision.era.is_stateless for revision in self._own)
+
+    @cached_property
+    def _bridges(self) -> ClientBridges[C] | None:
+        bridging = self._find_bridging() if self._find_bridging is not None else None
+        return None if bridging is None else bridging.clients(list(self.by_revision.values()))
+
+    def revisions(self, *, stateless: bool) -> Iterator[str]:
+        """Yield the revisions of an era, the best first; conversion is looked up after those of the clients."""
+        yield from (one.name for one in self._own if one.era.is_stateless is stateless)
+        others = sorted(self._bridges.revisions if self._bridges else (), key=lambda one: one.rank, reverse=True)
+        yield from (one.name for one in others if one.era.is_stateless is stateless)
+
+    def best(self, *, stateless: bool) -> str | None:
+        """Return the best revision of an era, or None."""
+        return next(self.revisions(stateless=stateless), None)
+
+    @property
+    def has_both_eras(self) -> bool:
+        """True if there are revisions of both eras."""
+        return self.best(stateless=True) is not None and self.best(stateless=False) is not None
 
     def client(self, revision: str) -> Any:
-        """Return the client of a revision; it is made now if nobody needed it before."""
+        """Return the client of a revision; a client that needs conversion is made on first use."""
         if revision not in self.by_revision:
-            assert self._make is not None
-            client: Any = self._make(self._others[revision])
+            assert self._bridges is not None
+            client: Any = self._bridges.wire_client(
+                next(one for one in self._bridges.revisions if one.name == revision)
+            )
             self.by_revision[revision] = client
             self.dispatchers[revision] = client.dispatcher.extended(type(client))
         return self.by_revision[revision]
 
-    @property
-    def all(self) -> str:
-        """The revisions in words, the best first."""
-        return " or ".join([*self.stateless, *self.stateful])
+    def begin(self, client: Any, session: Any, tasks: TaskGroup) -> C:
+        """Return the client that the user talks to, given the one that is connected."""
+        is_own = client.dispatcher.revision in self._own
+        found: C = client if is_own or self._bridges is None else self._bridges.begin(client, session, tasks)
+        return found
+
+    def unsupported(self, *theirs: str) -> UnsupportedRevision:
+        """Return the error for a server that speaks none of the revisions."""
+        ours = " or ".join([*self.revisions(stateless=True), *self.revisions(stateless=False)])
+        is_missing = self._find_bridging is not None and self._bridges is None
+        return UnsupportedRevision(f"{ours} ({MISSING})" if is_missing else ours, *theirs)
 
 
 class Negotiation(Generic[C]):
@@ -119,6 +142,7 @@ class Negotiation(Generic[C]):
         self._pauses = pauses_of(session.transport)
         self._asking = anyio.CancelScope()
         self._asked = False
+        self._probed = ""
         self._offered: list[str] = []
         self._heard = anyio.Event()
         self._answer: Any = None
@@ -141,13 +165,13 @@ class Negotiation(Generic[C]):
             ProtocolError: It is a stateless server, and objects to the probe.
             AuthorizationError: There is no way to be authorized.
         """
-        steps = [self._probe] if probe and self._clients.stateless else []
-        if self._clients.stateful:
+        steps = [self._probe] if probe else []
+        if self._clients.prefers_handshake or self._clients.best(stateless=False):
             handshake_first = handshake_first or self._clients.prefers_handshake
             steps = [self._shake_hands, *steps] if handshake_first else [*steps, self._shake_hands, self._hear_late]
         try:
             for step in steps:
-                if step == self._probe and self._clients.prefers_handshake and not self._may_be_stateless():
+                if step == self._probe and not self._may_probe():
                     return None
                 found = await step()
                 if found is not None:
@@ -155,6 +179,12 @@ class Negotiation(Generic[C]):
             return None
         finally:
             self._asking.cancel()
+
+    def _may_probe(self) -> bool:
+        """Return False if the handshake came first, and did not fail as it does at a stateless server."""
+        if not self._clients.prefers_handshake:
+            return True
+        return self._may_be_stateless() and self._clients.best(stateless=True) is not None
 
     def _may_be_stateless(self) -> bool:
         """Tell whether the handshake failed as it does at a server that knows none."""
@@ -175,9 +205,10 @@ class Negotiation(Generic[C]):
 
     async def _probe(self) -> C | None:
         """Ask which revisions the server speaks; wait only so long, because old servers may not answer."""
-        client = self._speak(self._clients.stateless[0])
+        self._probed = str(self._clients.best(stateless=True))
+        client = self._speak(self._probed)
         options, patience = client.options, None
-        if self._clients.stateful:
+        if self._clients.best(stateless=False):
             self._patience = min(self._patience, options.timeout or self._patience)
             options, patience = Options(timeout=None), self._patience
         self._asked = True
@@ -215,10 +246,10 @@ class Negotiation(Generic[C]):
             raise error  # asking in another way would only ask for another login, or a server that stops
         if isinstance(error, ProtocolError) and lacks_scope(error):
             raise error
-        revision = self._clients.dispatchers[self._clients.stateless[0]].revision
+        revision = self._clients.dispatchers[self._probed].revision
         if not isinstance(self._error, ProtocolError) or not stateless.is_modern(revision, self._error):
-            if isinstance(self._error, ProtocolError) and not self._clients.stateful:
-                raise UnsupportedRevision(self._clients.all) from self._error  # it does not know the question
+            if isinstance(self._error, ProtocolError) and not self._clients.best(stateless=False):
+                raise self._clients.unsupported() from self._error  # it does not know the question
             self.failures.append((DISCOVER, self._error))
             return None
         spoken = stateless.spoken(self._error) if self._error.code == revision.errors[UNSUPPORTED] else []
@@ -228,24 +259,24 @@ class Negotiation(Generic[C]):
 
     async def _choose(self, spoken: Sequence[str]) -> C | None:
         """Choose the best of the revisions that the server speaks."""
-        best = next((revision for revision in self._clients.stateless if revision in spoken), None)
+        best = next((revision for revision in self._clients.revisions(stateless=True) if revision in spoken), None)
         if best is not None:
             client: C = self._speak(best)
-            if self._answer is not None and best == self._clients.stateless[0]:
+            if self._answer is not None and best == self._probed:
                 stateless.accept(client, self._session, self._answer)
             else:
                 await stateless.introduce(client, self._session)
             return client
-        best = next((revision for revision in self._clients.stateful if revision in spoken), None)
+        best = next((revision for revision in self._clients.revisions(stateless=False) if revision in spoken), None)
         if best is None:
-            raise UnsupportedRevision(self._clients.all, *spoken)
+            raise self._clients.unsupported(*spoken)
         return await self._shake_hands(best)
 
     # --- the handshake ----------------------------------------------------------------------------------------
 
     async def _shake_hands(self, revision: str | None = None) -> C | None:
         """Offer a revision, by default the best; the server may choose another one of ours."""
-        offered = revision or self._clients.stateful[0]
+        offered = revision or str(self._clients.best(stateless=False))
         if offered in self._offered or self._session.closed.is_set():
             return None
         self._offered.append(offered)
@@ -253,8 +284,8 @@ class Negotiation(Generic[C]):
         try:
             answer = await HANDSHAKE.offer(client, self._session)
             chosen = answer["protocolVersion"]
-            if chosen not in self._clients.stateful:
-                raise UnsupportedRevision(self._clients.all, chosen)
+            if chosen not in self._clients.revisions(stateless=False):
+                raise self._clients.unsupported(chosen)
             client = self._speak(chosen)
             await HANDSHAKE.accept(client, self._session, answer)
         except FAILURES as error:

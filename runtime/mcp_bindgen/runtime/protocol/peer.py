@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -43,6 +45,9 @@ log = logging.getLogger("mcp_bindgen")
 
 _MOST_QUARANTINED = 1000  # records that are kept
 
+_NAMED_REVISIONS = re.compile(rb'(/?)protocolVersion"\s*:\s*(?:"([^"]*)")?|\\/|\\u00[2-7]').findall
+"""Finds the revisions that `initialize` and stateless requests name; an escape, which can spell any name, is empty."""
+
 
 class Peer:
     """One end of a connection.
@@ -52,6 +57,8 @@ class Peer:
         dispatchers: Revision -> what this end takes in it, the oldest revision first. A server picks one of them when
             the client introduces itself, or for each request that names its revision.
         supported: The revisions to name to who wants another one, the best first; by default those above.
+        complete: Returns the dispatchers of all revisions that the server can serve; called for the first message
+            that may be in none of the revisions above. Without it, these are all.
 
     Attributes:
         invalid_items: What a client left out of results because it was not valid, each once.
@@ -61,14 +68,24 @@ class Peer:
     max_batch_members = Limits.batch_members
 
     def __init__(
-        self, role: Role, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None
+        self,
+        role: Role,
+        dispatchers: Mapping[str, Dispatcher],
+        supported: Sequence[str] | None = None,
+        complete: Callable[[], Mapping[str, Dispatcher]] | None = None,
     ) -> None:
         self.role: Role = role
-        self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
+        self._complete = complete
+        self._use(dispatchers, supported)
         self.pending: dict[int, Pending] = {}
         self.handling: dict[RequestId, Batch | None] = {}
         self.initialize_request_id: RequestId | None = None
         self.invalid_items: dict[InvalidItem, None] = {}
+        self._ids = itertools.count(1)
+
+    def _use(self, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None) -> None:
+        """Begin with the newest revision of the oldest era."""
+        self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
         eras: dict[Era, dict[str, Dispatcher]] = {}
         for name, dispatcher in dispatchers.items():
             eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
@@ -77,7 +94,6 @@ class Peer:
         oldest, ours = self._by_era[0]
         self.dispatcher = list(ours.values())[-1]
         self.state: State = oldest.initial
-        self._ids = itertools.count(1)
 
     def another(self) -> Peer:
         """Make a peer that takes the same, for another connection to which nothing was said yet."""
@@ -104,6 +120,8 @@ class Peer:
         """Return what `receive` does; of a batch, the next message is read when the caller asks for the next event."""
         if self.state is State.CLOSED:
             return []
+        if self._complete is not None and self._may_be_foreign(data):
+            self._take_all_revisions(self._complete)
         event = self._receive_quickly(data)
         if event is not None:
             return [event]
@@ -117,6 +135,26 @@ class Peer:
         if is_array(message):
             return self._receive_batch(message)
         return self._receive_parsed(message, None)
+
+    def _may_be_foreign(self, data: bytes) -> bool:
+        """Return True if a message may be in a revision that is not among the dispatchers yet."""
+        named = _NAMED_REVISIONS(data)
+        if named:
+            return not self._own_names.issuperset(named)
+        return self.state is State.NEW or (self.dispatcher.revision.era.is_stateless and b'"id"' in data)
+
+    @cached_property
+    def _own_names(self) -> frozenset[tuple[bytes, bytes]]:
+        """The revisions of the dispatchers as `_NAMED_REVISIONS` finds them in messages of their eras."""
+        known = self.dispatchers.items()
+        return frozenset((b"/" * one.revision.era.is_stateless, name.encode()) for name, one in known)
+
+    def _take_all_revisions(self, complete: Callable[[], Mapping[str, Dispatcher]]) -> None:
+        """Serve all revisions from now on; a connection that has one keeps it."""
+        self._complete, dispatcher, state = None, self.dispatcher, self.state
+        self._use(complete())
+        if state is not State.NEW and not dispatcher.revision.era.is_stateless:
+            self.dispatcher, self.state = dispatcher, state
 
     def receive_oversized(self, limit: int, head: bytes) -> list[Event]:
         """Return the events of a message that was too large, of which only the beginning is known."""

@@ -23,6 +23,10 @@ Handler: TypeAlias = Callable[[Any, "RequestId | None", Any], Any]
 """Takes a message: the link that it came by, the id of a request, its params. Returns the result or an awaitable."""
 
 
+Supported: TypeAlias = Callable[[], Sequence[str]]
+"""Returns the revisions that a server serves, the best first."""
+
+
 class Connection(Protocol):
     """The part of one end of a connection that an era may know and change; `Peer` is one."""
 
@@ -106,7 +110,7 @@ class Era(Protocol):
 
     # --- servers ----------------------------------------------------------------------------------------------
 
-    def handler(self, server: Any, /, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    def handler(self, server: Any, /, dispatcher: Dispatcher, route: Route, supported: Supported) -> Handler:
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         ...
 

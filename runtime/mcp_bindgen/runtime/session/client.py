@@ -31,6 +31,7 @@ from ..protocol.errors import (
 )
 from ..protocol.extension import Extension, ExtensionResult
 from ..protocol.invalid_items import InvalidItem
+from ..protocol.link import Link
 from ..protocol.methods import Method, Request
 from ..protocol.options import Limits, Options, Progress
 from ..protocol.revision import Dispatcher, Handler
@@ -71,10 +72,18 @@ class ResultChecks(Protocol):
         ...
 
 
-class Bridge(Protocol):
-    """Make a client speak another revision than its own."""
+class Bridge(Link, Protocol):
+    """Link of a client to a server of another revision."""
 
-    async def request(self, method: Request[Any, Any, Any], params: Any, options: Options, *, fresh: bool) -> Any:
+    async def request(
+        self,
+        method: Request[Any, Any, Any],
+        params: Any,
+        options: Options | None = None,
+        *,
+        related: RequestId | None = None,
+        fresh: bool = False,
+    ) -> Any:
         """Send a request of the client's revision and return its usual result."""
         ...
 
@@ -315,8 +324,9 @@ class Client(Caller):
         self._introducing = anyio.Lock()
         self._listening: dict[int, Listening] = {}
 
-    def attach_bridged(self, link: Any, bridge: Bridge) -> None:
-        """Make this client speak over a bridge to a server of another revision; `link` is the connection behind it."""
+    def attach_bridged(self, bridge: Bridge) -> None:
+        """Make this client speak over a bridge to a server of another revision."""
+        link = cast(Session, bridge)  # it has the attributes of its session
         self.attach(link, CacheScope(None, link))
         self._bridge = bridge
 

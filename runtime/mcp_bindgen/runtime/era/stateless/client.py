@@ -5,26 +5,22 @@ MCP 2026-07-28, "Overview", "Discovery", "Multi Round-Trip Requests".
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, cast
-
-import anyio
 
 from ...model.base import Model
 from ...model.json_types import is_array, is_object
 from ...protocol import jsonrpc
 from ...protocol.capabilities import declared
 from ...protocol.envelope import invalid_answer
-from ...protocol.errors import ProtocolError, UnexpectedAnswer, UnsupportedRevision
+from ...protocol.errors import ProtocolError, UnsupportedRevision
 from ...protocol.methods import Request, untyped
 from ...protocol.revision import Dispatcher, Revision
 from ..lifecycle import DISCOVER
 from ..sides import extensions, introduction
-from .input_required import asks_for_input
+from .input_required import settle_rounds
 
 UNSUPPORTED = "UNSUPPORTED_PROTOCOL_VERSION"
-
-_MOST_ROUNDS = 32
-_PAUSE = 0.1  # seconds before a request is made again that asks for nothing
 
 
 async def introduce(client: Any, session: Any) -> None:
@@ -110,16 +106,7 @@ async def settle(client: Any, method: Request[Any, Any, Any], params: Any, answe
         MethodNotFound: It asks something that the client has no handler for.
         UnexpectedAnswer: It does not stop asking.
     """
-    for _ in range(_MOST_ROUNDS):
-        if not asks_for_input(type(answer)):
-            return answer
-        questions: dict[str, Any] = answer.input_requests or {}
-        if not questions:
-            await anyio.sleep(_PAUSE)
-        responses = {key: await _answer(client, question) for key, question in questions.items()}
-        more = {"input_responses": responses or None, "request_state": answer.request_state}
-        answer = await client.request(method, params.model_copy(update=more))
-    raise UnexpectedAnswer(method.name, answer)
+    return await settle_rounds(method, params, answer, partial(_answer, client), partial(client.request, method))
 
 
 async def _answer(client: Any, question: Any) -> Any:

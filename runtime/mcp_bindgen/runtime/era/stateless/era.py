@@ -15,7 +15,7 @@ from ...model.json_types import is_object
 from ...protocol.envelope import Envelope, invalid
 from ...protocol.errors import MethodNotFound, UnsupportedVersion
 from ...protocol.methods import Method, Notification
-from ...protocol.revision import Connection, Dispatcher, Handler
+from ...protocol.revision import Connection, Dispatcher, Handler, Supported
 from ...protocol.routing import Route
 from ...protocol.transitions import State
 from ..lifecycle import DISCOVER, INITIALIZE, LISTEN
@@ -100,7 +100,7 @@ class Stateless:
 
     # --- the two sides ----------------------------------------------------------------------------------------
 
-    def handler(self, server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    def handler(self, server: Any, dispatcher: Dispatcher, route: Route, supported: Supported) -> Handler:
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         return handler(server, dispatcher, route, supported)
 

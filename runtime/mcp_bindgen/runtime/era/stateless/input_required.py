@@ -5,18 +5,22 @@ MCP 2026-07-28, "Multi Round-Trip Requests".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import anyio
 import anyio.lowlevel
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
 from ...model.validation import problems
 from ...protocol import jsonrpc
-from ...protocol.errors import InvalidParams
+from ...protocol.errors import InvalidParams, UnexpectedAnswer
 from ...protocol.methods import Request, result_type
+
+_MAX_ROUNDS = 32
+_PAUSE_SECONDS = 0.1  # before a request that asks nothing is sent again
 
 
 class InputRequired(BaseException):
@@ -76,3 +80,34 @@ def other_than_required(error: BaseException) -> BaseException | None:
     if isinstance(error, BaseExceptionGroup):
         return cast("BaseExceptionGroup[BaseException]", error).split(InputRequired)[1]
     return None if isinstance(error, InputRequired) else error
+
+
+async def settle_rounds(
+    method: Request[Any, Any, Any],
+    params: Any,
+    answer: Any,
+    ask: Callable[[Any], Awaitable[Any]],
+    again: Callable[[Any], Awaitable[Any]],
+) -> Any:
+    """Return the final result of a request that is answered in rounds.
+
+    Args:
+        method: The method.
+        params: Its typed params.
+        answer: The result of the first round.
+        ask: Returns the answer to one question of a result.
+        again: Sends or handles the request once more, given its params, and returns the result.
+
+    Raises:
+        UnexpectedAnswer: The result still has questions after 32 rounds.
+    """
+    for _ in range(_MAX_ROUNDS):
+        if not asks_for_input(type(answer)):
+            return answer
+        questions: dict[str, Any] = answer.input_requests or {}
+        if not questions:
+            await anyio.sleep(_PAUSE_SECONDS)
+        responses = {key: await ask(question) for key, question in questions.items()}
+        more = {"input_responses": responses or None, "request_state": answer.request_state}
+        answer = await again(params.model_copy(update=more))
+    raise UnexpectedAnswer(method.name, answer)

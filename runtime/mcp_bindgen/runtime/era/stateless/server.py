@@ -5,7 +5,7 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
 from pydantic_core import to_json
@@ -19,7 +19,7 @@ from ...protocol.errors import CapabilityMissing, MethodNotFound, MissingClientC
 from ...protocol.link import Link
 from ...protocol.methods import Path, Request
 from ...protocol.negotiated import Negotiated
-from ...protocol.revision import Dispatcher, Handler, Revision
+from ...protocol.revision import Dispatcher, Handler, Revision, Supported
 from ...protocol.routing import Route
 from ..lifecycle import DISCOVER, LISTEN
 from ..sides import bound, empty_list, introduction
@@ -30,14 +30,14 @@ from .request_meta import RequestNegotiated, separated
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 
-def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Supported) -> Handler:
     """Return what answers the messages of a route.
 
     Args:
         server: The server.
         dispatcher: What it takes.
         route: The method.
-        supported: The revisions that are served here, the best first.
+        supported: Returns the revisions that are served, the best first.
 
     Raises:
         MethodNotFound: Nothing does.
@@ -98,7 +98,7 @@ def single_errors(error: Exception) -> Iterator[Any]:
 
 
 def _work(
-    server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str], offers: dict[str, Any]
+    server: Any, dispatcher: Dispatcher, route: Route, supported: Supported, offers: dict[str, Any]
 ) -> Callable[[Any, Any], Awaitable[Any]]:
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
@@ -118,7 +118,7 @@ def _work(
         raise MethodNotFound(name)
 
     async def discover(params: Any, context: Any) -> Any:
-        wire = {"supportedVersions": list(supported), "capabilities": offers, "instructions": server.instructions}
+        wire = {"supportedVersions": list(supported()), "capabilities": offers, "instructions": server.instructions}
         return {key: value for key, value in wire.items() if value is not None}  # `_signed` adds the rest
 
     return discover
