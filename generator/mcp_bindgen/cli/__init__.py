@@ -25,11 +25,8 @@ def main() -> None:
         _prepare_streams()
         if find_spec("typer") is None:
             sys.exit("error: the command line is not installed; run: pip install 'mcp-bindgen[cli]'")
-        from mcp_bindgen.runtime import install
-
         from .app import run
 
-        install()  # bindings in the user's folder
         try:
             run()
         finally:
