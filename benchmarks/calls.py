@@ -1,4 +1,4 @@
-"""Python calls into our handwritten code for one warm `tools/call`, on each path; the counts do not depend on the machine.
+"""Python calls into our handwritten code for one warm `tools/call` on each path; counts are the same on every machine.
 
 Counted are the calls of functions, and the steps of coroutines, whose code is in `runtime/` or `features/`: from the
 handler of one call to the handler of the next, so that the response and the next request are in it.
