@@ -118,7 +118,7 @@ class HttpSessions:
                 else:
                     if self.shared is not None:
                         await self.shared.forward(session, said, body)
-                    session.transport.arrive(incoming(body, call.identity))
+                    session.transport.arrive(incoming(body, call.origin))
                     await session.transport.settle(said.cancelled)
                     if self.shared is not None and said.confirms:
                         await self.shared.confirm(session)
@@ -136,7 +136,7 @@ class HttpSessions:
         try:
             with stream.reading():
                 try:
-                    session.transport.arrive(incoming(body, call.identity))
+                    session.transport.arrive(incoming(body, call.origin))
                 except HttpError:
                     await session.transport.settle(said.ids)
                     raise
