@@ -23,10 +23,13 @@ from mcp_bindgen.http.server.event_store.base import (
     account_of,
     page,
 )
+from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import StoreFull
+from mcp_bindgen.runtime.session.server import Service
 
 from .scripts import scripts
+from .session_registry import SharedRegistry
 from .storage.redis import Argument, RedisConnection
 from .store import Beat, Current, Mail, News, Position, Shared, Told
 
@@ -87,6 +90,10 @@ class RedisStore:
         self._is_warned = False
         self._connection = RedisConnection(url, scripts(limits), timeout=timeout, connections=connections)
         self._redis, self._try, self.ready = self._connection.redis, self._connection.attempt, self._connection.ready
+
+    def registry(self, service: Service, limits: HttpLimits) -> SharedRegistry:
+        """Return the registry of the sessions that the workers share."""
+        return SharedRegistry(service, self, limits)
 
     # --- asking -----------------------------------------------------------------------------------------------
 
