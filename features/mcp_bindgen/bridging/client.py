@@ -33,6 +33,7 @@ from mcp_bindgen.runtime.protocol.options import Options
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
 from mcp_bindgen.runtime.session.client import Client
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.session import Session
 
 from .chain import chain, package_name, packages
@@ -222,7 +223,8 @@ class ClientBridge:
         if not self._adapter.is_wanted(theirs, wire):
             return {}
         typed = self._bridge.incoming.params(ours.method, wire, losses)
-        answer = self.home.handler(self._bridge.home, ours)(self.home.link, request_id, typed)
+        scope = RequestScope(self.home.link, self.session.origin, request_id, self.negotiated)
+        answer = self.home.handler(self._bridge.home, ours)(scope, typed)
         if inspect.isawaitable(answer):
             answer = await answer
         if not isinstance(theirs, Request):

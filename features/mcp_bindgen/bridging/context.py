@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience, principal_of
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
@@ -112,4 +112,4 @@ class BridgedContext(Context):
     def _is_same_client(self, link: Subscription) -> bool:
         """Return True if a subscription is of the principal that sent this request."""
         is_bridged = link.negotiated is not None and link.negotiated.dispatcher.revision is self.bridge.wire
-        return is_bridged and principal_of(self) == link.principal
+        return is_bridged and self.origin.principal == link.origin.principal

@@ -27,6 +27,7 @@ from mcp_bindgen.runtime.protocol.methods import Notification, Request
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Server
 
 from .context import BridgedContext
@@ -350,7 +351,7 @@ class BridgedDispatcher(Dispatcher):
         if not self._home.is_handled(route, self._server):
             return True
         params = jsonrpc.typed_params(route.method, {"uri": uri})
-        context = self._bridged.context(subscription, None, params, subscription.negotiated)
+        context = self._bridged.context(RequestScope.of(subscription), params)
         try:
             await bound(self._home, route, self._server)(params, context)
         except ProtocolError as error:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import pauses_of
+from ..concurrency import Pauses
 from ..protocol.access import lacks_scope
 from ..protocol.bridging import MISSING, Bridging, ClientBridges
 from ..protocol.errors import (
@@ -139,7 +139,7 @@ class Negotiation(Generic[C]):
         self._attach = attach
         self._tasks = tasks
         self._patience = patience
-        self._pauses = pauses_of(session.transport)
+        self._pauses = session.transport.pauses or Pauses()
         self._asking = anyio.CancelScope()
         self._asked = False
         self._probed = ""
