@@ -46,11 +46,12 @@ import json, sys, time
 began = time.perf_counter()
 sys.argv = sys.argv[:1]
 from mcp_bindgen.{package} import Server, types as mcp
+from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.server import Service
 class Plain(Server):
     info = mcp.Implementation(name="x", version="1")
 service = Service([Plain()], revisions={revisions})
-session = service.session(type("Nowhere", (), {{}})())
+session = service.session(type("Nowhere", (Transport,), {{}})())
 served = time.perf_counter() - began
 params = {{"protocolVersion": "{wire}", "capabilities": {{}}, "clientInfo": {{"name": "x", "version": "1"}}}}
 message = {{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}}

@@ -54,7 +54,7 @@ def members(
     filled, defaults = dict(fill or {}), dict(default or {})
     steps = tuple((edits or {}).items())
 
-    def convert(value: Any, losses: LossReport) -> Any:
+    def convert(value: object, losses: LossReport) -> Any:
         if not is_object(value):
             return value
         for name, edit in steps:
@@ -91,7 +91,7 @@ def values(edit: Convert) -> Convert:
 def cases(*pairs: tuple[Test, Convert], rest: Convert | None = None) -> Convert:
     """Edit alternatives: apply the conversion of each test that the value passes, or `rest` if it passes none."""
 
-    def convert(value: Any, losses: LossReport) -> Any:
+    def convert(value: object, losses: LossReport) -> Any:
         is_known = False
         for test, edit in pairs:
             if test(value):
@@ -101,7 +101,7 @@ def cases(*pairs: tuple[Test, Convert], rest: Convert | None = None) -> Convert:
     return convert
 
 
-def keep(value: Any, losses: LossReport) -> Any:
+def keep(value: object, losses: LossReport) -> Any:
     """Leave a value unchanged."""
     return value
 
@@ -109,7 +109,7 @@ def keep(value: Any, losses: LossReport) -> Any:
 def sequence(*edits: Convert) -> Convert:
     """Edit the same value several times."""
 
-    def convert(value: Any, losses: LossReport) -> Any:
+    def convert(value: object, losses: LossReport) -> Any:
         for edit in edits:
             value = edit(value, losses)
         return value

@@ -162,17 +162,10 @@ def neighbours(*, users: bool = False) -> Mapping[str, tuple[str, ...]]:
 
 def distances(package: str) -> dict[str, int]:
     """Return package -> number of steps from `package` that also lead back, itself included."""
-    around = neighbours()
-    if package not in around:
-        around = neighbours(users=True)
-    found = {package: 0}
-    queue = [package]
-    for one in queue:
-        for other in around.get(one, ()):
-            if other not in found and one in around.get(other, ()):
-                found[other] = found[one] + 1
-                queue.append(other)
-    return found
+    around = neighbours() if package in neighbours() else neighbours(users=True)
+    both = {one: tuple(other for other in others if one in around.get(other, ())) for one, others in around.items()}
+    paths = [_path(package, other, both) for other in [package, *both]]
+    return {path[-1]: len(path) - 1 for path in paths if path is not None}
 
 
 def _path(source: str, target: str, neighbours: Mapping[str, tuple[str, ...]]) -> list[str] | None:

@@ -94,6 +94,7 @@ class ClientBridge:
 
     session: Session
     negotiated: Negotiated
+    _adapter: EraAdapter
 
     def __init__(self, home: Client, bindings: ModuleType) -> None:
         self.home = home
@@ -104,7 +105,6 @@ class ClientBridge:
         info = getattr(home, "info", None)
         if info is not None:
             self.wire_client.info = implementation(bindings.REVISION, info)
-        self._adapter: EraAdapter | None = None
         self._begun = anyio.Event()
 
     def __getattr__(self, name: str) -> Any:
@@ -136,7 +136,7 @@ class ClientBridge:
 
     async def resume(self) -> None:
         """Repeat what the server forgot with its session."""
-        if self._adapter is not None:
+        if self._begun.is_set():
             await self._adapter.resume()
 
     # --- from the client to the server ------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class ClientBridge:
     async def request(
         self,
         method: Request[Any, Any, Any],
-        params: Any,
+        params: object,
         options: Options | None = None,
         *,
         related: RequestId | None = None,
@@ -156,7 +156,6 @@ class ClientBridge:
             NotConvertible: The revision of the server cannot express it.
             ProtocolError: The server answered with an error.
         """
-        assert self._adapter is not None
         outgoing, incoming, losses = self._bridge.outgoing, self._bridge.incoming, self._bridge.losses(self.session)
         wire: dict[str, Any] = plain(params)
         options = options or self.home.options
@@ -185,7 +184,7 @@ class ClientBridge:
             raise incoming.error(method.name, error) from error.__cause__
         return incoming.result(method, plain(answer), losses)
 
-    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
+    async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification of the client's revision, unless the server's revision cannot express it."""
         outgoing = self._bridge.outgoing
         try:
@@ -200,7 +199,6 @@ class ClientBridge:
 
     def subscribed(self, wanted: BaseModel) -> AbstractAsyncContextManager[Any]:
         """Subscribe as clients of stateless revisions do; see `Client.subscribed`."""
-        assert self._adapter is not None
         return self._adapter.subscribed(wanted)
 
     def metadata(self) -> Mapping[str, Any]:
@@ -215,10 +213,9 @@ class ClientBridge:
 
     # --- from the server to the client ------------------------------------------------------------------------
 
-    async def take(self, ours: Route, theirs: Method, params: Any, request_id: RequestId | None) -> Any:
+    async def take(self, ours: Route, theirs: Method, params: object, request_id: RequestId | None) -> Any:
         """Return the answer of the client's handler to a message of the server, in the types of the server."""
         await self._begun.wait()  # servers may send messages as soon as the handshake ends
-        assert self._adapter is not None
         losses, wire = self._bridge.losses(self.session), plain(params)
         if not self._adapter.is_wanted(theirs, wire):
             return {}

@@ -47,7 +47,7 @@ class BridgedContext(Context):
         """The `Implementation` with which the client introduced itself, or None."""
         return implementation(self._words, super().peer_info)
 
-    def check(self, method: Method, params: Any) -> None:
+    def check(self, method: Method, params: object) -> None:
         """Raise `CapabilityMissing` if a method, or these params of it, need a capability that is not declared."""
         agreed = self.negotiated
         if agreed is not None:
@@ -55,7 +55,7 @@ class BridgedContext(Context):
             if capability is not None:
                 raise agreed.lacking(method.name, capability)
 
-    async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: Any) -> Any:
+    async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: object) -> Any:
         bridge, losses = self.bridge, self._losses
         theirs = bridge.outgoing.counterpart(method)
         if theirs is method:
@@ -77,12 +77,12 @@ class BridgedContext(Context):
             raise bridge.incoming.error(method.name, error) from error.__cause__
         return bridge.incoming.result(method, plain(answer), losses)
 
-    async def notify(self, method: Notification[Any], params: Any) -> None:
+    async def notify(self, method: Notification[Any], params: object) -> None:
         """Send a notification like `Context.notify`; leave it out if the client's revision cannot express it."""
         if self._counterpart(method) is not None:
             await super().notify(method, params)
 
-    async def _tell(self, method: Notification[Any], params: Any) -> None:
+    async def _tell(self, method: Notification[Any], params: object) -> None:
         theirs = self._counterpart(method)
         if theirs is None:
             return

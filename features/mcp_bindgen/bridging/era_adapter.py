@@ -6,7 +6,7 @@ Steps convert the methods of both eras. Adapters replace liveness checks, log le
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -42,6 +42,28 @@ Answer = Callable[[dict[str, Any], Client], Awaitable[dict[str, Any]]]
 
 Ask = Callable[[Any, Any], Awaitable[Any]]
 """Sends a request, given the method and its params."""
+
+_UNSUBSCRIBE_SECONDS = 1.0
+
+
+@asynccontextmanager
+async def following(
+    uris: Iterable[str],
+    subscribe: Callable[[str], Awaitable[bool]],
+    unsubscribe: Callable[[str], Awaitable[object]],
+    unsubscribe_seconds: float,
+) -> AsyncGenerator[list[str]]:
+    """Subscribe to resources while the block lasts; yield those for which `subscribe` returns True."""
+    followed: list[str] = []
+    try:
+        for uri in dict.fromkeys(uris):
+            if await subscribe(uri):
+                followed.append(uri)
+        yield followed
+    finally:
+        with anyio.move_on_after(unsubscribe_seconds, shield=True):
+            for uri in followed:
+                await unsubscribe(uri)
 
 
 # --- clients --------------------------------------------------------------------------------------------------
@@ -254,24 +276,17 @@ class StatelessClient(EraAdapter):
             if value and known is not None and is_offered(known, self._wire_client.server_capabilities):
                 agreed[filter.member] = value
                 if filter.compares is not None:
-                    uris, resources = list(dict.fromkeys(value)), filter.member
-        begun: list[str] = []
-        index: dict[str, bool | frozenset[str]] = {}
-        try:
-            for uri in uris:
-                if await self._follow(uri):
-                    begun.append(uri)
+                    uris, resources = value, filter.member
+        async with following(uris, self._follow, self._leave, _UNSUBSCRIBE_SECONDS) as followed:
             if resources is not None:
-                agreed[resources] = begun
+                agreed[resources] = followed
             understood = type(wanted)(**agreed)
-            index |= {filter.member: filter.index(understood) for _, filter in filtered(self._home.methods)}
+            index = {filter.member: filter.index(understood) for _, filter in filtered(self._home.methods)}
             self._open.append(index)
-            yield understood
-        finally:
-            self._open = [one for one in self._open if one is not index]
-            with anyio.CancelScope(shield=True), anyio.move_on_after(1):
-                for uri in begun:
-                    await self._leave(uri)
+            try:
+                yield understood
+            finally:
+                self._open = [one for one in self._open if one is not index]
 
     async def resume(self) -> None:
         """Send the log level and the subscriptions again, which the server forgot with its session."""

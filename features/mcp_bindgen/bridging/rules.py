@@ -28,14 +28,14 @@ _WRAPPED_DEFINITION = "output"
 # --- blocks of content ----------------------------------------------------------------------------------------
 
 
-def audio_as_resource(block: Any, context: RuleContext) -> Any:
+def audio_as_resource(block: dict[str, Any], context: RuleContext) -> Any:
     """Return an audio block as an embedded resource with its bytes and media type."""
     context.record_loss()
     resource = {"uri": "embedded:audio", "mimeType": block.pop("mimeType", None), "blob": block.pop("data", None)}
     return {**block, "type": "resource", "resource": {name: one for name, one in resource.items() if one is not None}}
 
 
-def link_as_text(block: Any, context: RuleContext) -> Any:
+def link_as_text(block: dict[str, Any], context: RuleContext) -> Any:
     """Return a link to a resource as text: its title or name, its URI, its description."""
     context.record_loss()
     lines = (block.get("title") or block.get("name"), block.get("uri"), block.get("description"))
@@ -43,7 +43,7 @@ def link_as_text(block: Any, context: RuleContext) -> Any:
     return {**kept, "type": "text", "text": "\n".join(line for line in lines if isinstance(line, str) and line)}
 
 
-def structured_as_text(result: Any, context: RuleContext) -> Any:
+def structured_as_text(result: object, context: RuleContext) -> Any:
     """Add structured content as JSON text to a result that has no text."""
     if not is_object(result) or "structuredContent" not in result or not is_array(result.get("content")):
         return result
@@ -52,21 +52,20 @@ def structured_as_text(result: Any, context: RuleContext) -> Any:
     return result
 
 
-def one_block_each(messages: Any, context: RuleContext) -> Any:
+def one_block_each(messages: object, context: RuleContext) -> Any:
     """Split messages with several blocks into messages with one block; a message without blocks gets an empty text."""
     if not is_array(messages):
         return messages
     return [one for message in messages for one in _split(message)]
 
 
-def _split(message: Any) -> list[Any]:
-    content = message.get("content") if is_object(message) else None
-    if not is_array(content):
+def _split(message: object) -> list[Any]:
+    if not is_object(message) or not is_array(content := message.get("content")):
         return [message]
     return [{**message, "content": block} for block in content or [{"type": "text", "text": ""}]]
 
 
-def one_block(content: Any, context: RuleContext) -> Any:
+def one_block(content: list[Any], context: RuleContext) -> Any:
     """Join blocks of text to one block, and refuse other combinations of several blocks."""
     if len(content) == 1:
         return content[0]
@@ -79,17 +78,16 @@ def one_block(content: Any, context: RuleContext) -> Any:
 # --- lists ----------------------------------------------------------------------------------------------------
 
 
-def first_values(completion: Any, context: RuleContext) -> Any:
+def first_values(completion: object, context: RuleContext) -> Any:
     """Keep the first 100 values of a completion, and set `hasMore`."""
-    values = completion.get("values") if is_object(completion) else None
-    if is_array(values) and len(values) > MAX_COMPLETION_VALUES:
+    if is_object(completion) and is_array(values := completion.get("values")) and len(values) > MAX_COMPLETION_VALUES:
         context.record_loss()
         completion.update(values=values[:MAX_COMPLETION_VALUES], hasMore=True)
         completion.setdefault("total", len(values))
     return completion
 
 
-def without_required_tasks(tools: Any, context: RuleContext) -> Any:
+def without_required_tasks(tools: object, context: RuleContext) -> Any:
     """Leave out the tools that run as tasks only."""
     if not is_array(tools):
         return tools
@@ -99,7 +97,7 @@ def without_required_tasks(tools: Any, context: RuleContext) -> Any:
     return kept
 
 
-def _requires_task(tool: Any) -> bool:
+def _requires_task(tool: object) -> bool:
     execution = tool.get("execution") if is_object(tool) else None
     return is_object(execution) and execution.get("taskSupport") == "required"
 
@@ -107,7 +105,7 @@ def _requires_task(tool: Any) -> bool:
 # --- elicitation ----------------------------------------------------------------------------------------------
 
 
-def titles_as_names(schema: Any, context: RuleContext) -> Any:
+def titles_as_names(schema: dict[str, Any], context: RuleContext) -> Any:
     """Return a choice between values with titles as `enum` and `enumNames`."""
     choices = schema["oneOf"]
     if not is_array(choices) or not all(is_object(one) and "const" in one and "title" in one for one in choices):
@@ -118,7 +116,7 @@ def titles_as_names(schema: Any, context: RuleContext) -> Any:
     return {**schema, "enum": [one["const"] for one in choices], "enumNames": [one["title"] for one in choices]}
 
 
-def with_elicitation_id(params: Any, context: RuleContext) -> Any:
+def with_elicitation_id(params: object, context: RuleContext) -> Any:
     """Give a visit to a URL an id, unless it has one."""
     if is_object(params) and not isinstance(params.get("elicitationId"), str):
         params["elicitationId"] = str(uuid4())
@@ -128,12 +126,12 @@ def with_elicitation_id(params: Any, context: RuleContext) -> Any:
 # --- structured content ---------------------------------------------------------------------------------------
 
 
-def structured_as_object(content: Any, context: RuleContext) -> Any:
+def structured_as_object(content: object, context: RuleContext) -> Any:
     """Return structured content as an object."""
     return content if is_object(content) else {WRAPPER_MEMBER: content}
 
 
-def schema_as_object(schema: Any, context: RuleContext) -> Any:
+def schema_as_object(schema: object, context: RuleContext) -> Any:
     """Return the schema of the objects that `structured_as_object` makes of the values of `schema`.
 
     A schema of objects and other values becomes a schema of either: objects stay as they are.
@@ -151,7 +149,7 @@ def schema_as_object(schema: Any, context: RuleContext) -> Any:
     return {**dialect, "type": "object", "anyOf": [either, wrapper], "$defs": {_WRAPPED_DEFINITION: inner}}
 
 
-def _moved(schema: Any, place: str) -> Any:
+def _moved(schema: object, place: str) -> Any:
     """Return a schema whose references into itself lead to its new place."""
     if is_array(schema):
         return [_moved(one, place) for one in schema]
@@ -163,7 +161,7 @@ def _moved(schema: Any, place: str) -> Any:
     }
 
 
-def _moved_reference(name: str, value: Any, place: str) -> Any:
+def _moved_reference(name: str, value: object, place: str) -> Any:
     if name == "$ref" and isinstance(value, str) and (value == "#" or value.startswith("#/")):
         return place + value[1:]
     return _moved(value, place)

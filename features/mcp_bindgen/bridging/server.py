@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, cast
-
-import anyio
 
 from mcp_bindgen.runtime.era.lifecycle import ELICIT, INITIALIZE, LISTEN, SUBSCRIBE, UNSUBSCRIBE
 from mcp_bindgen.runtime.era.sides import bound
@@ -32,7 +30,7 @@ from mcp_bindgen.runtime.session.server import Server
 
 from .context import BridgedContext
 from .converter import Bridge, fields_of, implementation, plain
-from .era_adapter import sender_meta, with_sender, without_rounds
+from .era_adapter import following, sender_meta, with_sender, without_rounds
 from .routes import BridgedRoute, params_kind
 from .step import NotConvertible
 
@@ -76,7 +74,7 @@ class BridgedServer:
         """The `Implementation` of the server in the types of this revision, or None."""
         return implementation(self.bridge.wire, getattr(self.server, "info", None))
 
-    def agree(self, wanted: Any, ctx: Context) -> Any:
+    def agree(self, wanted: object, ctx: Context) -> Any:
         """Return the filter of a client unchanged: the server does not know filters of this revision."""
         return wanted
 
@@ -146,7 +144,7 @@ class BridgedDispatcher(Dispatcher):
     def _route(self, route: Route) -> Route:
         name = route.method.name
         ours = self._home_route(name)
-        if ours is None or name in self._engine_handlers or not isinstance(route.method, Request):
+        if ours is None or name in self._other_handlers or not isinstance(route.method, Request):
             return route
         kind = params_kind(ours.method.params, route.method.params, same_era=self._bridge.same_era)
         if kind is None or name == INITIALIZE or not self.is_handled(route, self._server):
@@ -164,17 +162,15 @@ class BridgedDispatcher(Dispatcher):
         return self._server.bridged_engines(self)
 
     @cached_property
-    def _engine_handlers(self) -> dict[str, Handle]:
-        return {name: handle for engine in self.engines for name, handle in engine.handlers.items()}
-
-    @cached_property
-    def _era_handlers(self) -> dict[str, Handle]:
-        """Method name -> handler of subscriptions of this era for a server of the other era."""
+    def _other_handlers(self) -> dict[str, Handle]:
+        """Method name -> handler, of extensions, and of subscriptions for a server of the other era."""
+        found = {name: handle for engine in self.engines for name, handle in engine.handlers.items()}
         subscribe = self.revision.methods.get(SUBSCRIBE) or self._home.revision.methods.get(SUBSCRIBE)
         needed = ("",) if subscribe is None else subscribe.capabilities.get("client", ("", ""))[1:]
         if self._bridge.same_era or not is_declared(declared(self._server, self._home), *needed):
-            return {}
-        return {LISTEN: self._listen} if self.revision.era.is_stateless else {SUBSCRIBE: _accept, UNSUBSCRIBE: _accept}
+            return found
+        own = {LISTEN: self._listen} if self.revision.era.is_stateless else {SUBSCRIBE: _accept, UNSUBSCRIBE: _accept}
+        return found | own
 
     def extended(self, kind: type) -> Dispatcher:
         """Return this dispatcher: it has the server's own methods already."""
@@ -182,20 +178,15 @@ class BridgedDispatcher(Dispatcher):
 
     def is_handled(self, route: Route, target: object) -> bool:
         """Return True if the server, an extension or the runtime handles the method of a route."""
-        name = route.method.name
-        if route.is_custom or name in self._era_handlers:
-            return True
-        ours = self._home_route(name)
+        ours = self._home_route(route.method.name)
         if ours is None or ours.method.kind != route.method.kind:
-            return name in self._engine_handlers
-        return self._home.is_handled(ours, self._server)
+            return route.is_custom or route.method.name in self._other_handlers
+        return route.is_custom or self._home.is_handled(ours, self._server)
 
     def handler(self, route: Route, target: object) -> Handle:
         """Return the handler of a route, with conversions; raise `MethodNotFound` if the server does not handle it."""
-        name = route.method.name
-        found = self._era_handlers.get(name) or self._engine_handlers.get(name)
-        if found is not None:
-            return found
+        if route.method.name in self._other_handlers:
+            return self._other_handlers[route.method.name]
         return self._home.handler(route, self._server) if route.is_custom else self._converting(route)
 
     def _converting(self, route: Route) -> Handle:
@@ -223,7 +214,7 @@ class BridgedDispatcher(Dispatcher):
         """Return the server's handler of a request, for params and results of this revision."""
         return self._converting(self._native.routes[name])
 
-    def to_server(self, name: str, params: Any, ctx: Any) -> Any:
+    def to_server(self, name: str, params: object, ctx: Context) -> Any:
         """Return params of this revision in the types of the server's revision.
 
         Raises:
@@ -231,7 +222,7 @@ class BridgedDispatcher(Dispatcher):
             InvalidParams: They are not valid there.
         """
         wire: dict[str, Any] = plain(params)
-        if self._adds_sender:
+        if self._adds_sender and ctx.negotiated is not None:
             wire = without_rounds(wire)
             wire["_meta"] = sender_meta(self._home.revision, ctx.negotiated, wire.get("_meta", {}))
         return self._bridge.incoming.params(self._home.routes[name].method, wire, self._bridge.losses(ctx.link))
@@ -244,7 +235,7 @@ class BridgedDispatcher(Dispatcher):
 
     # --- from the wire to the handler -------------------------------------------------------------------------
 
-    async def _take(self, work: Handle, ours: Route, params: Any, ctx: Any) -> None:
+    async def _take(self, work: Handle, ours: Route, params: object, ctx: Context) -> None:
         """Handle a notification; leave it out if the server's revision cannot express it."""
         try:
             typed = self._bridge.incoming.params(ours.method, plain(params), self._bridge.losses(ctx.link))
@@ -253,10 +244,10 @@ class BridgedDispatcher(Dispatcher):
             return
         await work(typed, ctx)
 
-    async def _with_converted_params(self, work: Handle, name: str, params: Any, ctx: Any) -> Any:
+    async def _with_converted_params(self, work: Handle, name: str, params: object, ctx: Context) -> Any:
         return await work(self.to_server(name, params, ctx), ctx)
 
-    async def _settled(self, work: Handle, ours: Request[Any, Any, Any], params: Any, ctx: Any) -> Any:
+    async def _settled(self, work: Handle, ours: Request[Any, Any, Any], params: object, ctx: Context) -> Any:
         """Send the questions of a result as requests: results of the wire revision have no questions."""
 
         async def ask(question: Any) -> Any:
@@ -268,7 +259,7 @@ class BridgedDispatcher(Dispatcher):
 
         return await settle_rounds(ours, params, await work(params, ctx), ask, again)
 
-    async def _initialize(self, work: Handle, params: Any, ctx: Any) -> Any:
+    async def _initialize(self, work: Handle, params: object, ctx: Context) -> Any:
         """Let the server answer `initialize` itself, in the revision of the connection."""
         method = self._home.revision.request(INITIALIZE)
         answer = plain(
@@ -298,7 +289,7 @@ class BridgedDispatcher(Dispatcher):
         is_tool = "is_error" in fields_of(ours.result)
         url_required = self._home.revision.errors.get(_URL_REQUIRED)
 
-        async def answer(params: Any, ctx: Any) -> Any:
+        async def answer(params: object, ctx: Context) -> Any:
             try:
                 result = await work(params, ctx)
                 if result.__class__ is not ours.result and result is not None:
@@ -318,7 +309,7 @@ class BridgedDispatcher(Dispatcher):
 
         return answer
 
-    async def _ask_to_visit(self, ctx: Any, error: ProtocolError) -> None:
+    async def _ask_to_visit(self, ctx: Context, error: ProtocolError) -> None:
         """Ask the user to visit the pages that an error names; a second error after the visit is sent to the client."""
         method = self._home.revision.request(ELICIT)
         pages = error.data.get("elicitations") if is_object(error.data) else None
@@ -327,25 +318,16 @@ class BridgedDispatcher(Dispatcher):
 
     # --- subscriptions of stateless clients to a stateful server ----------------------------------------------
 
-    async def _listen(self, params: Any, ctx: Any) -> Any:
+    async def _listen(self, params: object, ctx: Context) -> Any:
         """Serve a subscription, and subscribe to its resources with the server's own handlers."""
         offers = declared(self._bridged, self)
         return await subscriptions.listen(self._bridged, self.revision, offers, params, ctx, self._follow)
 
-    @asynccontextmanager
-    async def _follow(self, subscription: Subscription, uris: list[str]) -> AsyncGenerator[list[str]]:
-        followed: list[str] = []
-        try:
-            for uri in dict.fromkeys(uris):
-                if await self._call(SUBSCRIBE, uri, subscription):
-                    followed.append(uri)
-            yield followed
-        finally:
-            with anyio.move_on_after(_UNSUBSCRIBE_SECONDS, shield=True):
-                for uri in followed:
-                    await self._call(UNSUBSCRIBE, uri, subscription)
+    def _follow(self, subscription: Subscription, uris: list[str]) -> AbstractAsyncContextManager[list[str]]:
+        subscribe, unsubscribe = (partial(self._call, name, subscription) for name in (SUBSCRIBE, UNSUBSCRIBE))
+        return following(uris, subscribe, unsubscribe, _UNSUBSCRIBE_SECONDS)
 
-    async def _call(self, name: str, uri: str, subscription: Subscription) -> bool:
+    async def _call(self, name: str, subscription: Subscription, uri: str) -> bool:
         """Call the server's handler of (un)subscriptions; return True if it succeeds, or there is none."""
         route = self._home.routes[name]
         if not self._home.is_handled(route, self._server):
@@ -363,7 +345,7 @@ class BridgedDispatcher(Dispatcher):
         return True
 
 
-async def _accept(params: Any, ctx: Any) -> Any:
+async def _accept(params: object, ctx: Context) -> Any:
     """Accept a subscription, which the era records; a stateless server needs no notice of it."""
     return {}
 

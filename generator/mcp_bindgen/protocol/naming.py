@@ -67,6 +67,7 @@ _SERVERS = frozenset(
         "around",
         "authorize",
         "begin_subscription",
+        "bridged",
         "bridged_engines",
         "broadcast",
         "connections",

@@ -27,20 +27,18 @@ C = TypeVar("C")
 
 
 class RevisionBridge(Protocol):
-    """The path from requests of a wire revision to the handlers of a server of another revision.
-
-    Attributes:
-        revision: The wire revision.
-    """
+    """The path from requests of a wire revision to the handlers of a server of another revision."""
 
     @property
-    def revision(self) -> Revision: ...
+    def revision(self) -> Revision:
+        """The wire revision."""
+        ...
 
     def plain(self, name: str) -> Handle:
         """Return the server's handler of a request, for params and results of the wire revision."""
         ...
 
-    def to_server(self, name: str, params: Any, ctx: Any) -> Any:
+    def to_server(self, name: str, params: object, ctx: Any) -> Any:
         """Return params of the wire revision in the types of the server's revision."""
         ...
 
@@ -50,37 +48,36 @@ class RevisionBridge(Protocol):
 
 
 class BridgedEngine(Protocol):
-    """Engine of an extension for clients of a revision that does not have the extension.
-
-    Attributes:
-        handlers: Method name -> handler, for params and results of that revision.
-        capabilities: Capabilities to declare beside those that follow from these handlers.
-    """
+    """Engine of an extension for clients of a revision that does not have the extension."""
 
     @property
-    def handlers(self) -> Mapping[str, Handle]: ...
+    def handlers(self) -> Mapping[str, Handle]:
+        """Method name -> handler, for params and results of that revision."""
+        ...
 
     @property
-    def capabilities(self) -> Mapping[str, Any]: ...
+    def capabilities(self) -> Mapping[str, Any]:
+        """The capabilities to declare beside those that follow from these handlers."""
+        ...
 
 
 class BridgedServer(Protocol):
-    """A server that serves a revision other than its own.
-
-    Attributes:
-        server: The server that the user wrote.
-        dispatcher: The routes of the other revision.
-        context: The class of the contexts that the server's handlers get.
-    """
+    """A server that serves a revision other than its own."""
 
     @property
-    def server(self) -> Any: ...
+    def server(self) -> Any:
+        """The server that the user wrote."""
+        ...
 
     @property
-    def dispatcher(self) -> Dispatcher: ...
+    def dispatcher(self) -> Dispatcher:
+        """The routes of the other revision."""
+        ...
 
     @property
-    def context(self) -> Any: ...
+    def context(self) -> Any:
+        """The class of the contexts that the server's handlers get."""
+        ...
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
         """Return operations of the other revision, with those of the server's revision that they imply."""
@@ -92,14 +89,12 @@ class BridgedServer(Protocol):
 
 
 class ClientBridges(Protocol[C]):
-    """Bridges from clients to servers of other revisions.
-
-    Attributes:
-        revisions: The revisions that the clients do not speak themselves.
-    """
+    """Bridges from clients to servers of other revisions."""
 
     @property
-    def revisions(self) -> Sequence[Revision]: ...
+    def revisions(self) -> Sequence[Revision]:
+        """The revisions that the clients do not speak themselves."""
+        ...
 
     def wire_client(self, revision: Revision) -> C:
         """Return a client of a revision, which speaks for the nearest of the clients."""

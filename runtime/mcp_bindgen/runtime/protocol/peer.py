@@ -141,7 +141,9 @@ class Peer:
         named = _NAMED_REVISIONS(data)
         if named:
             return not self._own_names.issuperset(named)
-        return self.state is State.NEW or (self.dispatcher.revision.era.is_stateless and b'"id"' in data)
+        if self.dispatcher.revision.era.is_stateless:
+            return b'"id"' in data  # all requests name their revision, and few notifications
+        return self.state is State.NEW and not self.is_introducing
 
     @cached_property
     def _own_names(self) -> frozenset[tuple[bytes, bytes]]:
@@ -151,9 +153,11 @@ class Peer:
 
     def _take_all_revisions(self, complete: Callable[[], Mapping[str, Dispatcher]]) -> None:
         """Serve all revisions from now on; a connection that has one keeps it."""
-        self._complete, dispatcher, state = None, self.dispatcher, self.state
+        dispatcher, state = self.dispatcher, self.state
+        has_revision = (state is not State.NEW or self.is_introducing) and not dispatcher.revision.era.is_stateless
+        self._complete = None
         self._use(complete())
-        if state is not State.NEW and not dispatcher.revision.era.is_stateless:
+        if has_revision:
             self.dispatcher, self.state = dispatcher, state
 
     def receive_oversized(self, limit: int, head: bytes) -> list[Event]:
