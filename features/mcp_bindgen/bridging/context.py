@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, ProtocolError
@@ -12,6 +11,7 @@ from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
 
 from .bridge import ServerBridge
 from .step import NotConvertible

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from mcp_bindgen.http.server.session_registry import OpenSession
 from mcp_bindgen.runtime.model.json_types import is_array
+from mcp_bindgen.runtime.session.handshake_server import update
 
 
 @dataclass(eq=False)
@@ -41,7 +42,7 @@ class SharedSession(OpenSession):
         if record["ready"] and self.snapshot() is not None and not self.session.ready:
             self.session.peer.confirmed()
         self.confirmed = self.confirmed or bool(record["ready"])
-        self.revision.era.update(self.session, record["memory"])
+        update(self.session, record["memory"])
 
     def take_over(self, version: int, stored: bytes) -> None:
         """Take over a record that other workers have written; what has changed here meanwhile counts as well.

@@ -19,15 +19,15 @@ from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, parse_event_id, taken
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
-from mcp_bindgen.runtime.session.request_scope import RequestScope
+from mcp_bindgen.runtime.protocol.request_scope import RequestScope, is_followed
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.server import Server, Service
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
 
 from .readers import Readers
 from .session_record import SharedSession
@@ -421,7 +421,7 @@ def _is_shared(link: Any) -> bool:
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
     """Tell whether the client of a session wants to be told."""
     agreed = session.session.negotiated
-    if not session.session.ready or not session.revision.era.is_followed(session.session, method, params):
+    if not session.session.ready or not is_followed(session.session, session.revision, method, params):
         return False
     if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
         return False

@@ -12,13 +12,13 @@ from pydantic_core import from_json, to_json
 from mcp_bindgen.http.server.event_store.base import StoreUnavailable
 from mcp_bindgen.http.server.session_registry import UNREADABLE
 from mcp_bindgen.runtime.concurrency import Turn
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
-from mcp_bindgen.runtime.session.request_scope import RequestScope
+from mcp_bindgen.runtime.protocol.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
 
 from .store import News, SharedStore
 from .worker import Worker

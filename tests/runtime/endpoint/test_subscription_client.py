@@ -25,8 +25,8 @@ from mcp_bindgen.runtime import (
     connect,
     serve,
 )
-from mcp_bindgen.runtime.era.stateless import subscription_client as listening_module
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.session import subscription_client as listening_module
+from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import Client, Server

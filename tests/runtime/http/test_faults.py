@@ -24,8 +24,8 @@ from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.protocol.transport import Outgoing
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request
 from tests.support.effort import cases

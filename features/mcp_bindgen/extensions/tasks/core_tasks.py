@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.era.sides import Handle
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity
@@ -29,6 +28,7 @@ from mcp_bindgen.runtime.protocol.errors import (
     UnexpectedAnswer,
 )
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
+from mcp_bindgen.runtime.session.handlers import Handle
 
 from .change_listeners import News
 from .record import TaskRecord

@@ -11,15 +11,9 @@ from weakref import WeakValueDictionary
 from anyio import CapacityLimiter
 
 from mcp_bindgen.bridging.server import BridgedDispatcher, BridgedEngine
-from mcp_bindgen.runtime.era.lifecycle import LISTEN
-from mcp_bindgen.runtime.era.operations import operations
-from mcp_bindgen.runtime.era.sides import Handle, bound
-from mcp_bindgen.runtime.era.stateless.input_required import Questions, asks_for_input
-from mcp_bindgen.runtime.era.stateless.server import lacking
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import Identity, Operation, RequestOrigin
+from mcp_bindgen.runtime.protocol.access import Identity, Operation, RequestOrigin, operations
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
@@ -31,12 +25,14 @@ from mcp_bindgen.runtime.protocol.errors import (
     StoreUnavailable,
 )
 from mcp_bindgen.runtime.protocol.extension import Extension
-from mcp_bindgen.runtime.protocol.link import Link
-from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
-from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, Request
+from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.request_scope import RequestScope
+from mcp_bindgen.runtime.session.handlers import Handle, bound
+from mcp_bindgen.runtime.session.rounds import Questions, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.stateless_server import lacking
+from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
 
 from . import wire
 from .change_listeners import News

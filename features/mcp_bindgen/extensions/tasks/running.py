@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias
 
 import anyio
 
-from mcp_bindgen.runtime.era.stateless.input_required import InputRequired
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
+from mcp_bindgen.runtime.session.rounds import InputRequired
 
 from .record import TaskRecord
 

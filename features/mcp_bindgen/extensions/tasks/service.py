@@ -15,8 +15,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.era.stateless.input_required import other_than_required
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolError, StoreUnavailable
+from mcp_bindgen.runtime.session.rounds import other_than_required
 
 from .limits import TaskLimits
 from .record import TaskRecord

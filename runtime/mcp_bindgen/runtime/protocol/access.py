@@ -1,7 +1,4 @@
-"""Define who sends a request and what that is allowed: identities, scopes and the gate that an endpoint asks.
-
-MCP, "Authorization". How a token is verified is the matter of `auth`; what is here is all that other layers know of it.
-"""
+"""Access control: identities, origins, scopes and the operations that need them (MCP, "Authorization")."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from ..logs import audit
 from ..model.base import wire_name
 from ..model.json_types import is_object
 from .errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
+from .methods import COMPLETE, LISTEN, SUBSCRIBE, Method
 from .uris import MAX_URI_CHARACTERS, canonical
 
 Operation: TypeAlias = "tuple[str, str | None]"
@@ -246,3 +244,65 @@ def check(identity: Identity | None, needed: Collection[str], operations: Sequen
         named = ", ".join(method if name is None else f"{method} {name!r}" for method, name in operations)
         report_refusal(identity, "insufficient scope", f"{named} needs {' '.join(sorted(needed))}")
         raise InsufficientScope(sorted(needed))
+
+
+MAX_FOLLOWED_URIS = 1000
+"""Resources that a client follows with one session or one subscription."""
+
+MAX_FOLLOWED_BYTES = 256 * 1024
+"""Bytes of their URIs."""
+
+
+def operations(method: Method, params: Any) -> list[Operation]:
+    """Return what a message asks for, given its typed params; see `operations_named`.
+
+    A method of an extension is called on the name in its headers. A request that listens asks to subscribe to
+    each resource that its filter names.
+
+    Raises:
+        ProtocolError: A filter names too many resources.
+    """
+    if method.name == LISTEN:
+        uris = followed_by(params.notifications)
+        check_followed(uris)
+        subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
+        return [(method.name, None), *subscribed]
+    named_by: str | None = getattr(method, "named_by", None)
+    if method.extension is None or named_by is None:
+        return operations_named(method.name, params)
+    return [(method.name, getattr(params, named_by))]
+
+
+def operations_named(method: str, params: Any) -> list[Operation]:
+    """Return what a message asks for: it needs the scopes of all of these.
+
+    A completion asks for the entry that its reference names.
+
+    Args:
+        method: Its method.
+        params: Its params, typed or in wire form.
+    """
+    if method == COMPLETE:
+        return operation_targets(method, params.get("ref") if is_object(params) else getattr(params, "ref", None))
+    return operation_targets(method, params)
+
+
+def followed_by(wanted: Any) -> list[str]:
+    """Return the URIs of the resources that a typed filter names."""
+    return getattr(wanted, "resource_subscriptions", None) or []
+
+
+def check_followed(uris: Collection[str]) -> None:
+    """Check how many resources a client follows, with one session or one subscription.
+
+    Raises:
+        ProtocolError: There are too many, or their URIs are too long (-32602).
+    """
+    if len(uris) > MAX_FOLLOWED_URIS:
+        found = f"{len(uris)} resources"
+    elif sum(len(uri.encode("utf-8", "surrogatepass")) for uri in uris) > MAX_FOLLOWED_BYTES:
+        found = f"URIs of more than {MAX_FOLLOWED_BYTES} bytes"
+    else:
+        return
+    advice = f"subscribe to at most {MAX_FOLLOWED_URIS} resources, with URIs of at most {MAX_FOLLOWED_BYTES} bytes"
+    raise ProtocolError(INVALID_PARAMS, f"too many subscriptions: {found}; {advice}")

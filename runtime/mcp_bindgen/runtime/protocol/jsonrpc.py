@@ -22,9 +22,8 @@ from ..model.validation import located
 from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
 from .extension import ExtensionResult
-from .hints import WrongResult
 from .methods import Method, Request, result_type
-from .routing import Route, record
+from .routing import Route, WrongResult, record
 
 METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]{1,128})"')
 ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"result"\s*:')

@@ -1,4 +1,4 @@
-"""Descriptors of the protocol's methods: what the generated method tables are made of."""
+"""Descriptors of methods, as generated tables hold them, and the method names that the runtime knows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,26 @@ from typing_extensions import TypeVar
 
 from ..model.json_types import is_array
 from .uris import followed_key, lineage
+
+INITIALIZE = "initialize"
+INITIALIZED = "notifications/initialized"
+CANCELLED = "notifications/cancelled"
+PING = "ping"
+SET_LEVEL = "logging/setLevel"
+DISCOVER = "server/discover"
+CALL_TOOL = "tools/call"
+GET_PROMPT = "prompts/get"
+LISTEN = "subscriptions/listen"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+COMPLETE = "completion/complete"
+SUBSCRIBE = "resources/subscribe"
+UNSUBSCRIBE = "resources/unsubscribe"
+ELICIT = "elicitation/create"
+SAMPLE = "sampling/createMessage"
+LIST_ROOTS = "roots/list"
+UPDATED = "notifications/resources/updated"
+PROGRESS = "notifications/progress"
+
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")

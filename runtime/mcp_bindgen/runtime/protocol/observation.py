@@ -1,13 +1,10 @@
-"""Let one observer see what is handled, asked, begun and refused; where there is none, this costs one look at a name.
-
-OpenTelemetry is one such observer (`runtime.telemetry`); nothing of it is imported here.
-"""
+"""Observation: one observer sees requests, connections and refusals. Without an observer it costs one comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .errors import ProtocolError
 from .events import Notified, Requested
@@ -97,3 +94,16 @@ def refused(reason: str) -> None:
     """Let the observer, if there is one, see a refusal."""
     if current is not None:
         current.refused(reason)
+
+
+T = TypeVar("T")
+
+
+async def asked(
+    observer: Observer, link: Any, method: Request[Any, Any, Any], params: Any, ask: Callable[..., Awaitable[T]]
+) -> T:
+    """Send a request of ours by `ask`, which takes the method, the params and what the observer adds to its `_meta`."""
+    with observer.asking(link.peer.role, link, link.peer.dispatcher.revision, method, params) as seen:
+        answer = await ask(method, params, meta=seen.meta)
+        seen.answered(answer)
+        return answer

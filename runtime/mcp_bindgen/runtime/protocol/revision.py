@@ -8,19 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from .composition import added_to, joined, with_answers
 from .envelope import Envelope, RequestId
 from .errors import MethodNotFound
-from .extension import Extension
+from .extension import Extension, added_to, joined, with_answers
 from .methods import Method, Notification, Path, Request
 from .routing import Route, custom_routes
 from .transitions import Role, State
-
-Handler: TypeAlias = Callable[[Any, Any], Any]
-"""Takes the `RequestScope` of a message and its params; returns the result or an awaitable."""
 
 
 class Connection(Protocol):
@@ -62,8 +58,6 @@ class Era(Protocol):
     initial: State
     is_stateless: bool
 
-    # --- messages, for `Peer` ---------------------------------------------------------------------------------
-
     def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
         """Guess from its bytes which revision a message is in; `None` where only its whole text can tell.
 
@@ -102,38 +96,6 @@ class Era(Protocol):
 
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
         """Tell whether a side may cancel a request of a method: its sender, or else its receiver."""
-        ...
-
-    # --- servers ----------------------------------------------------------------------------------------------
-
-    def handler(self, server: Any, /, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
-        """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
-        ...
-
-    def is_followed(self, link: Any, method: Notification[Any], params: Any) -> bool:
-        """Tell whether a client wants to be told this unasked, as far as it has said so on its connection."""
-        ...
-
-    def snapshot(self, session: Any) -> dict[str, Any] | None:
-        """Return what a session must know to go on in another process, as JSON; `None` where there is nothing."""
-        ...
-
-    def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
-        """Make a new session go on where another one was."""
-        ...
-
-    def update(self, session: Any, snapshot: Mapping[str, Any]) -> None:
-        """Take over what the session was told in another process since it was restored here."""
-        ...
-
-    # --- clients ----------------------------------------------------------------------------------------------
-
-    async def introduce(self, client: Any, /, session: Any) -> None:
-        """Get to know the server; raises `UnsupportedRevision` where it does not speak the client's revision."""
-        ...
-
-    def answers_by_default(self, method: Method) -> bool:
-        """Tell whether a client takes a message that it has no handler for."""
         ...
 
 

@@ -13,9 +13,6 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 import anyio
 from pydantic import BaseModel
 
-from ..era.sides import bound, checked_roots, extensions_of
-from ..era.stateless import client as rounds
-from ..era.stateless.subscription_client import Listening, check_filter, reaches, subscribed
 from ..logs import log
 from ..protocol import jsonrpc
 from ..protocol.capabilities import is_offered, unmet
@@ -30,16 +27,19 @@ from ..protocol.errors import (
 )
 from ..protocol.extension import Extension, ExtensionResult
 from ..protocol.invalid_items import InvalidItem
-from ..protocol.methods import Method, Request
-from ..protocol.options import Limits, Options, Progress
-from ..protocol.revision import Dispatcher, Handler
+from ..protocol.limits import Limits, Options, Progress
+from ..protocol.methods import PING, Method, Request
+from ..protocol.request_scope import Handler, RequestScope
+from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
 from ..protocol.transitions import Role
-from .caller import Caller
-from .context import Context
-from .request_scope import RequestScope
+from .context import Caller, Context
+from .handlers import bound, checked_roots, extensions_of
+from .negotiation import introduce
 from .result_cache import CacheScope, ResultCache
+from .rounds import settle, understood
 from .session import Session
+from .subscription_client import Listening, check_filter, reaches, subscribed
 from .timeouts import in_handler
 
 Params = TypeVar("Params")
@@ -179,10 +179,11 @@ class Client(Caller):
             answer = await self.cache.through(self._scope, method, params, ask, fresh=self._fresh)
         if self.mirror is not None:
             answer = self.mirror.learn(method, answer, self.link.peer.quarantine)
-        understood: Answer = rounds.understood(method, answer)
+        answer = understood(method, answer)
         if self.checks is not None:
-            self.checks.check(method, params, understood)
-        return understood
+            self.checks.check(method, params, answer)
+        result: Answer = answer
+        return result
 
     async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         known = self.link.introductions
@@ -201,7 +202,7 @@ class Client(Caller):
         """Introduce this client to the server, unless that was done again after the `known` time."""
         async with self._introducing:
             if known == self.link.introductions:
-                await self.link.peer.dispatcher.revision.era.introduce(self, self.link)
+                await introduce(self, self.link)
                 self.link.introductions += 1
                 await self._resume()
 
@@ -235,7 +236,7 @@ class Client(Caller):
         answer = await self.request(method, params)
         if type(answer) is not method.result and isinstance(answer, (ExtensionResult, *method.alternatives)):
             with anyio.CancelScope(deadline=deadline) as scope:
-                answer = await rounds.settle(self, method, params, answer)
+                answer = await settle(self, method, params, answer)
                 if isinstance(answer, ExtensionResult):
                     answer = await self.settle(method, params, answer)
             if scope.cancelled_caught:
@@ -324,7 +325,7 @@ class Client(Caller):
     def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return the handler for the messages of a route; raises `MethodNotFound` where there is none."""
         work = bound(dispatcher, route, self) if dispatcher.is_handled(route, self) else None
-        if work is None and not dispatcher.revision.era.answers_by_default(route.method):
+        if work is None and route.method.kind == "request" and route.method.name != PING:
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
         has_roots = "roots" in getattr(getattr(route.method, "result", None), "model_fields", {})

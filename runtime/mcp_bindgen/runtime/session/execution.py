@@ -12,13 +12,11 @@ from ..logs import log
 from ..protocol import jsonrpc, observation
 from ..protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..protocol.events import Notified, Requested
-from ..protocol.hints import WrongResult
-from ..protocol.link import Link
 from ..protocol.observation import Handling
 from ..protocol.peer import Peer
-from ..protocol.revision import Dispatcher, Handler
-from ..protocol.routing import Route
-from .request_scope import RequestScope
+from ..protocol.request_scope import Handler, Link, RequestScope
+from ..protocol.revision import Dispatcher
+from ..protocol.routing import Route, WrongResult
 
 FindHandler = Callable[[Dispatcher, Route], Handler]
 """Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""

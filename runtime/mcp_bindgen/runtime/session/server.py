@@ -1,4 +1,4 @@
-"""The base of generated servers, and serving them over a transport."""
+"""Base of generated servers, and their service over transports."""
 
 from __future__ import annotations
 
@@ -16,26 +16,50 @@ from mcp_bindgen.bridging.offer import converted_for_all, served, tell_what_is_m
 from mcp_bindgen.bridging.server import BridgedDispatcher, BridgedEngine, BridgedServer
 
 from ..concurrency import Turn
-from ..era.operations import operations
-from ..era.sides import Handle, extensions_of
-from ..era.stateless.request_meta import ParamsWithMeta
-from ..era.stateless.request_state import RequestStateSigner
-from ..era.stateless.subscriptions import Subscription, attached, audience
-from ..protocol.access import AccessPolicy, Identity, Operation, check
+from ..era.stateless import ParamsWithMeta
+from ..protocol.access import AccessPolicy, Identity, Operation, check, operations
 from ..protocol.capabilities import declared
+from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, SessionRequired
 from ..protocol.extension import Extension
+from ..protocol.limits import Limits, Options
 from ..protocol.methods import Method, Notification
-from ..protocol.negotiated import Negotiated
-from ..protocol.options import Limits, Options
 from ..protocol.peer import Peer
-from ..protocol.revision import Dispatcher, Handler
+from ..protocol.request_scope import LEVELS, Handler, Link, Negotiated, RequestScope
+from ..protocol.revision import Dispatcher
 from ..protocol.routing import Returns, Route
 from ..protocol.transport import Transport
+from . import handshake_server, stateless_server
 from .context import Context
-from .recorder import Recorder
-from .request_scope import RequestScope
+from .handlers import Handle, extensions_of
+from .rounds import RequestStateSigner
 from .session import Session
+from .subscriptions import Subscription, attached, audience
+
+
+class Recorder(Link):
+    """A link to no client in particular: it notes what is to be told.
+
+    Args:
+        agreed: What any client of the revision may count on; it is made to want everything.
+
+    Attributes:
+        told: The notifications and their params.
+    """
+
+    def __init__(self, agreed: Negotiated) -> None:
+        agreed.log_level, agreed.subscriptions = LEVELS[0], None
+        self.negotiated: Negotiated = agreed
+        self.told: list[tuple[Notification[Any], Any]] = []
+
+    async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
+        """Refuse: there is nobody who could answer."""
+        raise RuntimeError(f"{method.name}: a broadcast to several processes can only notify")
+
+    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
+        """Note a notification."""
+        self.told.append((method, params))
+
 
 Publish = Callable[[str, Notification[Any], Any], Awaitable[None]]
 """Tells the clients of all processes something, given the revision that they speak."""
@@ -271,7 +295,8 @@ class Service:
         if found is None:
             revision = dispatcher.revision
             server = self._by_revision[revision.name]
-            found = revision.era.handler(server, dispatcher, route, self.supported)
+            half = stateless_server if revision.era.is_stateless else handshake_server
+            found = half.handler(server, dispatcher, route, self.supported)
             update_wrapper(found, getattr(type(_original(server)), route.handler, found), assigned=(), updated=())
             self._handlers[route] = found
         return found
@@ -376,7 +401,7 @@ class Service:
         """Make a new session go on where another one was: see `Era.restore`; raises `KeyError`."""
         server = self._by_revision[snapshot["revision"]]
         dispatcher = self.dispatchers[server.revision]
-        dispatcher.revision.era.restore(session, snapshot, declared(server, dispatcher), first_id)
+        handshake_server.restore(session, snapshot, declared(server, dispatcher), first_id)
 
     async def run(self, session: Session) -> None:
         """Serve a connection until either side ends it."""

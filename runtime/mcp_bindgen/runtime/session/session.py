@@ -1,10 +1,11 @@
-"""Drive a `Peer` over a `Transport`: read, hand messages to handlers, write what they answer."""
+"""Sessions: drive a `Peer` over a `Transport`, within limits."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+import math
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
@@ -14,28 +15,198 @@ from typing import Any, TypeAlias, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import Turn, begin
-from ..era.lifecycle import SUBSCRIBE
+from ..concurrency import Turn, begin, within
 from ..logs import log
 from ..protocol import observation
 from ..protocol.access import Identity, Operation
-from ..protocol.batch import BatchReply
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
-from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
-from ..protocol.link import Link
-from ..protocol.methods import Method, Notification, Request
-from ..protocol.negotiated import Negotiated
-from ..protocol.options import Limits, Options
-from ..protocol.peer import Peer
+from ..protocol.events import (
+    Answered,
+    CancelRequested,
+    Event,
+    Notified,
+    Pending,
+    Progressed,
+    Rejected,
+    Requested,
+)
+from ..protocol.limits import Limits, Options
+from ..protocol.methods import SUBSCRIBE, Method, Notification, Request
+from ..protocol.observation import asked
+from ..protocol.peer import BatchReply, Peer
+from ..protocol.request_scope import Link, Negotiated
 from ..protocol.transitions import State
 from ..protocol.transport import Lost, Outgoing, Oversized, Transport
 from ..protocol.uris import canonical
 from .execution import FindHandler, execute
-from .observed import asked
-from .sender import Sender
 from .timeouts import Timeouts, Waiter, in_handler, resolve
-from .workload import Workload
+
+Work = Requested | Notified | Rejected
+"""What makes work, or at least an answer."""
+
+
+class Workload:
+    """What a connection is at work on, and what waits.
+
+    Args:
+        limits: The limits.
+        independent: Whether answers wait for none but their own reader, so that nobody needs to count them.
+
+    Attributes:
+        at_work: How many handlers wait for something.
+        unread: The size of answers that the other side has not read yet, in bytes.
+    """
+
+    def __init__(self, limits: Limits, *, independent: bool) -> None:
+        self.at_work = 0
+        self.unread = 0
+        self._limits = limits
+        self._most_unread = math.inf if independent else limits.unread
+        self._held: OrderedDict[object, tuple[Work, int]] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the other side leaves too many answers unread."""
+        return self.unread > self._most_unread
+
+    @property
+    def is_full(self) -> bool:
+        """Whether too much waits already."""
+        return len(self._held) >= self._limits.waiting or self._bytes >= self._limits.waiting_bytes
+
+    def has_room(self) -> bool:
+        """Tell whether another handler may begin."""
+        return self.at_work < self._limits.at_work and self.unread <= self._most_unread
+
+    def is_free(self) -> bool:
+        """Tell whether nothing waits, and another handler may begin."""
+        return not self._held and self.has_room()
+
+    def must_wait(self, event: Event) -> bool:
+        """Tell whether an event has to wait for its turn.
+
+        What makes no work never has to. A side that reads what we send is told of its mistakes at once, and that we are
+        still there.
+        """
+        if isinstance(event, Rejected):
+            return self.is_unread and bool(event.reply)
+        if not isinstance(event, Requested | Notified):
+            return False
+        return self.is_unread or event.route.method is not event.dispatcher.revision.ping
+
+    async def settle(self, turn: Callable[[], Awaitable[None]]) -> str | None:
+        """Wait while the other side leaves too many answers unread and too much waits (backpressure).
+
+        Args:
+            turn: Waits until some of the answers were read.
+
+        Returns:
+            Why the connection has to be closed; `None` where it goes on.
+        """
+        try:
+            async with asyncio.timeout(self._limits.patience):
+                while self.is_unread and self.is_full:
+                    await turn()
+        except TimeoutError:
+            return f"the other side does not read: {self.unread} bytes of answers wait"
+        return None
+
+    def hold(self, event: Work, size: int) -> None:
+        """Keep an event, of a message of `size` bytes, until it is `taken`."""
+        self._held[event.id if isinstance(event, Requested) else object()] = event, size
+        self._bytes += size
+
+    @property
+    def may_begin(self) -> int:
+        """How many of those that wait may begin now."""
+        return min(len(self._held), self._limits.at_work - self.at_work) if self.has_room() else 0
+
+    def taken(self) -> Work | None:
+        """Take the first event that waits, if there still is one."""
+        if not self._held:
+            return None
+        _, (event, size) = self._held.popitem(last=False)
+        self._bytes -= size
+        return event
+
+    def drop(self, id_: RequestId) -> bool:
+        """Drop the request with an id, if it waits."""
+        _, size = self._held.pop(id_, (None, None))
+        self._bytes -= size or 0
+        return size is not None
+
+
+class Sender:
+    """Sends the messages of a session.
+
+    Args:
+        transport: How they travel.
+        lost: Called with the reason when the other side turns out to be gone.
+
+    Attributes:
+        tasks: Where the queue is sent; nothing is queued before there is such a place.
+        independent: Whether messages need not wait for each other.
+    """
+
+    def __init__(self, transport: Transport, lost: Callable[[str], object]) -> None:
+        self.tasks: TaskGroup | None = None
+        self.independent = transport.independent
+        self._transport = transport
+        self._lost = lost
+        self._queue: list[Outgoing] = []
+        self._sending = asyncio.Lock()
+
+    async def send(self, messages: Sequence[Outgoing] | None = None) -> bool:
+        """Send messages, or else the queue; returns whether the other side was still there."""
+        try:
+            if self.independent and messages:
+                await self._transport.send(messages)
+                return True
+            async with self._sending:
+                if messages is None:
+                    messages, self._queue = self._queue, []
+                if messages:
+                    await self._transport.send(messages)
+        except ConnectionClosed as error:
+            self._lost(str(error))
+            return False
+        return True
+
+    async def post(self, message: Outgoing, options: Options, *, alone: bool) -> None:
+        """Send a request in time, at once if it is alone; those that are made at the same time leave together.
+
+        Raises:
+            TimeoutError: The other side does not read.
+        """
+        if self.tasks is not None and (not alone or self._queue or self._sending.locked()):
+            self.send_soon(message)
+            return
+        limits = [limit for limit in (options.timeout, options.total_timeout) if limit is not None]
+        await (within(min(limits), self.send([message])) if limits else self.send([message]))
+
+    def send_soon(self, message: Outgoing) -> None:
+        """Queue a message without waiting for a slow reader; messages queued at the same time are sent together."""
+        self._queue.append(message)
+        if len(self._queue) == 1 and self.tasks is not None:
+            self.tasks.start_soon(self.send)
+
+    def withdraw(self, message: Outgoing) -> bool:
+        """Remove a message from the queue; returns whether it was still there."""
+        if message not in self._queue:
+            return False
+        self._queue.remove(message)
+        return True
+
+    async def turn(self) -> None:
+        """Wait until what is being sent now has been sent."""
+        async with self._sending:
+            pass
+
 
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")

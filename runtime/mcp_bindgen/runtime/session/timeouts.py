@@ -14,7 +14,7 @@ from typing import Any
 from ..concurrency import Pauses
 from ..logs import log
 from ..protocol.events import Answered, Pending
-from ..protocol.options import Options
+from ..protocol.limits import Options
 from ..protocol.transport import Outgoing
 
 _RESOLUTION = 0.01  # seconds at least between two looks at all requests

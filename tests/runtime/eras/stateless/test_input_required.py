@@ -23,8 +23,8 @@ from mcp_bindgen.runtime import (
     UnexpectedAnswer,
     serve,
 )
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (

@@ -13,12 +13,11 @@ import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
-from mcp_bindgen.runtime.era.handshake import HANDSHAKE
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import uris
-from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_followed
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session.recorder import Recorder
+from mcp_bindgen.runtime.session.server import Recorder
+from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
@@ -446,5 +445,5 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
     link = Recorder(agreed)
     agreed.subscriptions = set(indexes[3])
     params = v2025_11_25.methods.METHODS[UPDATED].params(uri=params.uri)
-    assert HANDSHAKE.is_followed(link, v2025_11_25.methods.METHODS[UPDATED], params)  # type: ignore[arg-type]
+    assert is_followed(link, agreed.dispatcher.revision, v2025_11_25.methods.METHODS[UPDATED], params)
     assert len(calls) <= 2

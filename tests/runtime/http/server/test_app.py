@@ -25,7 +25,7 @@ from mcp_bindgen.http.server import exchange
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
-from mcp_bindgen.runtime.era.stateless.subscriptions import audience
+from mcp_bindgen.runtime.session.subscriptions import audience
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,

@@ -31,11 +31,11 @@ from mcp_bindgen.http.server.envelope import for_others
 from mcp_bindgen.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Server
-from mcp_bindgen.runtime.era.stateless import subscription_client
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.session import subscription_client
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
+from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
 from tests.support.checked_connections import bounded, until

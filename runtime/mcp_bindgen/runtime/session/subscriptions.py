@@ -1,4 +1,4 @@
-"""Serve streams of change notifications that a client asks for (MCP 2026-07-28, "Subscriptions")."""
+"""Subscriptions of a stateless server (MCP 2026-07-28, "Subscriptions")."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from ...concurrency import scheduled
-from ...protocol import jsonrpc
-from ...protocol.access import Identity
-from ...protocol.capabilities import is_offered
-from ...protocol.envelope import RequestId
-from ...protocol.errors import ConnectionClosed, MethodNotFound
-from ...protocol.link import Link
-from ...protocol.methods import Notification, filtered
-from ...protocol.negotiated import Negotiated
-from ...protocol.revision import Revision
-from ...protocol.uris import canonical, followed_key
-from ..lifecycle import ACKNOWLEDGED, SUBSCRIBE, UPDATED
-from ..operations import check_followed, followed_by
+from ..concurrency import scheduled
+from ..protocol import jsonrpc
+from ..protocol.access import Identity, check_followed, followed_by
+from ..protocol.capabilities import is_offered
+from ..protocol.envelope import RequestId
+from ..protocol.errors import ConnectionClosed, MethodNotFound
+from ..protocol.methods import ACKNOWLEDGED, SUBSCRIBE, UPDATED, Notification, filtered
+from ..protocol.request_scope import Link, Negotiated
+from ..protocol.revision import Revision
+from ..protocol.uris import canonical, followed_key
 
 _MOST_WAITING = 1000  # notifications for a client that reads slowly
 

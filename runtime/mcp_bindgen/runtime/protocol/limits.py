@@ -1,4 +1,4 @@
-"""Define how requests are sent, and how much of the other side's is taken at once."""
+"""Options of requests, and limits of one connection."""
 
 from __future__ import annotations
 

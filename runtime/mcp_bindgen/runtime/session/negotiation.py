@@ -5,14 +5,20 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and the section of that na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
 from ..concurrency import Pauses
+from ..era.stateless import UNSUPPORTED
+from ..model.json_types import is_array, is_object
+from ..protocol import jsonrpc
 from ..protocol.access import lacks_scope
+from ..protocol.capabilities import declared
+from ..protocol.envelope import invalid_answer
 from ..protocol.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -25,12 +31,160 @@ from ..protocol.errors import (
     ServerUnavailable,
     UnsupportedRevision,
 )
-from ..protocol.options import Options
+from ..protocol.limits import Options
+from ..protocol.methods import (
+    DISCOVER,
+    INITIALIZE,
+    INITIALIZED,
+    Method,
+    untyped,
+)
 from ..protocol.revision import Dispatcher, Revision
-from .handshake import HANDSHAKE
-from .lifecycle import DISCOVER, INITIALIZE
-from .stateless import client as stateless
-from .stateless.client import UNSUPPORTED
+from .handlers import introduction
+
+VERSION_HEADER = "MCP-Protocol-Version"
+
+
+async def introduce(client: Any, session: Any) -> None:
+    """Introduce a client to its server, in the way of the era of its revision.
+
+    Raises:
+        UnsupportedRevision: The server does not speak the client's revision.
+    """
+    stateless = session.peer.dispatcher.revision.era.is_stateless
+    await (_introduce_stateless if stateless else _shake_hands)(client, session)
+
+
+async def _shake_hands(client: Any, session: Any) -> None:
+    """Do the handshake.
+
+    Raises:
+        UnsupportedRevision: The server answers with a revision that this client does not speak.
+    """
+    answer = await offer_handshake(client, session)
+    if answer["protocolVersion"] != client.revision:
+        raise UnsupportedRevision(client.revision, answer["protocolVersion"])
+    await accept_handshake(client, session, answer)
+
+
+async def offer_handshake(client: Any, session: Any) -> dict[str, Any]:
+    """Send `initialize` and return the answer in wire form: it may be in another revision.
+
+    Raises:
+        ProtocolError: The server refuses, or does not say which revision it speaks.
+    """
+    dispatcher: Dispatcher = session.peer.dispatcher
+    session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
+    method = dispatcher.revision.request(INITIALIZE)
+    wire = {
+        "protocolVersion": dispatcher.revision.name,
+        "capabilities": session.negotiated.declared["client"],
+        "clientInfo": introduction(client, dispatcher.revision).model_dump(),
+    }
+    answer: dict[str, Any] = await session.request(
+        untyped(method), jsonrpc.typed_params(method, wire), client.options, begins_session=True
+    )
+    if not isinstance(answer.get("protocolVersion"), str):
+        raise invalid_answer("the result of initialize names no protocolVersion")
+    return answer
+
+
+async def accept_handshake(client: Any, session: Any, wire: dict[str, Any]) -> None:
+    """Take the answer to `initialize`, whose revision is that of the client, and end the handshake.
+
+    Raises:
+        ProtocolError: It is no such answer.
+    """
+    revision: Revision = session.peer.dispatcher.revision
+    answer = jsonrpc.typed_result(revision.request(INITIALIZE), wire)
+    agreed = session.negotiated
+    agreed.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
+    agreed.peer_info = client.server_info = answer.server_info
+    client.instructions = answer.instructions
+    session.peer.negotiated()
+    session.headers = partial(_headers, revision.name)
+    await session.notify(revision.methods[INITIALIZED], None, opens_stream=True)
+
+
+def _headers(revision: str, method: Method, params: Any) -> Mapping[str, str]:
+    return {VERSION_HEADER: revision}
+
+
+async def _introduce_stateless(client: Any, session: Any) -> None:
+    """Ask the server what it offers, in the client's revision.
+
+    Raises:
+        UnsupportedRevision: The server does not speak the client's revision.
+    """
+    try:
+        answer = await discover(client, session)
+    except ProtocolError as error:
+        raise _disagreement(client.dispatcher.revision, error) or error from None
+    if client.revision not in answer.supported_versions:
+        raise UnsupportedRevision(client.revision, *answer.supported_versions)
+    accept_discovery(client, session, answer)
+
+
+async def discover(client: Any, session: Any, options: Any = None) -> Any:
+    """Ask the server which revisions it speaks and what it offers.
+
+    Raises:
+        ProtocolError: The server refuses, or answers something else.
+    """
+    _prepare(client, session)
+    method = session.peer.dispatcher.revision.request(DISCOVER)
+    params = jsonrpc.typed_params(method, {"_meta": session.meta})
+    wire = await session.request(untyped(method), params, options or client.options)
+    return jsonrpc.typed_result(method, wire)
+
+
+def accept_discovery(client: Any, session: Any, answer: Any) -> None:
+    """Accept what the server says of itself: from now on the client's revision is spoken."""
+    _prepare(client, session)
+    session.negotiated.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
+    session.negotiated.peer_info = client.server_info = answer.meta.server_info if answer.meta is not None else None
+    client.instructions = answer.instructions
+    session.peer.negotiated()
+
+
+def _prepare(client: Any, session: Any) -> None:
+    """Tell a session what requests have to say."""
+    dispatcher: Dispatcher = session.peer.dispatcher
+    revision = dispatcher.revision
+    session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
+    session.meta = said(client, revision, session.negotiated.declared["client"])
+    session.meta |= jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
+    if session.transport.mirror is not None:
+        client.mirror = session.transport.mirror(revision)
+        session.headers = client.mirror.headers
+
+
+def said(client: Any, revision: Revision, capabilities: Any) -> dict[str, Any]:
+    """Return what the `_meta` of every request says of its client."""
+    values = {
+        "protocol_version": revision.name,
+        "client_info": introduction(client, revision).model_dump(),
+        "client_capabilities": capabilities,
+    }
+    return {revision.meta_keys[name]: value for name, value in values.items() if name in revision.meta_keys}
+
+
+def is_modern(revision: Revision, error: ProtocolError) -> bool:
+    """Tell whether only a server of this era says so (MCP 2026-07-28, "Versioning": Backward Compatibility)."""
+    return error.code in revision.errors.values()
+
+
+def spoken(error: Exception) -> list[str]:
+    """Return the revisions that a server names because it does not speak ours; none if the error is another one."""
+    data = error.data if isinstance(error, ProtocolError) else None
+    supported = data.get("supported") if is_object(data) else None
+    return [version for version in supported if isinstance(version, str)] if is_array(supported) else []
+
+
+def _disagreement(revision: Revision, error: ProtocolError) -> UnsupportedRevision | None:
+    supported = spoken(error) if error.code == revision.errors[UNSUPPORTED] else []
+    return UnsupportedRevision(revision.name, *supported) if supported else None
+
 
 C = TypeVar("C")
 
@@ -192,7 +346,7 @@ class Negotiation(Generic[C]):
     async def _ask(self, client: Any, options: Options) -> None:
         with self._asking:
             try:
-                self._answer = await stateless.discover(client, self._session, options)
+                self._answer = await discover(client, self._session, options)
             except (*FAILURES, AuthorizationError) as error:
                 self._error = error
             self._heard.set()
@@ -216,29 +370,29 @@ class Negotiation(Generic[C]):
         if isinstance(error, ProtocolError) and lacks_scope(error):
             raise error
         revision = self._clients.dispatchers[self._clients.stateless[0]].revision
-        if not isinstance(self._error, ProtocolError) or not stateless.is_modern(revision, self._error):
+        if not isinstance(self._error, ProtocolError) or not is_modern(revision, self._error):
             if isinstance(self._error, ProtocolError) and not self._clients.stateful:
                 raise UnsupportedRevision(self._clients.all) from self._error  # it does not know the question
             self.failures.append((DISCOVER, self._error))
             return None
-        spoken = stateless.spoken(self._error) if self._error.code == revision.errors[UNSUPPORTED] else []
-        if not spoken:
+        named = spoken(self._error) if self._error.code == revision.errors[UNSUPPORTED] else []
+        if not named:
             raise self._error
-        return await self._choose(spoken)
+        return await self._choose(named)
 
-    async def _choose(self, spoken: Sequence[str]) -> C | None:
+    async def _choose(self, named: Sequence[str]) -> C | None:
         """Choose the best of the revisions that the server speaks."""
-        best = next((revision for revision in self._clients.stateless if revision in spoken), None)
+        best = next((revision for revision in self._clients.stateless if revision in named), None)
         if best is not None:
             client: C = self._speak(best)
             if self._answer is not None and best == self._clients.stateless[0]:
-                stateless.accept(client, self._session, self._answer)
+                accept_discovery(client, self._session, self._answer)
             else:
-                await stateless.introduce(client, self._session)
+                await _introduce_stateless(client, self._session)
             return client
-        best = next((revision for revision in self._clients.stateful if revision in spoken), None)
+        best = next((revision for revision in self._clients.stateful if revision in named), None)
         if best is None:
-            raise UnsupportedRevision(self._clients.all, *spoken)
+            raise UnsupportedRevision(self._clients.all, *named)
         return await self._shake_hands(best)
 
     # --- the handshake ----------------------------------------------------------------------------------------
@@ -251,15 +405,15 @@ class Negotiation(Generic[C]):
         self._offered.append(offered)
         client: C = self._speak(offered)
         try:
-            answer = await HANDSHAKE.offer(client, self._session)
+            answer = await offer_handshake(client, self._session)
             chosen = answer["protocolVersion"]
             if chosen not in self._clients.stateful:
                 raise UnsupportedRevision(self._clients.all, chosen)
             client = self._speak(chosen)
-            await HANDSHAKE.accept(client, self._session, answer)
+            await accept_handshake(client, self._session, answer)
         except FAILURES as error:
             self.elsewhere = isinstance(error, Refused) and error.status in _NOT_HERE
             self.failures.append((INITIALIZE, error))
-            spoken = [revision for revision in stateless.spoken(error) if revision not in self._offered]
-            return await self._choose(spoken) if spoken else None
+            named = [revision for revision in spoken(error) if revision not in self._offered]
+            return await self._choose(named) if named else None
         return client

@@ -11,22 +11,21 @@ from typing import Any, cast
 
 from pydantic_core import to_json
 
-from ...model.base import Model
-from ...model.json_types import is_object
-from ...protocol import jsonrpc
-from ...protocol.capabilities import declared, missing
-from ...protocol.envelope import parse
-from ...protocol.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
-from ...protocol.methods import Path, Request
-from ...protocol.negotiated import Negotiated
-from ...protocol.revision import Dispatcher, Handler, Revision
-from ...protocol.routing import Route
-from ...session.request_scope import RequestScope
-from ..lifecycle import DISCOVER, LISTEN
-from ..sides import bound, empty_list, introduction
-from . import subscriptions
-from .input_required import Questions, asks_for_input, other_than_required
-from .request_meta import RequestNegotiated, separated
+from ..era.stateless import separated
+from ..model.base import Model
+from ..model.json_types import is_object
+from ..protocol import jsonrpc
+from ..protocol.capabilities import declared, missing
+from ..protocol.envelope import parse
+from ..protocol.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
+from ..protocol.methods import DISCOVER, LISTEN, Path, Request
+from ..protocol.request_scope import Handler, Negotiated, RequestScope
+from ..protocol.revision import Dispatcher, Revision
+from ..protocol.routing import Route
+from ..protocol.transitions import Role
+from .handlers import bound, empty_list, introduction
+from .rounds import Questions, asks_for_input, other_than_required
+from .subscriptions import listen
 
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
@@ -107,7 +106,7 @@ def _work(
     if dispatcher.is_handled(route, server):
         return bound(dispatcher, route, server)
     if name == LISTEN:
-        return lambda params, context: subscriptions.listen(server, dispatcher.revision, offers, params, context)
+        return lambda params, context: listen(server, dispatcher.revision, offers, params, context)
     nothing = empty_list(dispatcher, route, server)
 
     async def list_nothing(params: Any, context: Any) -> Any:
@@ -198,3 +197,27 @@ def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Wri
 def lacking(revision: Revision, *paths: Path) -> MissingClientCapability:
     """Make the error that names capabilities which the client did not declare."""
     return MissingClientCapability(revision.errors[MISSING], *paths)
+
+
+class RequestNegotiated(Negotiated):
+    """The metadata of one request: what it may count on, as it says itself in its `_meta`.
+
+    Args:
+        dispatcher: What the server takes in the revision of the request.
+        offers: What the server declares.
+        meta: The request's `_meta`, typed.
+    """
+
+    logs_by_default = False
+
+    def __init__(self, dispatcher: Dispatcher, offers: dict[str, Any], meta: Any) -> None:
+        self.dispatcher = dispatcher
+        self.peer_info = getattr(meta, "client_info", None)
+        self.log_level = getattr(meta, "log_level", None)  # not where logging is an extension
+        self._offers = offers
+        self._meta = meta
+
+    @property
+    def declared(self) -> dict[Role, Any]:
+        """Side -> its capabilities, in wire form."""
+        return {"client": self._meta.client_capabilities.model_dump(), "server": self._offers}

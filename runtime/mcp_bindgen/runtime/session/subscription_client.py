@@ -1,4 +1,4 @@
-"""Subscribe as a client (MCP 2026-07-28, "Subscriptions")."""
+"""Subscriptions of a stateless client (MCP 2026-07-28, "Subscriptions")."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import anyio
 from pydantic import BaseModel
 
-from ...concurrency import background_tasks
-from ...protocol import jsonrpc
-from ...protocol.errors import (
+from ..concurrency import background_tasks
+from ..protocol import jsonrpc
+from ..protocol.errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     AuthorizationError,
@@ -23,10 +23,10 @@ from ...protocol.errors import (
     ProtocolError,
     RequestTimeout,
 )
-from ...protocol.negotiated import Negotiated
-from ...protocol.options import Options
-from ...protocol.routing import Route
-from ..lifecycle import ACKNOWLEDGED, LISTEN
+from ..protocol.limits import Options
+from ..protocol.methods import ACKNOWLEDGED, LISTEN
+from ..protocol.request_scope import Negotiated
+from ..protocol.routing import Route
 
 log = logging.getLogger("mcp_bindgen")
 

@@ -1,4 +1,4 @@
-"""Introduce a user's server or client, and call its handlers, in both eras."""
+"""Handlers: bind the methods of a user's server or client to routes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from ..logs import log
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
 from ..protocol.capabilities import declared, is_declared
-from ..protocol.composition import added_to
-from ..protocol.extension import Extension
+from ..protocol.extension import Extension, added_to
 from ..protocol.methods import Request, result_type
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route, check_names
