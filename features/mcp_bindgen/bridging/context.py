@@ -49,7 +49,7 @@ class BridgedContext(Context):
         if agreed is not None:
             capability = missing(method, self._words, agreed.dispatcher.role, agreed.declared, params)
             if capability is not None:
-                raise agreed.lacking(method.name, capability)
+                raise agreed.missing_capability_error(method.name, capability)
 
     # --- questions --------------------------------------------------------------------------------------------
 

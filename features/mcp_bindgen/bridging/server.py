@@ -23,7 +23,7 @@ from mcp_bindgen.runtime.protocol.request_scope import RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session import subscriptions
-from mcp_bindgen.runtime.session.handlers import Handle, bound
+from mcp_bindgen.runtime.session.handlers import Handle, bind_handler
 from mcp_bindgen.runtime.session.rounds import asks_for_input
 
 from . import sender
@@ -218,7 +218,7 @@ class BridgedDispatcher(Dispatcher):
         """Return the handler of the server for a route of a revision, with conversions."""
         name, server = route.method.name, self._bridge.server
         ours = self._home(name) or route
-        work = bound(self._ours, ours, server)
+        work = bind_handler(self._ours, ours, server)
         if name == INITIALIZE:
             return partial(self._initialize, work, ours)
         if not isinstance(route.method, Request):
@@ -387,7 +387,7 @@ class BridgedDispatcher(Dispatcher):
             return True
         params = jsonrpc.typed_params(route.method, {"uri": uri})
         try:
-            await bound(self._ours, route, self._bridge.server)(
+            await bind_handler(self._ours, route, self._bridge.server)(
                 params, self.bridged.context(RequestScope.of(subscription), params)
             )
         except ProtocolError as error:

@@ -377,7 +377,7 @@ async def test_states_that_are_forged_stolen_or_too_old() -> None:
             other = dice.choice([c for c in "Aab0_-.=~ é" if c != state[place]])
             forged = dice.choice([state[:place] + other + state[place + 1 :], state[:place] or "x", state + other])
             assert refused(await call(state=forged)), forged
-        foreign = RequestStateSigner([b"x" * 16]).seal({"answers": {"first": first["first"]}, "own": None}, None)
+        foreign = RequestStateSigner([b"x" * 16]).sign({"answers": {"first": first["first"]}, "own": None}, None)
         for stolen in (
             await call("b", state),
             await call("a", state, arguments={"amount": 1}),

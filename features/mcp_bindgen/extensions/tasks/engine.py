@@ -28,10 +28,10 @@ from mcp_bindgen.runtime.protocol.extension import Extension
 from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.handlers import Handle, bound
+from mcp_bindgen.runtime.session.handlers import Handle, bind_handler
 from mcp_bindgen.runtime.session.rounds import Questions, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.stateless_server import lacking
+from mcp_bindgen.runtime.session.stateless_server import missing_client_capability
 from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
 
 from . import wire
@@ -168,7 +168,7 @@ class ServerEngine(Server):
         revision = dispatcher.revision
         route = dispatcher.routes[record.method]
         method: Request[Any, Any, Any] = revision.request(record.method)
-        call = bound(dispatcher, route, self)
+        call = bind_handler(dispatcher, route, self)
         said = dict(record.params)
         said["_meta"] = {**said.get("_meta", {}), "progressToken": record.id}
         params = jsonrpc.typed_params(method, said)
@@ -193,7 +193,7 @@ class ServerEngine(Server):
         except CapabilityMissing as error:
             if error.owner != "client":
                 raise
-            raise lacking(revision, error.capability[1:]) from None
+            raise missing_client_capability(revision, error.capability[1:]) from None
 
     def _threads_of(self, principal: str) -> CapacityLimiter:
         """Return the threads for tasks of a principal whose handlers block."""

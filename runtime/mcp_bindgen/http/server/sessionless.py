@@ -39,12 +39,12 @@ class _Unremembered(Negotiated):
         self.declared["server"] = offers
         self._all_offers = all_offers
 
-    def lacking(self, method: str, capability: Path) -> Exception:
+    def missing_capability_error(self, method: str, capability: Path) -> Exception:
         """Make the error for a message that needs a capability: with a session, it might be there."""
         owner, *path = capability
         if owner == "client" or is_declared(self._all_offers, *path):
             return SessionRequired(method)
-        return super().lacking(method, capability)
+        return super().missing_capability_error(method, capability)
 
 
 class _Reply(Exchange):

@@ -26,7 +26,7 @@ _CONTENT, _STRUCTURED, _LIFETIME = "content", "structuredContent", "ttlMs"
 
 @dataclass(frozen=True)
 class InvalidItem:
-    """A part of a result that a client left out, or mended, because it is not valid.
+    """A part of a result that a client left out, or valid, because it is not valid.
 
     Attributes:
         method: The method that was answered.
@@ -42,10 +42,10 @@ class InvalidItem:
         return f"{self.method}: {self.pointer}: {self.problem}"
 
 
-def mend(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[InvalidItem]]:
+def drop_invalid(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[InvalidItem]]:
     """Return a result that is not valid without those entries of its lists that are not, and what was left out.
 
-    Two mistakes are mended: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without
+    Two mistakes are valid: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without
     the list of content gets an empty one.
 
     Args:
@@ -56,23 +56,23 @@ def mend(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[InvalidIt
     if not is_object(wire) or not fields:
         return wire, []
     found: list[InvalidItem] = []
-    mended = dict(wire)
+    valid = dict(wire)
     lifetime = wire.get(_LIFETIME)
     if _LIFETIME in fields and isinstance(lifetime, int | float) and lifetime < 0:
-        mended[_LIFETIME] = 0
+        valid[_LIFETIME] = 0
     if _CONTENT in fields and _CONTENT not in wire and _STRUCTURED in wire:
-        mended[_CONTENT] = []
+        valid[_CONTENT] = []
         found.append(InvalidItem(method.name, f"/{_CONTENT}", "Field required"))
     for name, items in fields.items():
         entries = wire.get(name)
         if items is None or not is_array(entries):
             continue
         problems = [_problem(items, entry) for entry in entries]
-        mended[name] = [entry for entry, problem in zip(entries, problems, strict=True) if problem is None]
+        valid[name] = [entry for entry, problem in zip(entries, problems, strict=True) if problem is None]
         for position, problem in enumerate(problems):
             if problem is not None:
                 found.append(InvalidItem(method.name, f"/{name}/{position}{problem[0]}", problem[1]))
-    return mended, found
+    return valid, found
 
 
 def _problem(items: TypeAdapter[Any], entry: Any) -> tuple[str, str] | None:

@@ -15,12 +15,12 @@ class Options:
     """Options of a request.
 
     Attributes:
-        timeout: Seconds to wait for an answer or for progress; `None` waits for ever. They do not run while a client
-            is at work on what the server has asked meanwhile, because a person may be answering.
-        total_timeout: Seconds to wait in all, whatever happens; `None` sets no limit.
-        on_progress: Called with the params of each progress notification, in order; asking for progress is implied. An
-            `async def` callback is awaited, before the request returns its result; an error and `total_timeout` cancel
-            it.
+        timeout: Seconds to wait for a response or for progress; `None` for no limit. The time stops while a client runs
+            handlers of the server's requests, because a person may be answering.
+        total_timeout: Seconds to wait in all; `None` for no limit.
+        on_progress: Called with the params of each progress notification, in order; the request then asks for
+            progress. An `async def` callback is awaited before the request returns; an error and `total_timeout`
+            cancel it.
     """
 
     timeout: float | None = 60.0
@@ -30,29 +30,29 @@ class Options:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of the other side's one connection takes at once.
+    """Limits of one connection, for messages of the peer.
 
-    Messages beyond `at_work` and `unread` wait for their turn; while they do, answers, cancellations, progress and
-    pings are still read, so two sides that both have much to say cannot wait for each other. Where even those that wait
-    are too many, requests are refused and notifications dropped; a side that does not read its answers is not read
-    either, and after `patience` the connection is closed.
+    Messages beyond `in_flight` and `max_unsent_bytes` wait. Responses, cancellations, progress and pings are read all
+    the same, so two busy sides never wait for each other. If too many messages wait, requests are refused and
+    notifications dropped. Reading stops while the peer leaves responses unread (backpressure); after `write_timeout`
+    the connection is closed.
 
     Attributes:
-        at_work: Requests and notifications whose handlers wait for something.
+        in_flight: Requests and notifications whose handlers are waiting for something.
         waiting: Messages that wait for their turn.
-        waiting_bytes: The size of those messages.
-        unread: The size of answers that the other side has not read yet, in bytes.
-        patience: Seconds without reading, because the other side does not read, after which the connection is closed;
-            `None` waits for ever.
+        waiting_bytes: Bytes of these messages.
+        max_unsent_bytes: Bytes of responses that the peer has not read yet.
+        write_timeout: Seconds that a peer may leave responses unread before the connection is closed; `None` for no
+            limit.
         batch_members: Messages in one batch (2025-03-26); a larger batch is refused as a whole.
-        threads: Threads for handlers that block; one that is given up keeps its thread until it ends. Over HTTP this
-            is for each user, if users are known, whatever sessions and requests it has.
+        threads: Threads for blocking handlers; a cancelled handler keeps its thread until it ends. Over HTTP the limit
+            holds for each user, if users are known.
     """
 
-    at_work: int = 256
+    in_flight: int = 256
     waiting: int = 4096
     waiting_bytes: int = 4 * 1024 * 1024
-    unread: int = 1024 * 1024
-    patience: float | None = 30.0
+    max_unsent_bytes: int = 1024 * 1024
+    write_timeout: float | None = 30.0
     batch_members: int = 1000
     threads: int = 32

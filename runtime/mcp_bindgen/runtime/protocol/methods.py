@@ -66,32 +66,36 @@ class HeaderParams:
 
 @dataclass(frozen=True)
 class Truncation:
-    """A list of limited length in a result; all but `most` are names of fields.
+    """A list of limited length in a result; all but `max_items` are names of fields.
 
     Attributes:
         holder: What holds the list.
         values: The list.
         total: How many values there are.
         more: Whether there are more.
-        most: How many values may be sent.
+        max_items: How many values may be sent.
     """
 
     holder: str
     values: str
     total: str
     more: str
-    most: int
+    max_items: int
 
     def excess(self, result: Any) -> int:
         """Return how many values of a typed result are too many."""
-        return max(0, len(getattr(getattr(result, self.holder, None), self.values, ())) - self.most)
+        return max(0, len(getattr(getattr(result, self.holder, None), self.values, ())) - self.max_items)
 
     def applied(self, result: Any) -> Any:
         """Return a typed result with its first values only, and with how many there are."""
         holder = getattr(result, self.holder)
         values = getattr(holder, self.values)
         total = getattr(holder, self.total)
-        told = {self.values: values[: self.most], self.more: True, self.total: len(values) if total is None else total}
+        told = {
+            self.values: values[: self.max_items],
+            self.more: True,
+            self.total: len(values) if total is None else total,
+        }
         return result.model_copy(update={self.holder: holder.model_copy(update=told)})
 
 

@@ -46,7 +46,7 @@ from .events import (
     Rejected,
     Requested,
 )
-from .invalid_items import InvalidItem, mend
+from .invalid_items import InvalidItem, drop_invalid
 from .limits import Limits
 from .methods import Notification, Request
 from .revision import Dispatcher, Era
@@ -133,7 +133,7 @@ class Batch:
 
 log = logging.getLogger("mcp_bindgen")
 
-_MOST_QUARANTINED = 1000  # records that are kept
+_MAX_INVALID_ITEMS = 1000  # records that are kept
 
 
 class Peer:
@@ -378,17 +378,17 @@ class Peer:
         except ProtocolError:
             if self.role != "client":
                 raise
-            mended, left_out = mend(method, wire)
-            if mended == wire:
+            valid, left_out = drop_invalid(method, wire)
+            if valid == wire:
                 raise
-            result = jsonrpc.typed_result(method, mended)
+            result = jsonrpc.typed_result(method, valid)
             for one in left_out:
-                self.quarantine(one)
-            return result, mended
+                self.record_invalid(one)
+            return result, valid
 
-    def quarantine(self, one: InvalidItem) -> None:
+    def record_invalid(self, one: InvalidItem) -> None:
         """Keep a record of what is left out of a result, and log it; each is kept once, and no more than 1,000."""
-        if one not in self.invalid_items and len(self.invalid_items) < _MOST_QUARANTINED:
+        if one not in self.invalid_items and len(self.invalid_items) < _MAX_INVALID_ITEMS:
             self.invalid_items[one] = None
             log.warning("a part of a result is left out: %s", one)
 

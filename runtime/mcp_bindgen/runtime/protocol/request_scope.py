@@ -50,7 +50,7 @@ class Negotiated:
         """Side -> its capabilities, in wire form."""
         return self._declared
 
-    def lacking(self, method: str, capability: Path) -> Exception:
+    def missing_capability_error(self, method: str, capability: Path) -> Exception:
         """Make the error for a message that needs a capability which was not declared."""
         return CapabilityMissing(method, capability)
 

@@ -115,7 +115,7 @@ class Revision:
         ping_name: The name of the request that asks whether the other side is still there.
         errors: Name -> code, of the errors that the protocol adds to those of JSON-RPC.
         meta_keys: Python name -> key, of the members of `_meta` that requests, results and notifications carry.
-        stale: Notification -> the methods whose results it makes stale.
+        cache_invalidations: Notification -> the methods whose results it makes cache_invalidations.
         batches: Whether there are JSON-RPC batches.
         stream_polling: Whether clients take an event without data and come back to a stream that the server closed.
         unnamed_over_http: Whether a message over HTTP is in this revision that belongs to no session and names none.
@@ -134,7 +134,7 @@ class Revision:
     ping_name: str = ""
     errors: Mapping[str, int] = field(default_factory=dict[str, int])
     meta_keys: Mapping[str, str] = field(default_factory=dict[str, str])
-    stale: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    cache_invalidations: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     batches: bool = False
     stream_polling: bool = False
     unnamed_over_http: bool = False

@@ -34,7 +34,7 @@ from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
 from ..protocol.transitions import Role
 from .context import Caller, Context
-from .handlers import bound, checked_roots, extensions_of
+from .handlers import bind_handler, checked_roots, extensions_of
 from .negotiation import introduce
 from .result_cache import CacheScope, ResultCache
 from .rounds import settle, understood
@@ -178,7 +178,7 @@ class Client(Caller):
             ask = partial(self._request, method, params)
             answer = await self.cache.through(self._scope, method, params, ask, fresh=self._fresh)
         if self.mirror is not None:
-            answer = self.mirror.learn(method, answer, self.link.peer.quarantine)
+            answer = self.mirror.learn(method, answer, self.link.peer.record_invalid)
         answer = understood(method, answer)
         if self.checks is not None:
             self.checks.check(method, params, answer)
@@ -324,7 +324,7 @@ class Client(Caller):
 
     def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return the handler for the messages of a route; raises `MethodNotFound` where there is none."""
-        work = bound(dispatcher, route, self) if dispatcher.is_handled(route, self) else None
+        work = bind_handler(dispatcher, route, self) if dispatcher.is_handled(route, self) else None
         if work is None and route.method.kind == "request" and route.method.name != PING:
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"

@@ -80,7 +80,7 @@ class Caller:
             dispatcher = agreed.dispatcher
             capability = missing(method, dispatcher.revision, dispatcher.role, agreed.declared, params)
             if capability is not None:
-                raise agreed.lacking(method.name, capability)
+                raise agreed.missing_capability_error(method.name, capability)
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return whatever answers it.
@@ -238,7 +238,7 @@ class Context(Caller):
         found = self.peer_settings(extension)
         if found is None:
             theirs = "client" if self._agreed.dispatcher.role == "server" else "server"
-            raise self._agreed.lacking("the request", (theirs, "extensions", extension.id))
+            raise self._agreed.missing_capability_error("the request", (theirs, "extensions", extension.id))
         return found
 
     @property

@@ -68,7 +68,7 @@ def empty_list(dispatcher: Dispatcher, route: Route, server: Any) -> Callable[[]
     return lambda: method.result(**{str(method.items): []})
 
 
-def bound(dispatcher: Dispatcher, route: Route, target: object) -> Callable[..., Awaitable[Any]]:
+def bind_handler(dispatcher: Dispatcher, route: Route, target: object) -> Callable[..., Awaitable[Any]]:
     """Return the handler of `target` as a coroutine function of params and context; one that blocks gets a thread.
 
     Raises:
@@ -94,7 +94,7 @@ def _shaped(route: Route, handler: Callable[..., Awaitable[Any]]) -> Handle:
         excess = truncation.excess(result)
         if not excess:
             return result
-        log.warning("%s: %d values beyond the first %d are not sent", route.method.name, excess, truncation.most)
+        log.warning("%s: %d values beyond the first %d are not sent", route.method.name, excess, truncation.max_items)
         return truncation.applied(result)
 
     if truncation is not None:

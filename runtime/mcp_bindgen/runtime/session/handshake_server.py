@@ -20,7 +20,7 @@ from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
 from ..protocol.transitions import State
 from ..protocol.uris import followed_key
-from .handlers import bound, empty_list, introduction
+from .handlers import bind_handler, empty_list, introduction
 
 _MAX_INTRODUCTION_BYTES = 256 * 1024  # clientInfo and capabilities, which stay with a session
 
@@ -40,7 +40,7 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
                 raise MethodNotFound(name)
             return lambda scope, params: nothing()
         return lambda scope, params: (default or _nothing)(server, scope.link, params)
-    work, context = bound(dispatcher, route, server), server.context
+    work, context = bind_handler(dispatcher, route, server), server.context
     if name == INITIALIZE:
         return lambda scope, params: _initialize_by(work, scope.link, params, context(scope, params))
     if name in _NOTED:

@@ -108,7 +108,7 @@ class ResultCache:
 
     def invalidate(self, server: Hashable, revision: Revision, notification: str, params: Any = None) -> None:
         """Forget what a notification of a server makes stale; where it names a resource, only results about that."""
-        methods = revision.stale.get(notification, ())
+        methods = revision.cache_invalidations.get(notification, ())
         if methods:
             uri = getattr(params, "uri", None)
             changed = frozenset[str]() if uri is None else lineage(uri)

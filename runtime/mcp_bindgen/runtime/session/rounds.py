@@ -152,7 +152,7 @@ class RequestStateSigner:
         if not self.keys or any(len(key) < 16 for key in self.keys):
             raise ValueError("a seal needs keys of at least 16 bytes")
 
-    def seal(self, state: Any, purpose: Any) -> str:
+    def sign(self, state: Any, purpose: Any) -> str:
         """Return a text that carries `state`.
 
         Args:
@@ -160,9 +160,9 @@ class RequestStateSigner:
             purpose: What the state is good for: any JSON value that is the same again when it is opened.
         """
         body = to_json({"until": self.clock() + self.lifetime, "state": state})
-        return f"{_text(body)}.{_text(self._sign(self.keys[0], body, purpose))}"
+        return f"{_text(body)}.{_text(self._mac(self.keys[0], body, purpose))}"
 
-    def open(self, text: str, purpose: Any) -> Any:
+    def verify(self, text: str, purpose: Any) -> Any:
         """Return the state in `text`.
 
         Raises:
@@ -173,14 +173,14 @@ class RequestStateSigner:
             body, signature = _bytes(head), _bytes(tail)
         except ValueError:
             raise _refused() from None
-        if not any(hmac.compare_digest(signature, self._sign(key, body, purpose)) for key in self.keys):
+        if not any(hmac.compare_digest(signature, self._mac(key, body, purpose)) for key in self.keys):
             raise _refused()
         content = from_json(body)
         if not is_object(content) or content["until"] < self.clock():
             raise ProtocolError(INVALID_PARAMS, "requestState has expired")
         return content["state"]
 
-    def _sign(self, key: bytes, body: bytes, purpose: Any) -> bytes:
+    def _mac(self, key: bytes, body: bytes, purpose: Any) -> bytes:
         bound = sha256(json.dumps(purpose, sort_keys=True).encode()).digest()
         return hmac.digest(key, bound + body, "sha256")
 

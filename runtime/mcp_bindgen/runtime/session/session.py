@@ -54,15 +54,15 @@ class Workload:
         independent: Whether answers wait for none but their own reader, so that nobody needs to count them.
 
     Attributes:
-        at_work: How many handlers wait for something.
+        in_flight: How many handlers wait for something.
         unread: The size of answers that the other side has not read yet, in bytes.
     """
 
     def __init__(self, limits: Limits, *, independent: bool) -> None:
-        self.at_work = 0
+        self.in_flight = 0
         self.unread = 0
         self._limits = limits
-        self._most_unread = math.inf if independent else limits.unread
+        self._most_unread = math.inf if independent else limits.max_unsent_bytes
         self._held: OrderedDict[object, tuple[Work, int]] = OrderedDict()
         self._bytes = 0
 
@@ -81,7 +81,7 @@ class Workload:
 
     def has_room(self) -> bool:
         """Tell whether another handler may begin."""
-        return self.at_work < self._limits.at_work and self.unread <= self._most_unread
+        return self.in_flight < self._limits.in_flight and self.unread <= self._most_unread
 
     def is_free(self) -> bool:
         """Tell whether nothing waits, and another handler may begin."""
@@ -109,7 +109,7 @@ class Workload:
             Why the connection has to be closed; `None` where it goes on.
         """
         try:
-            async with asyncio.timeout(self._limits.patience):
+            async with asyncio.timeout(self._limits.write_timeout):
                 while self.is_unread and self.is_full:
                     await turn()
         except TimeoutError:
@@ -124,7 +124,7 @@ class Workload:
     @property
     def may_begin(self) -> int:
         """How many of those that wait may begin now."""
-        return min(len(self._held), self._limits.at_work - self.at_work) if self.has_room() else 0
+        return min(len(self._held), self._limits.in_flight - self.in_flight) if self.has_room() else 0
 
     def taken(self) -> Work | None:
         """Take the first event that waits, if there still is one."""
@@ -353,12 +353,12 @@ class Session(Link):
                     continue
                 if monotonic() > turn.end:
                     await turn.give_way()
-                if (work.at_work or work.unread) and not work.is_free() and work.must_wait(event):
+                if (work.in_flight or work.unread) and not work.is_free() and work.must_wait(event):
                     self._hold(event)
                 elif isinstance(event, Requested | Notified):
                     rest = self._begin(event)
                     if rest is not None:
-                        self._work.at_work += 1
+                        self._work.in_flight += 1
                         self._tasks.start_soon(self._lead)
                         await self._complete(event, rest, scope)
                         return
@@ -400,7 +400,7 @@ class Session(Link):
             end()
         if self.peer.role == "server":
             with anyio.move_on_after(_GRACE):
-                while (self._work.at_work or self._work or self._work.unread) and not self.closed.is_set():
+                while (self._work.in_flight or self._work or self._work.unread) and not self.closed.is_set():
                     await anyio.sleep(0.01)
 
     def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
@@ -424,7 +424,7 @@ class Session(Link):
                 data = self.peer.drop(id_)
             raise
         finally:
-            self._work.at_work -= 1
+            self._work.in_flight -= 1
             if id_ is not None:
                 del self._running[id_]
                 if self.peer.role == "client":
@@ -466,7 +466,7 @@ class Session(Link):
         """Begin what waits for its turn, as far as there is room now; until it begins, it can be cancelled."""
         assert self._tasks is not None
         for _ in range(self._work.may_begin):
-            self._work.at_work += 1
+            self._work.in_flight += 1
             self._tasks.start_soon(self._handle_held)
 
     async def _handle_held(self) -> None:
@@ -477,7 +477,7 @@ class Session(Link):
             elif event is not None:
                 rest = self._begin(event)
             if rest is None:
-                self._work.at_work -= 1
+                self._work.in_flight -= 1
             else:
                 assert isinstance(event, Requested | Notified)
                 await self._complete(event, rest, scope)

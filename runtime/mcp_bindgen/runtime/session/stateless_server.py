@@ -23,7 +23,7 @@ from ..protocol.request_scope import Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
 from ..protocol.transitions import Role
-from .handlers import bound, empty_list, introduction
+from .handlers import bind_handler, empty_list, introduction
 from .rounds import Questions, asks_for_input, other_than_required
 from .subscriptions import listen
 
@@ -48,7 +48,7 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
     if not isinstance(method, Request):
         if not dispatcher.is_handled(route, server):
             return lambda scope, params: None
-        take = bound(dispatcher, route, server)
+        take = bind_handler(dispatcher, route, server)
         told = Negotiated(dispatcher)
         told.logs_by_default = False
         if method.extension is not None:  # notifications do not say what their sender declares
@@ -86,7 +86,7 @@ def _for_client(revision: Revision, error: Exception) -> Exception:
     owners = {one.owner if isinstance(one, CapabilityMissing) else "" for one in found}
     if owners != {"client"}:
         return error
-    return lacking(revision, *dict.fromkeys(one.capability[1:] for one in found))
+    return missing_client_capability(revision, *dict.fromkeys(one.capability[1:] for one in found))
 
 
 def single_errors(error: Exception) -> Iterator[Any]:
@@ -104,7 +104,7 @@ def _work(
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
     if dispatcher.is_handled(route, server):
-        return bound(dispatcher, route, server)
+        return bind_handler(dispatcher, route, server)
     if name == LISTEN:
         return lambda params, context: listen(server, dispatcher.revision, offers, params, context)
     nothing = empty_list(dispatcher, route, server)
@@ -146,7 +146,7 @@ async def _round(
     state: dict[str, Any] = {}
     told = params
     if params.request_state is not None:
-        state = server.request_state_signer.open(params.request_state, purpose())
+        state = server.request_state_signer.verify(params.request_state, purpose())
         told = params.model_copy(update={"request_state": state.get("own")})
     questions = Questions({**state.get("answers", {}), **(params.input_responses or {})})
     own: str | None = None
@@ -161,7 +161,7 @@ async def _round(
             for one in questions_asked.values()
         }
         if absent - {None}:
-            raise lacking(revision, *sorted(path[1:] for path in absent if path is not None))
+            raise missing_client_capability(revision, *sorted(path[1:] for path in absent if path is not None))
     except BaseException as error:
         other = other_than_required(error)
         if other is error:
@@ -171,7 +171,7 @@ async def _round(
         kind = next(kind for kind in method.alternatives if asks_for_input(kind))
         asked = {**jsonrpc.filled_in(kind), "inputRequests": questions.open}
     if own is not None or questions.used or "inputRequests" not in asked:
-        asked["requestState"] = server.request_state_signer.seal({"answers": questions.used, "own": own}, purpose())
+        asked["requestState"] = server.request_state_signer.sign({"answers": questions.used, "own": own}, purpose())
     return asked
 
 
@@ -194,7 +194,7 @@ def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Wri
     return jsonrpc.Written(to_json(wire))
 
 
-def lacking(revision: Revision, *paths: Path) -> MissingClientCapability:
+def missing_client_capability(revision: Revision, *paths: Path) -> MissingClientCapability:
     """Make the error that names capabilities which the client did not declare."""
     return MissingClientCapability(revision.errors[MISSING], *paths)
 

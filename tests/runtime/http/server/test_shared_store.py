@@ -503,9 +503,9 @@ def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis, make=New) as two:
             first, second = [app.servers[0] for app in two.apps]
-            assert second.request_state_signer.open(first.request_state_signer.seal("x", 1), 1) == "x"
+            assert second.request_state_signer.verify(first.request_state_signer.sign("x", 1), 1) == "x"
         with pytest.raises(ProtocolError):  # later they are on their own again
-            first.request_state_signer.open(RequestStateSigner().seal("x", 1), 1)
+            first.request_state_signer.verify(RequestStateSigner().sign("x", 1), 1)
         mine = RequestStateSigner([b"0123456789abcdef"])
         New.request_state_signer = mine
         async with workers(redis, 1, make=New) as one:
