@@ -11,7 +11,7 @@ from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.session import Session
-from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .bridge import ServerBridge
 from .step import NotConvertible
@@ -100,7 +100,7 @@ class BridgedContext(Context):
         if theirs.filter is None or isinstance(self.link, Subscription):
             await super()._tell(theirs, told)
             return
-        for link in audience(bridge.server):  # who asks and who listens are two requests of one client
+        for link in bridge.server.audience:  # who asks and who listens are two requests of one client
             if isinstance(link, Subscription) and link.ready and self._is_theirs(link):
                 await link.notify(theirs, told)
 

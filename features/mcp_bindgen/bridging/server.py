@@ -56,7 +56,7 @@ class BridgedServer:
         self.revision = wire.name
         self.bridge = ServerBridge(server, server.dispatcher.extended(type(server)), wire)
         self.dispatcher = BridgedDispatcher(self)
-        vars(self)["_audience"] = subscriptions.audience(server)
+        self.audience = server.audience
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.server, name)  # instructions, options, limits, the seal of states

@@ -27,7 +27,7 @@ from mcp_bindgen.runtime.protocol.request_scope import RequestScope, is_followed
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.server import Server, Service
 from mcp_bindgen.runtime.session.session import Session
-from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .readers import Readers
 from .session_record import SharedSession
@@ -250,7 +250,7 @@ class SharedRegistry(SessionRegistry):
         if server is None or found is None:
             return
         method, params = found
-        links = [link for link in audience(server) if not _is_shared(link) and not isinstance(link, Subscription)]
+        links = [link for link in server.audience if not _is_shared(link) and not isinstance(link, Subscription)]
         if links:
             self._spawn(_tell(server, links, method, params))
         sessions = [one for one in self._by_key.values() if self._is_for(one, news)]

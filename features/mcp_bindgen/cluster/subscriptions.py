@@ -18,7 +18,7 @@ from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.protocol.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
-from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .store import News, SharedStore
 from .worker import Worker
@@ -113,7 +113,7 @@ class SharedSubscriptions:
         return send
 
     def _all(self) -> list[Subscription]:
-        links = {id(one): one for server in self._service.servers for one in audience(server)}
+        links = {id(one): one for server in self._service.servers for one in server.audience}
         return [one for one in links.values() if isinstance(one, Subscription)]
 
     def _key(self, subscription: Subscription, wanted: Any) -> str:

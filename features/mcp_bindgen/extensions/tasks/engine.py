@@ -32,7 +32,7 @@ from mcp_bindgen.runtime.session.handlers import Handle, bind_handler
 from mcp_bindgen.runtime.session.rounds import Questions, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.stateless_server import missing_client_capability
-from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from . import wire
 from .change_listeners import News
@@ -274,7 +274,7 @@ class ServerEngine(Server):
 
     async def _tell(self, id: str | None) -> None:
         """Tell those who listen to a task what it is now; `None` for all tasks that anybody listens to."""
-        for link in [one for one in audience(self) if isinstance(one, Subscription) and one.ready]:
+        for link in [one for one in self.audience if isinstance(one, Subscription) and one.ready]:
             if id is None:
                 self._news.add(link, getattr(link.agreed, self._member, None) or ())
             elif link.follows(self._member, id):

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ..model.json_types import is_object
 from .methods import Method, Path
 from .revision import Dispatcher, Revision
-from .transitions import Role
-
-_OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
+from .transitions import OTHER_ROLE, Role
 
 
-def declared(target: Any, dispatcher: Dispatcher, extensions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+class Declaring(Protocol):
+    """A side that declares capabilities: a server or a client."""
+
+    extension_settings: Mapping[str, Any]
+
+    @property
+    def announces(self) -> Collection[str] | None:
+        """Notifications about changes that the side may send; `None` for all."""
+        ...
+
+    def extra_capabilities(self) -> Mapping[str, Any]:
+        """Return capabilities beside those of the handlers, in wire form."""
+        ...
+
+
+def declared(target: Declaring, dispatcher: Dispatcher, extensions: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the capabilities that `target` declares, in wire form: those of its handlers, and what it adds.
 
     Args:
@@ -24,12 +37,10 @@ def declared(target: Any, dispatcher: Dispatcher, extensions: Mapping[str, Any] 
     Raises:
         ProtocolError: The settings that it states of an extension are not valid.
     """
-    more: Mapping[str, Any] = target.extra_capabilities()
-    announced: Collection[str] | None = getattr(target, "announces", None)
-    found = merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target), announced), more)
-    handled = set(dispatcher.offered(target)) if dispatcher.extensions else set[str]()
+    offered = dispatcher.offered(target)
+    found = merge(declare(dispatcher.role, dispatcher.revision, offered, target.announces), target.extra_capabilities())
     own = {
-        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}), handled)
+        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}), offered)
         for one in dispatcher.extensions
     }
     if extensions and "extensions" in dispatcher.revision.types.ClientCapabilities.model_fields:
@@ -46,7 +57,7 @@ def declare(
     possible, unless the other side has to ask for it with a request, or `announced` lists other notifications only.
     Every server can log, because the runtime sees to it.
     """
-    other = _OTHER[role]
+    other = OTHER_ROLE[role]
     found: dict[str, Any] = {}
     log = revision.log
     if log is not None and role in log.capabilities:
@@ -125,12 +136,12 @@ def missing(
 ) -> Path | None:
     """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
     if method.extension is not None:
-        sides: tuple[Role, ...] = (_OTHER[role], role)
+        sides: tuple[Role, ...] = (OTHER_ROLE[role], role)
         needed: list[Path] = [
             (side, "extensions", method.extension) for side in sides if method.declared_by in (side, "both")
         ]
         if method.setting is not None:
-            needed.append((_OTHER[role], "extensions", method.extension, method.setting))
+            needed.append((OTHER_ROLE[role], "extensions", method.extension, method.setting))
         return next((path for path in needed if not _is_declared(declared, path)), None)
     path = method.capabilities.get(role)
     if path is not None and method is not revision.log and not _is_declared(declared, path):

@@ -174,7 +174,7 @@ def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None
         return
     classes = method.answers
     if None not in method.result_types:
-        named = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
+        named = result_type_of(result)
         if named is not None and named not in method.result_types:
             raise WrongResult(f"the handler of {method.name} returned a result of an unknown type: {named!r}", handler)
     if type(result) in classes:
@@ -186,6 +186,12 @@ def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None
         returned = "nothing" if result is None else type(result).__name__
         said = f"returned {returned}, expected {' or '.join(kind.__name__ for kind in classes)}"
         raise WrongResult(f"the handler of {method.name} {said}", handler)
+
+
+def result_type_of(result: Any) -> str | None:
+    """Return the `resultType` of a result, typed or in wire form."""
+    found: str | None = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
+    return found
 
 
 def plain(value: Any) -> Any:

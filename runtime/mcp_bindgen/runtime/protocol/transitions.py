@@ -19,6 +19,8 @@ from typing import Literal
 
 Role = Literal["client", "server"]
 
+OTHER_ROLE: Mapping[Role, Role] = {"client": "server", "server": "client"}
+
 
 class State(Enum):
     """The state of a connection (MCP, "Lifecycle")."""

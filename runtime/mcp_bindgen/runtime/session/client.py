@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
@@ -91,6 +91,8 @@ class Client(Caller):
         dispatcher: The generated routes to its handlers.
         revision: The revision it speaks.
         options: How requests are sent; `with_options` changes it for a few calls.
+        info: Introduction of the client, an `Implementation`.
+        announces: Notifications about changes that it may send; `None` for all.
         limits: How much of the server's is taken at once; those of the first client given to `connect` count.
         server_info: How the server introduced itself.
         server_capabilities: What it declared, in wire form.
@@ -107,7 +109,8 @@ class Client(Caller):
     revision: ClassVar[str]
     extensions: ClassVar[tuple[Extension, ...]] = ()
     extension_settings: Mapping[str, Any] = {}
-    info: Any
+    info: Any = None
+    announces: Collection[str] | None = None
     options: Options = Options()
     limits: Limits = Limits()
     server_info: Any = None

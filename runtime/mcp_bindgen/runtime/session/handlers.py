@@ -3,41 +3,79 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeAlias
 
 from ..concurrency import in_thread
 from ..logs import log
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
-from ..protocol.capabilities import declared, is_declared
+from ..protocol.capabilities import Declaring, declared, is_declared
 from ..protocol.extension import Extension, added_to
-from ..protocol.methods import Request, result_type
+from ..protocol.methods import Method, Request, result_type
+from ..protocol.request_scope import Link
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route, check_names
-
-
-def introduction(target: Any, revision: Revision) -> Any:
-    """Return how `target` introduces itself, an `Implementation`; by default it is named after this runtime."""
-    info = getattr(target, "info", None)
-    return info if info is not None else revision.types.Implementation(name="mcp-bindgen", version="0")
-
+from ..protocol.transitions import OTHER_ROLE
+from .rounds import RequestStateSigner
 
 Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 """Takes params and context of a message, and returns its result."""
 
 
+class Introduced(Declaring, Protocol):
+    """A side that introduces itself."""
+
+    info: Any
+
+
+class ServerSide(Introduced, Protocol):
+    """The part of a server that its era uses; see `Server`."""
+
+    instructions: str | None
+    request_state_signer: RequestStateSigner
+
+    @property
+    def revision(self) -> str:
+        """Name of the revision."""
+        ...
+
+    @property
+    def context(self) -> Callable[..., Any]:
+        """Class of the contexts."""
+        ...
+
+    @property
+    def audience(self) -> list[Link]:
+        """Links to the clients."""
+        ...
+
+    def agree(self, wanted: Any, ctx: Any, /) -> Any:
+        """Return the part of a filter that a client gets."""
+        ...
+
+    def begin_subscription(self, link: Any, /) -> None:
+        """React to a new subscription."""
+        ...
+
+
+def introduction(target: Introduced, revision: Revision) -> Any:
+    """Return the `Implementation` of a side; the default names this runtime."""
+    return target.info if target.info is not None else revision.types.Implementation(name="mcp-bindgen", version="0")
+
+
 def extensions_of(kind: type, dispatcher: Dispatcher) -> tuple[Extension, ...]:
-    """Return the extensions of a class of servers or clients, which must go together; check the names of its handlers.
+    """Return the extensions of a class of servers or clients; check them and the names of the handlers.
 
     Raises:
-        TypeError: Two of them take the same, settings are of none of them, or a handler is not called as it should be.
+        TypeError: Two extensions collide, settings belong to none, or the name of a handler is misspelt.
     """
     if added_to(kind):
         dispatcher = dispatcher.extended(kind)
-    if "adds" not in vars(kind):
+    own: Mapping[str, Any] = kind.__dict__
+    if "adds" not in own:
         check_names(kind, dispatcher.revision.name, dispatcher.handlers)
-    settings: Any = vars(kind).get("extension_settings")
+    settings: Any = own.get("extension_settings")
     unknown = sorted(set(settings) - {one.id for one in dispatcher.extensions}) if is_object(settings) else []
     if unknown:
         raise TypeError(f"{kind.__name__}.extension_settings: {unknown[0]!r} is no extension of its bases")
@@ -45,7 +83,7 @@ def extensions_of(kind: type, dispatcher: Dispatcher) -> tuple[Extension, ...]:
 
 
 async def checked_roots(answer: Awaitable[Any]) -> Any:
-    """Return what a client answers, unless it names a root that is no file (MCP, "Roots").
+    """Return the roots of a client (MCP, "Roots").
 
     Raises:
         ValueError: The URI of a root does not begin with `file://`.
@@ -57,8 +95,8 @@ async def checked_roots(answer: Awaitable[Any]) -> Any:
     return result
 
 
-def empty_list(dispatcher: Dispatcher, route: Route, server: Any) -> Callable[[], Any] | None:
-    """Return what makes the empty list of a feature that a server declares without listing it; else `None`."""
+def empty_list(dispatcher: Dispatcher, route: Route, server: Declaring) -> Callable[[], Any] | None:
+    """Return a maker of empty lists for a feature that a server declares without a list handler; else `None`."""
     method = route.method
     capability = method.capabilities.get("client")
     if not isinstance(method, Request) or method.items is None or capability is None:
@@ -68,53 +106,46 @@ def empty_list(dispatcher: Dispatcher, route: Route, server: Any) -> Callable[[]
     return lambda: method.result(**{str(method.items): []})
 
 
-def bind_handler(dispatcher: Dispatcher, route: Route, target: object) -> Callable[..., Awaitable[Any]]:
-    """Return the handler of `target` as a coroutine function of params and context; one that blocks gets a thread.
+def bind_handler(dispatcher: Dispatcher, route: Route, target: object) -> Handle:
+    """Return the handler of `target` as a coroutine function of params and context; a `def` runs in a thread.
 
     Raises:
         MethodNotFound: `target` does not handle the method.
     """
     own = dispatcher.handler(route, target)
     handler: Callable[..., Awaitable[Any]] = own if inspect.iscoroutinefunction(own) else in_thread(own)
-    if dispatcher.extensions:
-        return _negotiated(dispatcher, route, target, handler)
-    return _shaped(route, handler)
+    work = _shaped(route.method, handler)
+    return _negotiated(dispatcher, route.method, target, work) if dispatcher.extensions else work
 
 
-def _shaped(route: Route, handler: Callable[..., Awaitable[Any]]) -> Handle:
-    """Return a handler as a function of params and context, whose lists are not longer than they may be."""
-
-    truncation: Any = getattr(route.method, "truncation", None)
-
-    def without_params(params: Any, context: Any) -> Awaitable[Any]:
-        return handler(context)
+def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> Handle:
+    """Return a handler as a function of params and context that truncates its list, if the list has a limit."""
+    truncation = method.truncation if isinstance(method, Request) else None
+    if truncation is None:
+        return handler if method.params is not None else lambda params, context: handler(context)
 
     async def truncated(params: Any, context: Any) -> Any:
         result = await handler(params, context)
         excess = truncation.excess(result)
         if not excess:
             return result
-        log.warning("%s: %d values beyond the first %d are not sent", route.method.name, excess, truncation.max_items)
+        log.warning("%s: %d values beyond the first %d are not sent", method.name, excess, truncation.max_items)
         return truncation.applied(result)
 
-    if truncation is not None:
-        return truncated
-    return handler if route.method.params is not None else without_params
+    return truncated
 
 
-def _negotiated(dispatcher: Dispatcher, route: Route, target: Any, handler: Callable[..., Awaitable[Any]]) -> Handle:
-    """Return a handler that uses extensions only where the other side declares them, and in which theirs have a part.
+def _negotiated(dispatcher: Dispatcher, method: Method, target: Any, work: Handle) -> Handle:
+    """Return a handler that uses extensions only if the peer declares them.
 
     Raises (the handler):
-        CapabilityMissing: The method, or what answers it, is of an extension that the other side does not declare.
+        CapabilityMissing: The method or its result belongs to an extension that the peer does not declare.
     """
-    method = route.method
-    work = _shaped(route, handler)
     if dispatcher.role == "server":
         work = target.around(method, work)
     by_id = {one.id: one for one in dispatcher.extensions}
     brought = {result_type(kind): one for one in dispatcher.extensions for kind in one.answering(method.name)}
-    theirs = "client" if dispatcher.role == "server" else "server"
+    theirs = OTHER_ROLE[dispatcher.role]
     owner = by_id.get(method.extension or "") if method.declared_by in (theirs, "both") else None
     if owner is None and not brought:
         return work
@@ -123,7 +154,7 @@ def _negotiated(dispatcher: Dispatcher, route: Route, target: Any, handler: Call
         if owner is not None:
             context.require_extension(owner)
         answer = await work(params, context)
-        kind = answer.get("resultType") if is_object(answer) else getattr(answer, "result_type", None)
+        kind = jsonrpc.result_type_of(answer)
         if kind in brought:
             context.require_extension(brought[kind])
         return answer

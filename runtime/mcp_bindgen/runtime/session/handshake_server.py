@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, cast
 
 from pydantic_core import to_json
 
 from ..protocol.access import check_followed
 from ..protocol.capabilities import declared
-from ..protocol.errors import (
-    INVALID_PARAMS,
-    MethodNotFound,
-    ProtocolError,
-)
+from ..protocol.errors import INVALID_PARAMS, MethodNotFound, ProtocolError
 from ..protocol.methods import INITIALIZE, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
-from ..protocol.request_scope import Handler
+from ..protocol.peer import Peer
+from ..protocol.request_scope import Handler, Link, Negotiated
 from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
 from ..protocol.transitions import State
 from ..protocol.uris import followed_key
-from .handlers import bind_handler, empty_list, introduction
+from .handlers import ServerSide, bind_handler, empty_list, introduction
+from .session import Session
 
-_MAX_INTRODUCTION_BYTES = 256 * 1024  # clientInfo and capabilities, which stay with a session
+_MAX_CLIENT_BYTES = 256 * 1024  # of clientInfo and capabilities, which stay with a session
 
 
-def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
-    """Return what answers the messages of a route: the server's own handler, else the runtime's.
+class Conversation(Link, Protocol):
+    """A link that remembers the handshake."""
+
+    peer: Peer
+    negotiated: Negotiated
+
+
+def handler(server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    """Return the handler of a route: the server's own, else the runtime's.
 
     Raises:
         MethodNotFound: There is neither.
@@ -39,19 +44,20 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
             if nothing is None:
                 raise MethodNotFound(name)
             return lambda scope, params: nothing()
-        return lambda scope, params: (default or _nothing)(server, scope.link, params)
+        return lambda scope, params: (default or _nothing)(server, cast(Conversation, scope.link), params)
     work, context = bind_handler(dispatcher, route, server), server.context
-    if name == INITIALIZE:
-        return lambda scope, params: _initialize_by(work, scope.link, params, context(scope, params))
-    if name in _NOTED:
-        return lambda scope, params: _note(name, work, scope.link, params, context(scope, params))
-    return lambda scope, params: work(params, context(scope, params))
+    around = _AROUND.get(name)
+    if around is None:
+        return lambda scope, params: work(params, context(scope, params))
+    return lambda scope, params: around(
+        cast(Conversation, scope.link), params, lambda: work(params, context(scope, params))
+    )
 
 
-def snapshot(session: Any) -> dict[str, Any] | None:
-    """Return what a session must know to go on in another process; `None` before the client has said it."""
+def snapshot(session: Session) -> dict[str, Any] | None:
+    """Return the state with which another process can resume a session, as JSON; `None` before the handshake."""
     agreed = session.negotiated
-    if session.peer.state not in (State.NEGOTIATED, State.READY):
+    if session.peer.state not in (State.NEGOTIATED, State.READY) or agreed.dispatcher.revision.era.is_stateless:
         return None
     return {
         "revision": agreed.dispatcher.revision.name,
@@ -62,15 +68,14 @@ def snapshot(session: Any) -> dict[str, Any] | None:
     }
 
 
-def restore(session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
-    """Make a new session go on where another one was.
+def restore(session: Session, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
+    """Resume a session of another process.
 
     Args:
-        session: The session, to which nothing was said yet.
-        snapshot: What `snapshot` gave.
-        offers: What the server declares.
-        first_id: The first id of the server's own requests: late answers to those of the former process mean
-            nothing.
+        session: A new session.
+        snapshot: The result of `snapshot`.
+        offers: Capabilities of the server.
+        first_id: First id of the server's own requests; late responses to the former process are ignored.
     """
     session.peer.resume(snapshot["revision"], first_id)
     agreed = session.negotiated
@@ -81,17 +86,26 @@ def restore(session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any]
     update(session, snapshot)
 
 
-def update(session: Any, snapshot: Mapping[str, Any]) -> None:
-    """Take over what the client has said since: its log level, and what it follows."""
-    agreed = session.negotiated
-    agreed.log_level = snapshot["logLevel"]
-    agreed.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
+def update(session: Session, snapshot: Mapping[str, Any]) -> None:
+    """Take over the log level and the subscriptions that another process has received meanwhile."""
+    session.negotiated.log_level = snapshot["logLevel"]
+    session.negotiated.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
 
 
-def _initialize(server: Any, session: Any, params: Any) -> Any:
-    _introduced(session, params)
-    dispatcher: Dispatcher = session.negotiated.dispatcher
-    offers = session.negotiated.declared["server"] = declared(server, dispatcher)
+def needs_session(server: ServerSide, dispatcher: Dispatcher, route: Route) -> bool:
+    """Return whether the server must remember a request: a subscription, or a log level."""
+    method = route.method
+    subscribes = method.kind == "request" and method.capabilities.get("client") in dispatcher.revision.flags
+    return subscribes or (method.name == SET_LEVEL and not dispatcher.is_handled(route, server))
+
+
+# --- handlers of the runtime ----------------------------------------------------------------------------------
+
+
+def _initialize(server: ServerSide, link: Conversation, params: Any) -> Any:
+    _introduced(link, params)
+    dispatcher = link.negotiated.dispatcher
+    offers = link.negotiated.declared["server"] = declared(server, dispatcher)
     wire = {
         "protocolVersion": dispatcher.revision.name,
         "capabilities": offers,
@@ -99,67 +113,64 @@ def _initialize(server: Any, session: Any, params: Any) -> Any:
     }
     if server.instructions is not None:
         wire["instructions"] = server.instructions
-    session.peer.negotiated()
+    link.peer.negotiated()
     return dispatcher.revision.request(INITIALIZE).result.model_validate(wire)
 
 
-async def _initialize_by(work: Callable[..., Any], session: Any, params: Any, context: Any) -> Any:
-    """Let a server answer `initialize` itself."""
-    _introduced(session, params)
-    answer = await work(params, context)
-    session.negotiated.declared["server"] = answer.capabilities.model_dump()
-    session.peer.negotiated()
+async def _initialize_by(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+    """Let the server's own handler answer `initialize`."""
+    _introduced(link, params)
+    answer = await work()
+    link.negotiated.declared["server"] = answer.capabilities.model_dump()
+    link.peer.negotiated()
     return answer
 
 
-def _introduced(session: Any, params: Any) -> None:
-    """Take note of what a client says of itself; raise `ProtocolError` if that is too much to be kept."""
+def _introduced(link: Conversation, params: Any) -> None:
+    """Remember the client's introduction; raise `ProtocolError` if it is too large."""
     capabilities = params.capabilities.model_dump()
-    if len(to_json([capabilities, params.client_info.model_dump()])) > _MAX_INTRODUCTION_BYTES:
+    if len(to_json([capabilities, params.client_info.model_dump()])) > _MAX_CLIENT_BYTES:
         raise ProtocolError(INVALID_PARAMS, "clientInfo and capabilities are too large")
-    session.negotiated.dispatcher = session.peer.dispatcher
-    session.negotiated.declared["client"] = capabilities
-    session.negotiated.peer_info = params.client_info
+    link.negotiated.dispatcher = link.peer.dispatcher
+    link.negotiated.declared["client"] = capabilities
+    link.negotiated.peer_info = params.client_info
 
 
-def _set_level(server: Any, session: Any, params: Any) -> Any:
-    session.negotiated.log_level = params.level
+def _set_level(server: ServerSide, link: Conversation, params: Any) -> Any:
+    link.negotiated.log_level = params.level
     return {}
 
 
-async def _note(name: str, work: Callable[..., Awaitable[Any]], session: Any, params: Any, context: Any) -> Any:
-    """Let a server answer a client that subscribes or unsubscribes, and note what that one follows now.
-
-    Raises:
-        ProtocolError: It follows too much already.
-    """
-    followed: set[str] = session.negotiated.subscriptions
-    key = followed_key(params.uri)
-    if name == SUBSCRIBE:
-        check_followed({*followed, key})
-    answer = await work(params, context)
-    getattr(followed, _NOTED[name])(key)
+async def _subscribe(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+    """Remember a subscription that the server's handler accepts; raise `ProtocolError` if there are too many."""
+    followed, key = link.negotiated.subscriptions or set[str](), followed_key(params.uri)
+    check_followed({*followed, key})
+    answer = await work()
+    if link.negotiated.subscriptions is not None:
+        link.negotiated.subscriptions.add(key)
     return answer
 
 
-def _nothing(server: Any, session: Any, params: Any) -> Any:
+async def _unsubscribe(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+    answer = await work()
+    (link.negotiated.subscriptions or set[str]()).discard(followed_key(params.uri))
+    return answer
+
+
+def _nothing(server: ServerSide, link: Conversation, params: object) -> Any:
     return {}
 
 
-_DEFAULTS: dict[str, Callable[[Any, Any, Any], Any]] = {
+_DEFAULTS: dict[str, Callable[[ServerSide, Conversation, Any], Any]] = {
     INITIALIZE: _initialize,
     PING: _nothing,
     SET_LEVEL: _set_level,
 }
-"""What the runtime answers for servers that do not."""
+"""Handlers of the runtime for methods that a server does not handle."""
 
-
-def needs_session(server: Any, dispatcher: Dispatcher, route: Route) -> bool:
-    """Tell whether a request asks a server to remember something: whom to tell of changes, or which logs to send."""
-    method = route.method
-    subscribes = method.kind == "request" and method.capabilities.get("client") in dispatcher.revision.flags
-    return subscribes or (method.name == SET_LEVEL and not dispatcher.is_handled(route, server))
-
-
-_NOTED = {SUBSCRIBE: "add", UNSUBSCRIBE: "discard"}
-"""Method -> what becomes of its URI in the set of what a client follows."""
+_AROUND: dict[str, Callable[[Conversation, Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]] = {
+    INITIALIZE: _initialize_by,
+    SUBSCRIBE: _subscribe,
+    UNSUBSCRIBE: _unsubscribe,
+}
+"""What the runtime remembers around handlers of a server."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import update_wrapper, wraps
+from functools import cached_property, update_wrapper, wraps
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -34,7 +34,7 @@ from .context import Context
 from .handlers import Handle, extensions_of
 from .rounds import RequestStateSigner
 from .session import Session
-from .subscriptions import Subscription, attached, audience
+from .subscriptions import Subscription, attached
 
 
 class Recorder(Link):
@@ -98,7 +98,7 @@ class Server:
     revision: ClassVar[str]
     extensions: ClassVar[tuple[Extension, ...]] = ()
     extension_settings: Mapping[str, Any] = {}
-    info: Any
+    info: Any = None
     announces: Collection[str] | None = None
     instructions: str | None = None
     options: Options = Options(timeout=None)
@@ -118,6 +118,11 @@ class Server:
             contexts = tuple(vars(one)["context"] for one in cls.__mro__ if {"adds", "context"} <= vars(one).keys())
             if not all(issubclass(cls.context, one) for one in contexts):
                 cls.context = type("Context", contexts, {"__doc__": Context.__doc__, "__module__": cls.__module__})
+
+    @cached_property
+    def audience(self) -> list[Link]:
+        """Links to its clients: connections and subscriptions."""
+        return []
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -188,7 +193,7 @@ class Server:
 
         Where several processes share a store, these are the clients of this one: use `broadcast`.
         """
-        links: list[Any] = [link for link in audience(self) if isinstance(link, Session | Subscription) and link.ready]
+        links: list[Any] = [link for link in self.audience if isinstance(link, Session | Subscription) and link.ready]
         found = [(self._context_in(link.negotiated.dispatcher), link) for link in links]
         return [context(RequestScope.of(link)) for context, link in found if context is not None]
 

@@ -20,6 +20,7 @@ from ..protocol.methods import ACKNOWLEDGED, SUBSCRIBE, UPDATED, Notification, f
 from ..protocol.request_scope import Link, Negotiated
 from ..protocol.revision import Revision
 from ..protocol.uris import canonical, followed_key
+from .handlers import ServerSide
 
 _MOST_WAITING = 1000  # notifications for a client that reads slowly
 
@@ -201,17 +202,11 @@ async def listen(
 # --- who listens to a server ----------------------------------------------------------------------------------
 
 
-def audience(server: object) -> list[Link]:
-    """Return the links to the clients of a server: connections, and subscriptions."""
-    found: list[Link] = server.__dict__.setdefault("_audience", [])
-    return found
-
-
 @contextmanager
-def attached(server: object, link: Link) -> Generator[None]:
+def attached(server: ServerSide, link: Link) -> Generator[None]:
     """Make a link part of the audience for a while."""
-    audience(server).append(link)
+    server.audience.append(link)
     try:
         yield
     finally:
-        audience(server).remove(link)
+        server.audience.remove(link)

@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.protocol import uris
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_followed
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.server import Recorder
-from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
@@ -202,7 +202,7 @@ async def test_several_subscriptions_on_one_connection() -> None:
         assert heard(recording, "1") == [PROMPTS]
         assert heard(recording, 2) == [TOOLS, PROMPTS, RESOURCES]
         await client.send(notification("notifications/cancelled", {"requestId": 2}))
-        await until(lambda: len(audience(server)) == 3)
+        await until(lambda: len(server.audience) == 3)
         await server.tell()
         await client.ask(lone(9, "tools/list"))
         assert heard(recording, 1) == [TOOLS] * 2
@@ -229,7 +229,7 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
     async with played(server) as (client, _):
         await listening(client, 7, toolsListChanged=True)
         await server.broadcast(lambda one: one.notify_tool_list_changed())
-        for link in audience(server):
+        for link in server.audience:
             if isinstance(link, Subscription):
                 link.end()
         assert (await client.receive())["method"] == TOOLS
@@ -248,7 +248,7 @@ async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
         async with played(server) as (client, _):
             await listening(client, 1, toolsListChanged=True)
             assert len(server.connections) == 1
-        assert audience(server) == []
+        assert server.audience == []
     gc.collect()
     assert not [one for one in gc.get_objects() if isinstance(one, Subscription)]
 

@@ -35,7 +35,7 @@ from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.session import subscription_client
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
-from mcp_bindgen.runtime.session.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
 from tests.support.checked_connections import bounded, until
@@ -765,7 +765,7 @@ def test_the_next_worker_goes_on_with_a_subscription(
             for number in (2, 3):
                 await _update(two.apps[1], number)
             await until(lambda: len(client.heard) == 3)
-            assert len(audience(two.apps[1].servers[0])) == 1
+            assert len(two.apps[1].servers[0].audience) == 1
             await _update(two.apps[0], 4)
             await until(lambda: len(client.heard) == 4)
         assert client.heard == [f"note://1/{number}" for number in (1, 2, 3, 4)]
@@ -826,7 +826,7 @@ def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
             known = [worker.generation for worker in _workers(two)]
             redis.client.flushall()
             await until(lambda: all(worker.generation not in (*known, None) for worker in _workers(two)))
-            await until(lambda: any(not getattr(one, "is_ending", True) for one in audience(two.apps[0].servers[0])))
+            await until(lambda: any(not getattr(one, "is_ending", True) for one in two.apps[0].servers[0].audience))
             await _update(two.apps[1], 6)  # numbers begin anew
             await until(lambda: len(client.heard) == 6)
 
