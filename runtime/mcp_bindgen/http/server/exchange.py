@@ -47,7 +47,7 @@ class Exchange(Link):
         listening: Surrounds each subscription of the endpoint.
 
     Attributes:
-        listening: The same.
+        around_subscription: The same.
         origin: Origin of the request.
         streaming: Whether the response is a stream of events.
     """
@@ -60,7 +60,7 @@ class Exchange(Link):
         listening: AroundSubscription | None = None,
     ) -> None:
         self.origin = call.origin
-        self.listening = listening
+        self.around_subscription = listening
         self._threads_of = threads_of
         self._unread = unread
         self.streaming = False

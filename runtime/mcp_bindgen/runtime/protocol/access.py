@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Protocol, TypeAlias, cast
@@ -171,6 +171,10 @@ def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
     fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
     wire = {field.alias or wire_name(name): name for name, field in fields.items()}
     return wire.get("name"), wire.get("uri")
+
+
+Access: TypeAlias = Callable[[Identity | None, str | None, Sequence[Operation]], bool]
+"""Returns whether an identity may do some operations of a revision, given by name."""
 
 
 @dataclass(frozen=True, slots=True)

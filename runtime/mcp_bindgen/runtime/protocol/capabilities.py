@@ -14,7 +14,10 @@ from .transitions import OTHER_ROLE, Role
 class Declaring(Protocol):
     """A side that declares capabilities: a server or a client."""
 
-    extension_settings: Mapping[str, Any]
+    @property
+    def extension_settings(self) -> Mapping[str, Any]:
+        """Id of an extension -> settings, typed or in wire form."""
+        ...
 
     @property
     def announces(self) -> Collection[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
@@ -73,10 +74,16 @@ class Link(Protocol):
     Attributes:
         origin: Origin of the newest message.
         negotiated: Agreement of both sides; `None` if each request makes its own.
+        around_subscription: Surrounds each subscription on this link; `None` for nothing.
     """
 
     origin: RequestOrigin = UNKNOWN_ORIGIN
     negotiated: Negotiated | None = None
+    around_subscription: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None
+
+    def ending(self, end: Callable[[], object]) -> AbstractContextManager[None]:
+        """Call `end` if the peer's input ends while a block runs that would never end by itself."""
+        return nullcontext()
 
     async def request(
         self, method: Request[Params, Any, Answer], params: Params, *, related: RequestId | None = None

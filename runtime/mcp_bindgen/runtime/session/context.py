@@ -195,22 +195,22 @@ class Context(Caller):
     @property
     def wire_revision(self) -> str:
         """The revision of the connection: another one than the handler's where its server serves that, too."""
-        return self._agreed.dispatcher.revision.name
+        return self.agreed.dispatcher.revision.name
 
     @property
     def _words(self) -> Revision:
         """The facts of the handler's revision, in which it is told everything, and says everything."""
-        return self._agreed.dispatcher.revision
+        return self.agreed.dispatcher.revision
 
     @property
     def peer_info(self) -> Any:
         """How the other side introduced itself: an `Implementation`, or `None`."""
-        return self._agreed.peer_info
+        return self.agreed.peer_info
 
     @property
     def peer_capabilities(self) -> Mapping[str, Any]:
         """What the other side declared, in wire form."""
-        agreed = self._agreed
+        agreed = self.agreed
         return agreed.declared["client" if agreed.dispatcher.role == "server" else "server"]
 
     def extension(self, extension: Extension) -> Any:
@@ -237,12 +237,13 @@ class Context(Caller):
         """
         found = self.peer_settings(extension)
         if found is None:
-            theirs = "client" if self._agreed.dispatcher.role == "server" else "server"
-            raise self._agreed.missing_capability_error("the request", (theirs, "extensions", extension.id))
+            theirs = "client" if self.agreed.dispatcher.role == "server" else "server"
+            raise self.agreed.missing_capability_error("the request", (theirs, "extensions", extension.id))
         return found
 
     @property
-    def _agreed(self) -> Negotiated:
+    def agreed(self) -> Negotiated:
+        """Agreement that the request counts on; raises `ConnectionClosed` if there is none."""
         agreed = self.negotiated
         if agreed is None:
             raise ConnectionClosed("this context has no connection")

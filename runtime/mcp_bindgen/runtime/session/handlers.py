@@ -10,6 +10,7 @@ from ..concurrency import in_thread
 from ..logs import log
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
+from ..protocol.access import Access
 from ..protocol.capabilities import Declaring, declared, is_declared
 from ..protocol.extension import Extension, added_to
 from ..protocol.methods import Method, Request, result_type
@@ -26,14 +27,29 @@ Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 class Introduced(Declaring, Protocol):
     """A side that introduces itself."""
 
-    info: Any
+    @property
+    def info(self) -> Any:
+        """Its `Implementation`; `None` for that of the runtime."""
+        ...
 
 
 class ServerSide(Introduced, Protocol):
     """The part of a server that its era uses; see `Server`."""
 
-    instructions: str | None
-    request_state_signer: RequestStateSigner
+    @property
+    def instructions(self) -> str | None:
+        """Advice to models."""
+        ...
+
+    @property
+    def request_state_signer(self) -> RequestStateSigner:
+        """Signs the state between rounds."""
+        ...
+
+    @property
+    def allows(self) -> Access | None:
+        """Decides what tokens permit; `None` without tokens."""
+        ...
 
     @property
     def revision(self) -> str:

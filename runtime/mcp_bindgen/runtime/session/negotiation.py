@@ -1,4 +1,4 @@
-"""Negotiate the revision of a connection: a probe first, and the handshake if the server does not know that.
+"""Negotiation of the revision: a probe first, then the handshake if the server does not know the probe.
 
 MCP 2026-07-28, "Versioning": Backward Compatibility, and the section of that name in "stdio" and "Streamable HTTP".
 """
@@ -6,8 +6,7 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and the section of that na
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -36,16 +35,37 @@ from ..protocol.methods import (
     DISCOVER,
     INITIALIZE,
     INITIALIZED,
-    Method,
+    Notification,
     untyped,
 )
 from ..protocol.revision import Dispatcher, Revision
-from .handlers import introduction
+from .handlers import Introduced, introduction
+from .session import Session
 
 VERSION_HEADER = "MCP-Protocol-Version"
 
 
-async def introduce(client: Any, session: Any) -> None:
+class ClientSide(Introduced, Protocol):
+    """The part of a client that the negotiation reads and sets; see `Client`."""
+
+    options: Options
+    server_info: Any
+    server_capabilities: Mapping[str, Any]
+    instructions: str | None
+    mirror: Any
+
+    @property
+    def revision(self) -> str:
+        """Name of the revision."""
+        ...
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Routes to the client's handlers."""
+        ...
+
+
+async def introduce(client: ClientSide, session: Session) -> None:
     """Introduce a client to its server, in the way of the era of its revision.
 
     Raises:
@@ -55,25 +75,23 @@ async def introduce(client: Any, session: Any) -> None:
     await (_introduce_stateless if stateless else _shake_hands)(client, session)
 
 
-async def _shake_hands(client: Any, session: Any) -> None:
-    """Do the handshake.
+# --- the handshake --------------------------------------------------------------------------------------------
 
-    Raises:
-        UnsupportedRevision: The server answers with a revision that this client does not speak.
-    """
+
+async def _shake_hands(client: ClientSide, session: Session) -> None:
     answer = await offer_handshake(client, session)
     if answer["protocolVersion"] != client.revision:
         raise UnsupportedRevision(client.revision, answer["protocolVersion"])
     await accept_handshake(client, session, answer)
 
 
-async def offer_handshake(client: Any, session: Any) -> dict[str, Any]:
-    """Send `initialize` and return the answer in wire form: it may be in another revision.
+async def offer_handshake(client: ClientSide, session: Session) -> dict[str, Any]:
+    """Send `initialize` and return the result in wire form; it may be in another revision.
 
     Raises:
-        ProtocolError: The server refuses, or does not say which revision it speaks.
+        ProtocolError: The server refuses, or names no revision.
     """
-    dispatcher: Dispatcher = session.peer.dispatcher
+    dispatcher = session.peer.dispatcher
     session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
     method = dispatcher.revision.request(INITIALIZE)
     wire = {
@@ -81,55 +99,56 @@ async def offer_handshake(client: Any, session: Any) -> dict[str, Any]:
         "capabilities": session.negotiated.declared["client"],
         "clientInfo": introduction(client, dispatcher.revision).model_dump(),
     }
-    answer: dict[str, Any] = await session.request(
-        untyped(method), jsonrpc.typed_params(method, wire), client.options, begins_session=True
-    )
+    params = jsonrpc.typed_params(method, wire)
+    answer = await session.request(untyped(method), params, client.options, begins_session=True)
     if not isinstance(answer.get("protocolVersion"), str):
         raise invalid_answer("the result of initialize names no protocolVersion")
     return answer
 
 
-async def accept_handshake(client: Any, session: Any, wire: dict[str, Any]) -> None:
-    """Take the answer to `initialize`, whose revision is that of the client, and end the handshake.
+async def accept_handshake(client: ClientSide, session: Session, wire: dict[str, Any]) -> None:
+    """Take the result of `initialize`, in the client's revision, and end the handshake.
 
     Raises:
-        ProtocolError: It is no such answer.
+        ProtocolError: The result is invalid.
     """
-    revision: Revision = session.peer.dispatcher.revision
+    revision = session.peer.dispatcher.revision
     answer = jsonrpc.typed_result(revision.request(INITIALIZE), wire)
-    agreed = session.negotiated
-    agreed.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
-    agreed.peer_info = client.server_info = answer.server_info
+    _accept(client, session, answer, answer.server_info)
+    session.headers = lambda method, params: {VERSION_HEADER: revision.name}
+    initialized = revision.methods[INITIALIZED]
+    assert isinstance(initialized, Notification)
+    await session.notify(initialized, None, opens_stream=True)
+
+
+def _accept(client: ClientSide, session: Session, answer: Any, server_info: Any) -> None:
+    """Take over the server's description of itself; from now on both sides know the revision."""
+    session.negotiated.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
+    session.negotiated.peer_info = client.server_info = server_info
     client.instructions = answer.instructions
     session.peer.negotiated()
-    session.headers = partial(_headers, revision.name)
-    await session.notify(revision.methods[INITIALIZED], None, opens_stream=True)
 
 
-def _headers(revision: str, method: Method, params: Any) -> Mapping[str, str]:
-    return {VERSION_HEADER: revision}
+# --- discovery ------------------------------------------------------------------------------------------------
 
 
-async def _introduce_stateless(client: Any, session: Any) -> None:
-    """Ask the server what it offers, in the client's revision.
-
-    Raises:
-        UnsupportedRevision: The server does not speak the client's revision.
-    """
+async def _introduce_stateless(client: ClientSide, session: Session) -> None:
     try:
         answer = await discover(client, session)
     except ProtocolError as error:
-        raise _disagreement(client.dispatcher.revision, error) or error from None
+        revision = client.dispatcher.revision
+        named = spoken(error) if error.code == revision.errors[UNSUPPORTED] else []
+        raise (UnsupportedRevision(revision.name, *named) if named else error) from None
     if client.revision not in answer.supported_versions:
         raise UnsupportedRevision(client.revision, *answer.supported_versions)
     accept_discovery(client, session, answer)
 
 
-async def discover(client: Any, session: Any, options: Any = None) -> Any:
-    """Ask the server which revisions it speaks and what it offers.
+async def discover(client: ClientSide, session: Session, options: Options | None = None) -> Any:
+    """Return the server's revisions and capabilities.
 
     Raises:
-        ProtocolError: The server refuses, or answers something else.
+        ProtocolError: The server refuses, or its result is invalid.
     """
     _prepare(client, session)
     method = session.peer.dispatcher.revision.request(DISCOVER)
@@ -138,29 +157,27 @@ async def discover(client: Any, session: Any, options: Any = None) -> Any:
     return jsonrpc.typed_result(method, wire)
 
 
-def accept_discovery(client: Any, session: Any, answer: Any) -> None:
-    """Accept what the server says of itself: from now on the client's revision is spoken."""
+def accept_discovery(client: ClientSide, session: Session, answer: Any) -> None:
+    """Take the result of `discover`; from now on the client's revision is spoken."""
     _prepare(client, session)
-    session.negotiated.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
-    session.negotiated.peer_info = client.server_info = answer.meta.server_info if answer.meta is not None else None
-    client.instructions = answer.instructions
-    session.peer.negotiated()
+    _accept(client, session, answer, answer.meta.server_info if answer.meta is not None else None)
 
 
-def _prepare(client: Any, session: Any) -> None:
-    """Tell a session what requests have to say."""
-    dispatcher: Dispatcher = session.peer.dispatcher
-    revision = dispatcher.revision
-    session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
-    session.meta = said(client, revision, session.negotiated.declared["client"])
-    session.meta |= jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
+def _prepare(client: ClientSide, session: Session) -> None:
+    """Set the metadata and headers of the session's requests."""
+    revision = session.peer.dispatcher.revision
+    session.negotiated.declared["client"] = declared(client, session.peer.dispatcher, session.transport.extensions)
+    session.meta = {
+        **said(client, revision, session.negotiated.declared["client"]),
+        **jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation),
+    }
     if session.transport.mirror is not None:
         client.mirror = session.transport.mirror(revision)
         session.headers = client.mirror.headers
 
 
-def said(client: Any, revision: Revision, capabilities: Any) -> dict[str, Any]:
-    """Return what the `_meta` of every request says of its client."""
+def said(client: Introduced, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the client's part of the `_meta` of every request."""
     values = {
         "protocol_version": revision.name,
         "client_info": introduction(client, revision).model_dump(),
@@ -170,57 +187,53 @@ def said(client: Any, revision: Revision, capabilities: Any) -> dict[str, Any]:
 
 
 def is_modern(revision: Revision, error: ProtocolError) -> bool:
-    """Tell whether only a server of this era says so (MCP 2026-07-28, "Versioning": Backward Compatibility)."""
+    """Return whether only a stateless server sends this error (MCP 2026-07-28, "Versioning")."""
     return error.code in revision.errors.values()
 
 
 def spoken(error: Exception) -> list[str]:
-    """Return the revisions that a server names because it does not speak ours; none if the error is another one."""
+    """Return the revisions that a server names in an error because it does not speak ours; else nothing."""
     data = error.data if isinstance(error, ProtocolError) else None
     supported = data.get("supported") if is_object(data) else None
     return [version for version in supported if isinstance(version, str)] if is_array(supported) else []
 
 
-def _disagreement(revision: Revision, error: ProtocolError) -> UnsupportedRevision | None:
-    supported = spoken(error) if error.code == revision.errors[UNSUPPORTED] else []
-    return UnsupportedRevision(revision.name, *supported) if supported else None
+# --- the choice -----------------------------------------------------------------------------------------------
 
-
-C = TypeVar("C")
+C = TypeVar("C", bound=ClientSide)
 
 FAILURES = (ProtocolError, ConnectionClosed, RequestTimeout)
-_NOT_HERE = (400, 404, 405)  # statuses of what may be a server of HTTP+SSE, or nothing
+_NOT_HERE = (400, 404, 405)  # statuses of a server that may have HTTP+SSE only
 
 
 class Clients(Generic[C]):
-    """The clients of which one is to be connected, at most one for each revision.
+    """Candidates for a connection: at most one client for each revision.
 
     Args:
         clients: The clients.
-        others: Further revisions, for which a client is made only if the server speaks none of those above.
-        make: Makes a client of one of them.
+        others: Further revisions, for servers that speak none of the clients' revisions.
+        make: Makes a client of one of these.
 
     Attributes:
         by_revision: Revision -> client.
-        dispatchers: Revision -> what its client takes.
-        stateless: The revisions of that era, the best first.
-        stateful: The revisions of the other one, the best first.
-        prefers_handshake: Whether the clients given are all of that other one.
+        dispatchers: Revision -> dispatcher of its client.
+        stateless: Stateless revisions, the best first.
+        stateful: Stateful revisions, the best first.
+        prefers_handshake: True if all given clients are stateful.
 
     Raises:
-        ValueError: There is none, or there are two for a revision.
+        ValueError: There is no client, or there are two of one revision.
     """
 
     def __init__(
         self, clients: Sequence[C], others: Sequence[Revision] = (), make: Callable[[Revision], C] | None = None
     ) -> None:
-        ours: Sequence[Any] = clients
-        self.by_revision: dict[str, Any] = {client.revision: client for client in ours}
+        self.by_revision: dict[str, C] = {client.revision: client for client in clients}
         if not clients or len(self.by_revision) < len(clients):
             raise ValueError("connecting needs clients, one for each revision")
         self.dispatchers: dict[str, Dispatcher] = {
             client.revision: client.dispatcher.extended(type(client))
-            for client in sorted(ours, key=lambda client: client.dispatcher.revision.rank)
+            for client in sorted(clients, key=lambda client: client.dispatcher.revision.rank)
         }
         self._others = {revision.name: revision for revision in others}
         self._make = make
@@ -230,38 +243,37 @@ class Clients(Generic[C]):
         self.stateful = [revision.name for revision in best if not revision.era.is_stateless]
         self.prefers_handshake = not any(revision.era.is_stateless for revision in own)
 
-    def client(self, revision: str) -> Any:
-        """Return the client of a revision; it is made now if nobody needed it before."""
+    def client(self, revision: str) -> C:
+        """Return the client of a revision; make it on first use."""
         if revision not in self.by_revision:
             assert self._make is not None
-            client: Any = self._make(self._others[revision])
-            self.by_revision[revision] = client
+            client = self.by_revision[revision] = self._make(self._others[revision])
             self.dispatchers[revision] = client.dispatcher.extended(type(client))
         return self.by_revision[revision]
 
     @property
     def all(self) -> str:
-        """The revisions in words, the best first."""
+        """Names of the revisions for messages, the best first."""
         return " or ".join([*self.stateless, *self.stateful])
 
 
 class Negotiation(Generic[C]):
-    """Finds out which client a server understands, over one connection.
+    """Negotiation with one server, over one connection.
 
     Args:
         clients: The clients.
         session: The connection, running.
-        attach: Makes a client speak over the connection.
-        tasks: Where the probe waits for its answer.
-        patience: Seconds to wait for the answer to the probe where the server may be one that knows only the handshake.
+        attach: Connects a client to the session.
+        tasks: Group of the task that waits for the response to the probe.
+        patience: Seconds to wait for this response if the server may know the handshake only.
 
     Attributes:
-        failures: What was tried in vain, and why: the method, and the error.
-        elsewhere: Whether the handshake was refused as a server does that has only HTTP+SSE.
+        failures: Methods that failed, with their errors.
+        elsewhere: True if the handshake failed as it does at a server that has HTTP+SSE only.
     """
 
     def __init__(
-        self, clients: Clients[C], session: Any, attach: Callable[[C], None], tasks: TaskGroup, patience: float
+        self, clients: Clients[C], session: Session, attach: Callable[[C], None], tasks: TaskGroup, patience: float
     ) -> None:
         self.failures: list[tuple[str, Exception]] = []
         self.elsewhere = False
@@ -280,20 +292,20 @@ class Negotiation(Generic[C]):
 
     @property
     def is_legacy(self) -> bool:
-        """Whether the server was asked what only a stateless server can answer, and could not."""
+        """True if the server did not answer the probe."""
         return self._asked and self._answer is None
 
     async def client(self, *, probe: bool = True, handshake_first: bool = False) -> C | None:
-        """Return the client that the server understands, ready to be used; `None` if everything failed.
+        """Return the connected client whose revision the server speaks; `None` if everything failed.
 
         Args:
-            probe: Whether to ask what only a stateless server can answer.
-            handshake_first: Whether the handshake comes before that.
+            probe: Send the probe, which only stateless servers answer.
+            handshake_first: Try the handshake before the probe.
 
         Raises:
             UnsupportedRevision: The server speaks none of the revisions.
-            ProtocolError: It is a stateless server, and objects to the probe.
-            AuthorizationError: There is no way to be authorized.
+            ProtocolError: A stateless server refuses the probe.
+            AuthorizationError: Authorization failed.
         """
         steps = [self._probe] if probe and self._clients.stateless else []
         if self._clients.stateful:
@@ -311,14 +323,14 @@ class Negotiation(Generic[C]):
             self._asking.cancel()
 
     def _may_be_stateless(self) -> bool:
-        """Tell whether the handshake failed as it does at a server that knows none."""
+        """Return whether the handshake failed as it does at a stateless server."""
         error = self.failures[-1][1] if self.failures else None
         if isinstance(error, ProtocolError):
             return error.code in (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)
         return isinstance(error, Refused) and error.status in _NOT_HERE
 
-    def _speak(self, revision: str) -> Any:
-        """Change to a revision; return its client."""
+    def _speak(self, revision: str) -> C:
+        """Switch to a revision; return its client."""
         session, client = self._session, self._clients.client(revision)
         session.peer.dispatcher = session.negotiated.dispatcher = self._clients.dispatchers[revision]
         session.meta, session.headers = {}, None
@@ -328,7 +340,7 @@ class Negotiation(Generic[C]):
     # --- the probe --------------------------------------------------------------------------------------------
 
     async def _probe(self) -> C | None:
-        """Ask which revisions the server speaks; wait only so long, because old servers may not answer."""
+        """Send the probe; the wait is limited, because old servers may not answer."""
         client = self._speak(self._clients.stateless[0])
         options, patience = client.options, None
         if self._clients.stateful:
@@ -343,7 +355,7 @@ class Negotiation(Generic[C]):
         self.failures.append((DISCOVER, RequestTimeout(f"no answer within {patience:g} s")))
         return None
 
-    async def _ask(self, client: Any, options: Options) -> None:
+    async def _ask(self, client: C, options: Options) -> None:
         with self._asking:
             try:
                 self._answer = await discover(client, self._session, options)
@@ -352,7 +364,7 @@ class Negotiation(Generic[C]):
             self._heard.set()
 
     async def _hear_late(self) -> C | None:
-        """Wait once more for the answer to the probe after the handshake failed: the server may only have been slow."""
+        """Wait again for the response to the probe after the handshake failed: the server may be slow."""
         if not self._asked or self._error is not None:
             return None
         with self._pauses.move_on_after(self._patience):
@@ -360,19 +372,19 @@ class Negotiation(Generic[C]):
         return await self._conclude() if self._heard.is_set() else None
 
     async def _conclude(self) -> C | None:
-        """Choose a revision from the answer to the probe."""
+        """Choose a revision from the response to the probe."""
         if self._answer is not None:
             return await self._choose(self._answer.supported_versions)
         assert self._error is not None
         error = self._error
         if isinstance(error, AuthorizationError | ServerUnavailable):
-            raise error  # asking in another way would only ask for another login, or a server that stops
+            raise error  # another attempt would only ask for another login, or meet a server that stops
         if isinstance(error, ProtocolError) and lacks_scope(error):
             raise error
         revision = self._clients.dispatchers[self._clients.stateless[0]].revision
         if not isinstance(self._error, ProtocolError) or not is_modern(revision, self._error):
             if isinstance(self._error, ProtocolError) and not self._clients.stateful:
-                raise UnsupportedRevision(self._clients.all) from self._error  # it does not know the question
+                raise UnsupportedRevision(self._clients.all) from self._error  # it does not know the probe
             self.failures.append((DISCOVER, self._error))
             return None
         named = spoken(self._error) if self._error.code == revision.errors[UNSUPPORTED] else []
@@ -381,10 +393,10 @@ class Negotiation(Generic[C]):
         return await self._choose(named)
 
     async def _choose(self, named: Sequence[str]) -> C | None:
-        """Choose the best of the revisions that the server speaks."""
+        """Choose the best of the revisions that the server names."""
         best = next((revision for revision in self._clients.stateless if revision in named), None)
         if best is not None:
-            client: C = self._speak(best)
+            client = self._speak(best)
             if self._answer is not None and best == self._clients.stateless[0]:
                 accept_discovery(client, self._session, self._answer)
             else:
@@ -398,12 +410,12 @@ class Negotiation(Generic[C]):
     # --- the handshake ----------------------------------------------------------------------------------------
 
     async def _shake_hands(self, revision: str | None = None) -> C | None:
-        """Offer a revision, by default the best; the server may choose another one of ours."""
+        """Offer a revision, by default the best; the server may choose another of ours."""
         offered = revision or self._clients.stateful[0]
         if offered in self._offered or self._session.closed.is_set():
             return None
         self._offered.append(offered)
-        client: C = self._speak(offered)
+        client = self._speak(offered)
         try:
             answer = await offer_handshake(client, self._session)
             chosen = answer["protocolVersion"]

@@ -13,7 +13,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import anyio
 import anyio.lowlevel
@@ -32,23 +32,24 @@ from ..protocol.errors import (
     UnexpectedAnswer,
 )
 from ..protocol.methods import Request, result_type
+from ..protocol.revision import Dispatcher
 
-_MOST_ROUNDS = 32
-_PAUSE = 0.1  # seconds before a request is made again that asks for nothing
+_MAX_ROUNDS = 32
+_PAUSE = 0.1  # seconds before the next round of a result without questions
 
 
 class InputRequired(BaseException):
-    """Leaves a handler that cannot go on before its client has answered. `except Exception` lets it pass."""
+    """Raised to leave a handler until its client has answered. `except Exception` does not catch it."""
 
 
 @dataclass(eq=False)
 class Questions:
-    """The questions of a handler while it runs, and the answers to what it asked when it ran before.
+    """Questions of a handler, and the answers of earlier rounds.
 
     Attributes:
         answers: Key -> answer, in wire form or typed.
-        used: The answers that the handler has looked at, in wire form.
-        open: Key -> the request that is not answered yet, in wire form.
+        used: Answers that the handler has used, in wire form.
+        open: Key -> unanswered request, in wire form.
     """
 
     answers: Mapping[str, Any]
@@ -57,15 +58,15 @@ class Questions:
     _counted: int = 0
 
     def next_key(self, method: str) -> str:
-        """Return a key for a question that has none: its position among those of this handler."""
+        """Return a key for a question without a key: its position in the handler."""
         self._counted += 1
         return f"{method}#{self._counted}"
 
-    async def ask(self, key: str, method: Request[Any, Any, Any], params: Any) -> Any:
-        """Return the answer under `key`; without one, end the handler, which runs again when the answer has come.
+    async def ask(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
+        """Return the answer under `key`; without an answer, end the handler until the next round.
 
         Raises:
-            InvalidParams: The client answered with something that is not an answer to this.
+            InvalidParams: The answer is invalid.
         """
         if key not in self.answers:
             question: dict[str, Any] = {"method": method.name}
@@ -84,26 +85,43 @@ class Questions:
         return typed
 
 
-def asks_for_input(kind: Any) -> bool:
-    """Tell whether a class of results asks for input: what it is, and not what else it has, says so."""
+def asks_for_input(kind: object) -> bool:
+    """Return whether a class of results asks for input."""
     return result_type(kind) == "input_required"
 
 
 def other_than_required(error: BaseException) -> BaseException | None:
-    """Return what ended a handler beside `InputRequired`; tasks that ask may share a task group with others."""
+    """Return the error of a handler without `InputRequired`, which may share an exception group with other errors."""
     if isinstance(error, BaseExceptionGroup):
         return cast("BaseExceptionGroup[BaseException]", error).split(InputRequired)[1]
     return None if isinstance(error, InputRequired) else error
 
 
-async def settle(client: Any, method: Request[Any, Any, Any], params: Any, answer: Any) -> Any:
-    """Answer what the server asks, with the client's own handlers, until it returns a result.
+class Answering(Protocol):
+    """A client that answers questions; see `Client`."""
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Routes to its handlers."""
+        ...
+
+    async def answer(self, method: str, params: Any) -> Any:
+        """Return the answer to a question."""
+        ...
+
+    async def request(self, method: Request[Any, Any, Any], params: Any) -> Any:
+        """Send a request and return its result."""
+        ...
+
+
+async def settle(client: Answering, method: Request[Any, Any, Any], params: Any, answer: Any) -> Any:
+    """Answer the server's questions with the client's handlers until the server returns a result.
 
     Raises:
-        MethodNotFound: It asks something that the client has no handler for.
-        UnexpectedAnswer: It does not stop asking.
+        MethodNotFound: The client has no handler for a question.
+        UnexpectedAnswer: The server does not stop asking.
     """
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         if not asks_for_input(type(answer)):
             return answer
         questions: dict[str, Any] = answer.input_requests or {}
@@ -115,14 +133,14 @@ async def settle(client: Any, method: Request[Any, Any, Any], params: Any, answe
     raise UnexpectedAnswer(method.name, answer)
 
 
-async def _answer(client: Any, question: Any) -> Any:
+async def _answer(client: Answering, question: Any) -> Any:
     answer = await client.answer(question.method, question.params)
     asked = client.dispatcher.revision.request(question.method)
     return answer if isinstance(answer, Model) else jsonrpc.typed_result(asked, answer)
 
 
 def understood(method: Request[Any, Any, Any], answer: Any) -> Any:
-    """Return `answer`, if it is of the kind that it says it is; raise `ProtocolError`."""
+    """Return a result if its `resultType` is that of its class; else raise `ProtocolError`."""
     field = getattr(cast(Any, type(answer)), "model_fields", {}).get("result_type")
     if field is not None and answer.result_type != field.default:
         raise invalid_answer(f"the result of {method.name} is of an unknown kind: {answer.result_type!r}")
@@ -135,13 +153,13 @@ def _fresh() -> tuple[bytes, ...]:
 
 @dataclass(frozen=True)
 class RequestStateSigner:
-    """Seals state and opens it again.
+    """Signs state that clients carry between rounds, and verifies it. Clients can read the state but not change it.
 
     Attributes:
-        keys: Secrets of at least 16 bytes. The first one seals, all of them open, so that keys can be replaced while
-            requests are on their way. Processes that serve the same clients share them; by default each has its own.
-        lifetime: Seconds for which a state is good.
-        clock: Tells the time, in seconds.
+        keys: Secrets of at least 16 bytes. The first key signs; all keys verify, so keys can be rotated. Processes that
+            serve the same clients share them; by default each process has its own.
+        lifetime: Seconds for which a state is valid.
+        clock: Returns the time in seconds.
     """
 
     keys: Sequence[bytes] = field(default_factory=_fresh, repr=False)
@@ -150,23 +168,23 @@ class RequestStateSigner:
 
     def __post_init__(self) -> None:
         if not self.keys or any(len(key) < 16 for key in self.keys):
-            raise ValueError("a seal needs keys of at least 16 bytes")
+            raise ValueError("a signer needs keys of at least 16 bytes")
 
-    def sign(self, state: Any, purpose: Any) -> str:
-        """Return a text that carries `state`.
+    def sign(self, state: object, purpose: object) -> str:
+        """Return the signed text of a state.
 
         Args:
             state: Any JSON value.
-            purpose: What the state is good for: any JSON value that is the same again when it is opened.
+            purpose: Purpose of the state: any JSON value; `verify` needs the same one.
         """
         body = to_json({"until": self.clock() + self.lifetime, "state": state})
         return f"{_text(body)}.{_text(self._mac(self.keys[0], body, purpose))}"
 
-    def verify(self, text: str, purpose: Any) -> Any:
+    def verify(self, text: str, purpose: object) -> Any:
         """Return the state in `text`.
 
         Raises:
-            ProtocolError: -32602, it is not ours, was changed, is for something else, or is too old.
+            ProtocolError: -32602, the text is not ours, changed, for another purpose, or expired.
         """
         head, _, tail = text.partition(".")
         try:
@@ -180,7 +198,7 @@ class RequestStateSigner:
             raise ProtocolError(INVALID_PARAMS, "requestState has expired")
         return content["state"]
 
-    def _mac(self, key: bytes, body: bytes, purpose: Any) -> bytes:
+    def _mac(self, key: bytes, body: bytes, purpose: object) -> bytes:
         bound = sha256(json.dumps(purpose, sort_keys=True).encode()).digest()
         return hmac.digest(key, bound + body, "sha256")
 
@@ -195,6 +213,6 @@ def _text(data: bytes) -> str:
 
 def _bytes(text: str) -> bytes:
     data = urlsafe_b64decode(text.encode("ascii"))
-    if _text(data) != text:  # there are many spellings of the same bytes, and only one is ours
+    if _text(data) != text:  # base64 has several spellings of the same bytes; only ours is valid
         raise ValueError(text)
     return data

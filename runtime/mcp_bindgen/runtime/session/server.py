@@ -17,7 +17,7 @@ from mcp_bindgen.bridging.server import BridgedDispatcher, BridgedEngine, Bridge
 
 from ..concurrency import Turn
 from ..era.stateless import ParamsWithMeta
-from ..protocol.access import AccessPolicy, Identity, Operation, check, operations
+from ..protocol.access import Access, AccessPolicy, Identity, Operation, check, operations
 from ..protocol.capabilities import declared
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, SessionRequired
@@ -107,7 +107,7 @@ class Server:
     request_state_signer: RequestStateSigner = RequestStateSigner()
     publish: Publish | None = None
     authorize: Callable[[Identity | None, str | None, Sequence[Operation]], None] | None = None
-    allows: Callable[[Identity | None, str | None, Sequence[Operation]], bool] | None = None
+    allows: Access | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

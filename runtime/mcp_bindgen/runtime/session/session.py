@@ -6,11 +6,12 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from time import monotonic
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -18,7 +19,7 @@ from anyio.abc import TaskGroup
 from ..concurrency import Turn, begin, within
 from ..logs import log
 from ..protocol import observation
-from ..protocol.access import Identity, Operation
+from ..protocol.access import Access
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import (
@@ -211,9 +212,6 @@ class Sender:
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 
-Access: TypeAlias = Callable[[Identity | None, str | None, Sequence[Operation]], bool]
-"""Decides whether an identity may do some operations of a revision."""
-
 _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing more to say
 
 
@@ -237,7 +235,6 @@ class Session(Link):
         threads: Limit of threads that several connections share; by default each has its own.
         access: Decides whether an identity may do some operations of a revision; `None` where messages carry no
             tokens.
-        endless: Ends of what would not end by itself; called when the other side has nothing more to say.
         introductions: How often this side has introduced itself again, because the other one forgot it.
         closed: Set when the connection is over.
     """
@@ -262,7 +259,7 @@ class Session(Link):
         self.access: Access | None = None
         self.threads: anyio.CapacityLimiter | None = None
         self.introductions = 0
-        self.endless: set[Callable[[], object]] = set()
+        self._endless: set[Callable[[], object]] = set()
         self.closed = anyio.Event()
         self._find = find
         self._events: Iterator[Event] = iter(())
@@ -295,6 +292,15 @@ class Session(Link):
         """Return whether the token of the newest message permits notifications about a resource."""
         revision = self.negotiated.dispatcher.revision.name
         return self.access is None or self.access(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
+
+    @contextmanager
+    def ending(self, end: Callable[[], object]) -> Generator[None]:
+        """Call `end` if the peer's input ends while a block runs that would never end by itself."""
+        self._endless.add(end)
+        try:
+            yield
+        finally:
+            self._endless.discard(end)
 
     def is_over(self, id_: RequestId) -> bool:
         """Tell whether a request of the other side was answered or cancelled, while the connection goes on."""
@@ -396,7 +402,7 @@ class Session(Link):
 
     async def _let_finish(self) -> None:
         """Give handlers a moment, because a side with nothing more to say may still listen: `server < file`."""
-        for end in self.endless:
+        for end in self._endless:
             end()
         if self.peer.role == "server":
             with anyio.move_on_after(_GRACE):

@@ -1,4 +1,4 @@
-"""Answer stateless requests: what each may count on, questions to the client, and the server's signature.
+"""Servers in the stateless era: agreement of each request, questions in results, name of the server in results.
 
 MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round-Trip Requests".
 """
@@ -23,24 +23,24 @@ from ..protocol.request_scope import Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
 from ..protocol.transitions import Role
-from .handlers import bind_handler, empty_list, introduction
+from .handlers import ServerSide, bind_handler, empty_list, introduction
 from .rounds import Questions, asks_for_input, other_than_required
 from .subscriptions import listen
 
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 
-def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
-    """Return what answers the messages of a route.
+def handler(server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    """Return the handler of a route: the server's own, else the runtime's.
 
     Args:
         server: The server.
-        dispatcher: What it takes.
-        route: The method.
-        supported: The revisions that are served here, the best first.
+        dispatcher: Its dispatcher.
+        route: The route.
+        supported: Names of the served revisions, the best first.
 
     Raises:
-        MethodNotFound: Nothing does.
+        MethodNotFound: There is neither.
     """
     method, revision = route.method, dispatcher.revision
     offers = declared(server, dispatcher)
@@ -51,7 +51,7 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
         take = bind_handler(dispatcher, route, server)
         told = Negotiated(dispatcher)
         told.logs_by_default = False
-        if method.extension is not None:  # notifications do not say what their sender declares
+        if method.extension is not None:  # notifications do not repeat the capabilities of their sender
             told.declared["client"], told.declared["server"] = {"extensions": {method.extension: {}}}, offers
         return lambda scope, params: take(params, context(replace(scope, negotiated=told), params))
     work = _work(server, dispatcher, route, supported, offers)
@@ -81,7 +81,7 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
 
 
 def _for_client(revision: Revision, error: Exception) -> Exception:
-    """Return what a client is told of an error: if all of it is capabilities that it lacks, which these are."""
+    """Return the error for the client; if it consists of missing client capabilities only, one error lists all."""
     found = list(single_errors(error))
     owners = {one.owner if isinstance(one, CapabilityMissing) else "" for one in found}
     if owners != {"client"}:
@@ -90,7 +90,7 @@ def _for_client(revision: Revision, error: Exception) -> Exception:
 
 
 def single_errors(error: Exception) -> Iterator[Any]:
-    """Yield an error, or those inside of a group."""
+    """Yield an error, or the errors inside a group."""
     if not isinstance(error, ExceptionGroup):
         yield error
         return
@@ -99,7 +99,7 @@ def single_errors(error: Exception) -> Iterator[Any]:
 
 
 def _work(
-    server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str], offers: dict[str, Any]
+    server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str], offers: dict[str, Any]
 ) -> Callable[[Any, Any], Awaitable[Any]]:
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
@@ -126,7 +126,7 @@ def _work(
 
 
 async def _round(
-    server: Any,
+    server: ServerSide,
     method: Request[Any, Any, Any],
     work: Callable[[Any, Any], Awaitable[Any]],
     context: Callable[..., Any],
@@ -134,7 +134,7 @@ async def _round(
     params: Any,
     agreed: Negotiated,
 ) -> Any:
-    """Run a handler that may ask the client, with the answers so far."""
+    """Run one round of a handler that may ask the client."""
 
     def purpose() -> Any:
         mine = {"_meta", "inputResponses", "requestState"}
@@ -176,12 +176,12 @@ async def _round(
 
 
 def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Written:
-    """Return the JSON text of a result, with the name of the server that gives it in its `_meta`.
+    """Return the JSON text of a result, with the name of the server in its `_meta`.
 
     Args:
         answer: The result.
-        prefix: How its text begins, with that name.
-        envelope: What the constructor of the usual result fills in, for one that is given in wire form.
+        prefix: Beginning of the text, with the name.
+        envelope: Constructor defaults of the result, for a result in wire form.
     """
     if isinstance(answer, Model) and getattr(answer, "result_type", None) and getattr(answer, "meta", None) is None:
         return jsonrpc.Written(prefix + jsonrpc.write_result(answer)[1:])
@@ -195,17 +195,17 @@ def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Wri
 
 
 def missing_client_capability(revision: Revision, *paths: Path) -> MissingClientCapability:
-    """Make the error that names capabilities which the client did not declare."""
+    """Make the error that names missing client capabilities."""
     return MissingClientCapability(revision.errors[MISSING], *paths)
 
 
 class RequestNegotiated(Negotiated):
-    """The metadata of one request: what it may count on, as it says itself in its `_meta`.
+    """Agreement of one request, from its `_meta`.
 
     Args:
-        dispatcher: What the server takes in the revision of the request.
-        offers: What the server declares.
-        meta: The request's `_meta`, typed.
+        dispatcher: Dispatcher of the revision of the request.
+        offers: Capabilities of the server.
+        meta: Typed `_meta` of the request.
     """
 
     logs_by_default = False
@@ -219,5 +219,5 @@ class RequestNegotiated(Negotiated):
 
     @property
     def declared(self) -> dict[Role, Any]:
-        """Side -> its capabilities, in wire form."""
+        """Side -> capabilities, in wire form."""
         return {"client": self._meta.client_capabilities.model_dump(), "server": self._offers}

@@ -857,7 +857,7 @@ def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(
             keys = set()
             for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
                 agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
-                context: Any = SimpleNamespace(negotiated=agreed, origin=RequestOrigin(principal=user))
+                context: Any = SimpleNamespace(agreed=agreed, origin=RequestOrigin(principal=user))
                 wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=[uri])
                 keys.add(shared.subscriptions._key(Subscription(context, wanted, lambda uri: True), wanted))
             assert len(keys) == 12
