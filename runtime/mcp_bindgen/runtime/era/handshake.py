@@ -10,7 +10,7 @@ from ..protocol.envelope import Envelope, invalid
 from ..protocol.errors import (
     NotInitialized,
 )
-from ..protocol.methods import CANCELLED, INITIALIZE, INITIALIZED, PING, Method
+from ..protocol.methods import CANCELLED, INITIALIZE, PING, Method
 from ..protocol.revision import Connection, Dispatcher
 from ..protocol.transitions import State
 
@@ -49,7 +49,7 @@ class Handshake:
                 raise NotInitialized
             return dispatcher
         if envelope.method == INITIALIZE and connection.role == "server":
-            if connection.state is not State.NEW or connection.is_introducing or in_batch:
+            if connection.state is not State.NEW or connection.is_initializing or in_batch:
                 raise invalid("initialize comes once, first and alone")
             connection.initialize_request_id = envelope.id
             wanted = envelope.params.get("protocolVersion") if is_object(envelope.params) else None
@@ -66,11 +66,6 @@ class Handshake:
     def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
         """Return the params as they are."""
         return params
-
-    def noticed(self, connection: Connection, method: Method) -> None:
-        """Note that the client has taken the answer to its handshake."""
-        if method.name == INITIALIZED and connection.role == "server" and connection.state is State.NEGOTIATED:
-            connection.confirmed()
 
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
         """Tell whether a request can be taken back: by its sender, and not the handshake itself."""

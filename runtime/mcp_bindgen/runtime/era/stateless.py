@@ -145,9 +145,6 @@ class Stateless:
         plain = dispatcher.routes[DISCOVER].method  # its params are nothing else
         return ParamsWithMeta(params, Route(replace(plain, name=envelope.method), "").read(to_json(known)).meta)
 
-    def noticed(self, connection: Connection, method: Method) -> None:
-        """Do nothing: no notification changes a connection that remembers nothing."""
-
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
         """Tell whether a request can be taken back: by its sender, and a subscription by the server, too."""
         return by_sender or method.name == LISTEN

@@ -10,7 +10,7 @@ import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
@@ -48,8 +48,8 @@ from .events import (
 )
 from .invalid_items import InvalidItem, drop_invalid
 from .limits import Limits
-from .methods import Notification, Request
-from .revision import Dispatcher, Era
+from .methods import INITIALIZED, Notification, Request
+from .revision import Dispatcher, Era, Revision
 from .routing import Route
 from .transitions import ConnectionTrigger, Role, State, next_state
 from .transport import Incoming, Lost, Oversized
@@ -338,21 +338,28 @@ class Peer:
         return Requested(envelope.id, route, params, dispatcher)
 
     def _notified(self, route: Route, params: Any, dispatcher: Dispatcher) -> Event:
-        method, revision = route.method, dispatcher.revision
-        if method is revision.cancelled:
-            id_ = getattr(params, "request_id", None)
-            if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
-                return CancelRequested(id_, getattr(params, "reason", None))
-            ours = self.pending.get(id_) if isinstance(id_, int) else None
-            if ours is not None and revision.era.can_cancel(ours.method, by_sender=False):
-                return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
-        elif method is revision.progress:
-            token = getattr(params, "progress_token", None)
-            if isinstance(token, int) and token in self.pending:
-                return Progressed(self.pending[token], params)
-        else:
-            revision.era.noticed(self, method)
-        return Notified(route, params, dispatcher)
+        reaction = REACTIONS.get(dispatcher.revision.utilities.get(route.method.name, route.method.name))
+        event = None if reaction is None else reaction(self, params, dispatcher.revision)
+        return Notified(route, params, dispatcher) if event is None else event
+
+    def _react_to_cancelled(self, params: Any, revision: Revision) -> Event | None:
+        id_ = getattr(params, "request_id", None)  # a draft may have no such member
+        if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
+            return CancelRequested(id_, getattr(params, "reason", None))
+        ours = self.pending.get(id_) if isinstance(id_, int) else None
+        if ours is None or not revision.era.can_cancel(ours.method, by_sender=False):
+            return None
+        return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
+
+    def _react_to_progress(self, params: Any, revision: Revision) -> Event | None:
+        token = getattr(params, "progress_token", None)
+        pending = self.pending.get(token) if isinstance(token, int) else None
+        return None if pending is None else Progressed(pending, params)
+
+    def _react_to_initialized(self, params: Any, revision: Revision) -> Event | None:
+        if self.role == "server" and self.state is State.NEGOTIATED:
+            self.confirmed()
+        return None
 
     def _answer(self, envelope: Envelope) -> list[Event]:
         pending = self.pending.pop(envelope.id, None) if isinstance(envelope.id, int) else None
@@ -471,7 +478,7 @@ class Peer:
         self._happened(ConnectionTrigger.AGREED)
 
     @property
-    def is_introducing(self) -> bool:
+    def is_initializing(self) -> bool:
         """Whether the handshake is being answered."""
         return self.initialize_request_id in self.handling
 
@@ -481,7 +488,7 @@ class Peer:
         return next((dispatcher for dispatcher in ours if dispatcher.revision.name == wanted), ours[-1])
 
     def confirmed(self) -> None:
-        """Note that the client has taken the answer to its handshake."""
+        """Note that the client has received the result of `initialize`."""
         self._happened(ConnectionTrigger.CONFIRMED)
 
     def _happened(self, happening: ConnectionTrigger) -> None:
@@ -516,3 +523,14 @@ def _with_origin(events: Iterable[Event], origin: RequestOrigin) -> Iterator[Eve
         if isinstance(event, Requested | Notified):
             event.origin = origin
         yield event
+
+
+Reaction: TypeAlias = Callable[[Peer, Any, Revision], Event | None]
+"""Reacts to a notification, given its typed params and its revision; returns an event in place of `Notified`."""
+
+REACTIONS: Mapping[str, Reaction] = {
+    "cancelled": Peer._react_to_cancelled,
+    "progress": Peer._react_to_progress,
+    INITIALIZED: Peer._react_to_initialized,
+}
+"""Utility or method name of a notification -> reaction of the protocol; handlers see every other notification."""

@@ -29,7 +29,7 @@ class Connection(Protocol):
     initialize_request_id: RequestId | None
 
     @property
-    def is_introducing(self) -> bool:
+    def is_initializing(self) -> bool:
         """Whether the handshake is being answered."""
         ...
 
@@ -39,10 +39,6 @@ class Connection(Protocol):
 
     def best(self, era: Era, wanted: object) -> Dispatcher:
         """Return the revision of an era that is wanted, if it is served, else the newest."""
-        ...
-
-    def confirmed(self) -> None:
-        """Note that the client has taken the answer to its handshake."""
         ...
 
 
@@ -88,10 +84,6 @@ class Era(Protocol):
 
     def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
         """Return the params of a request with what every request of the era must carry; raises `InvalidParams`."""
-        ...
-
-    def noticed(self, connection: Connection, method: Method) -> None:
-        """Take note of a notification."""
         ...
 
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
@@ -167,6 +159,11 @@ class Revision:
         """Capabilities that are `true` where others are objects."""
         found: frozenset[Path] = getattr(import_module(f"{self.package}.methods"), "FLAGS", frozenset())
         return found
+
+    @cached_property
+    def utilities(self) -> Mapping[str, str]:
+        """Method name -> utility, of the notifications that the protocol itself reacts to."""
+        return {self.cancelled_name: "cancelled", self.progress_name: "progress"}
 
     @cached_property
     def cancelled(self) -> Notification[Any] | None:
