@@ -46,7 +46,7 @@ def require(generation: int, package: str, command: str) -> None:
     Args:
         generation: The generation of the package.
         package: Its import name.
-        command: What makes it anew.
+        command: Command that generates it again.
 
     Raises:
         ImportError: The two do not fit.

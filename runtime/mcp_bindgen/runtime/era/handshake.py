@@ -34,7 +34,7 @@ class Handshake:
         return current
 
     def is_open(self, connection: Connection, method: str) -> bool:
-        """Tell whether the handshake is over, and this is not another one."""
+        """Return whether the handshake is over, and this is no second one."""
         return connection.state is State.READY and method != INITIALIZE
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
@@ -60,7 +60,7 @@ class Handshake:
         return dispatcher
 
     def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
-        """Tell that nothing is missing: what a request may count on was said before."""
+        """Return True: requests repeat nothing, because the connection remembers the handshake."""
         return True
 
     def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
@@ -68,7 +68,7 @@ class Handshake:
         return params
 
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
-        """Tell whether a request can be taken back: by its sender, and not the handshake itself."""
+        """Return whether a request can be taken back: by its sender, and not the handshake itself."""
         return by_sender and method.name != INITIALIZE
 
 

@@ -49,13 +49,13 @@ def separated(params: Any) -> tuple[Any, Any]:
 
 
 def version_key(revision: Revision) -> str:
-    """Return the key under which requests name their revision; a draft may have none, and nobody uses this one."""
+    """Return the key under which requests name their revision; a draft may have none."""
     return revision.meta_keys.get("protocol_version", "protocol_version of a draft without one")
 
 
 @cache
 def _version(revision: Revision) -> tuple[bytes, Peek]:
-    """Return the key under which requests name their revision, and what finds it in their bytes."""
+    """Return the key under which requests name their revision, and its search in bytes."""
     key = version_key(revision).encode()
     return key, re.compile(rb'"%b"\s*:\s*"([^"\\]{1,64})"' % re.escape(key)).search
 
@@ -67,12 +67,12 @@ def peek_version(revision: Revision, data: bytes) -> str | None:
 
 
 def may_state_version(revision: Revision, data: bytes) -> bool:
-    """Tell whether a message could name its revision; if not, nobody needs to parse it to find out."""
+    """Return whether a message could name its revision; if not, it need not be parsed to find out."""
     return _version(revision)[0] in data or b"\\u" in data or b"\\/" in data  # escapes can spell any name
 
 
 def stated_version(revision: Revision, message: object) -> Any:
-    """Return what a parsed message says of its revision, of whatever type; `None` when it says nothing."""
+    """Return the value with which a parsed message names its revision, of any type; `None` if it is absent."""
     params = message.get("params") if is_object(message) else None
     meta = params.get("_meta") if is_object(params) else None
     return meta.get(version_key(revision)) if is_object(meta) else None
@@ -87,7 +87,7 @@ class Stateless:
     # --- messages ---------------------------------------------------------------------------------------------
 
     def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
-        """Guess the revision that a message names; one that names none belongs to the connection."""
+        """Guess the revision that a message names; without a name it is the connection's."""
         revision = next(iter(ours.values())).revision
         named = peek_version(revision, data)
         if named is not None:
@@ -97,7 +97,7 @@ class Stateless:
     def select(
         self, envelope: Envelope, ours: Mapping[str, Dispatcher], current: Dispatcher, supported: Sequence[str]
     ) -> Dispatcher:
-        """Return the revision that a message names; one that names none belongs to the connection if it can.
+        """Return the revision that a message names; without a name the connection's, if it has the method.
 
         Raises:
             UnsupportedVersion: It names a revision that is not served.
@@ -115,7 +115,7 @@ class Stateless:
         return newest if envelope.method in newest.routes else current
 
     def is_open(self, connection: Connection, method: str) -> bool:
-        """Tell that a message may come at any time."""
+        """Return True: a message may come at any time."""
         return True
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
@@ -132,7 +132,7 @@ class Stateless:
         return dispatcher
 
     def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
-        """Tell whether the params of a request name the revision, as all that a client sends must."""
+        """Return whether the params of a request name the revision, as all that a client sends must."""
         return (
             dispatcher.role == "server"
             and getattr(getattr(params, "meta", None), "protocol_version", None) == dispatcher.revision.name
@@ -146,7 +146,7 @@ class Stateless:
         return ParamsWithMeta(params, Route(replace(plain, name=envelope.method), "").read(to_json(known)).meta)
 
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
-        """Tell whether a request can be taken back: by its sender, and a subscription by the server, too."""
+        """Return whether a request can be taken back: by its sender, and a subscription by the server, too."""
         return by_sender or method.name == LISTEN
 
 

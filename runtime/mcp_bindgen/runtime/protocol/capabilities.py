@@ -1,4 +1,4 @@
-"""Derive what either side declares, and check what may be sent because of it."""
+"""Capabilities: derive them from handlers, and check messages against them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Declaring(Protocol):
 
 
 def declared(target: Declaring, dispatcher: Dispatcher, extensions: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the capabilities that `target` declares, in wire form: those of its handlers, and what it adds.
+    """Return the capabilities that `target` declares, in wire form: those of its handlers, and extra ones.
 
     Args:
         target: The server or client.
-        dispatcher: What it takes.
+        dispatcher: Its dispatcher.
         extensions: The extensions that are used beside its own, for revisions that know extensions.
 
     Raises:
@@ -117,7 +117,7 @@ def without_flags(tree: Mapping[str, Any], role: Role, revision: Revision) -> di
 
 
 def is_declared(tree: Mapping[str, Any], *path: str) -> bool:
-    """Tell whether the capabilities of a side have what names lead to."""
+    """Return whether the capabilities of a side hold a path."""
     node: Any = tree
     for name in path:
         node = node.get(name) if is_object(node) else None
@@ -127,7 +127,7 @@ def is_declared(tree: Mapping[str, Any], *path: str) -> bool:
 
 
 def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
-    """Tell whether a server declares what a notification of its needs, if it needs anything."""
+    """Return whether a server declares the capability that a notification of it needs, if any."""
     if method.extension is not None and method.declared_by != "client":
         return is_declared(offers, "extensions", method.extension)
     needed = method.capabilities.get("server")
@@ -137,7 +137,7 @@ def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
 def missing(
     method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: Any = None
 ) -> Path | None:
-    """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
+    """Return the undeclared capability that a method needs; `None` if `role` may send it."""
     if method.extension is not None:
         sides: tuple[Role, ...] = (OTHER_ROLE[role], role)
         needed: list[Path] = [
@@ -155,13 +155,13 @@ def missing(
 def unmet(
     method: Method, declared: Mapping[Role, Mapping[str, Any]], params: Any, *, received: bool = False
 ) -> Path | None:
-    """Return the capability that the params of a request need and nobody declared, if there is one.
+    """Return the undeclared capability that the params of a request need, if there is one.
 
     Args:
         method: The method.
-        declared: Side -> what it declared.
+        declared: Side -> its capabilities.
         params: The typed params.
-        received: Whether the request came, and is not about to be sent.
+        received: True if the request came, and is not about to be sent.
     """
     for need in method.needs:
         if not (received and need.tolerated) and need.arises(params) and not _is_declared(declared, need.capability):

@@ -81,11 +81,11 @@ class Extension:
         return found
 
     def extends_core(self, revision: CoreRevision) -> bool:
-        """Tell whether a revision is the one that it extends."""
+        """Return whether it extends a revision."""
         return self.revision is revision
 
     def is_in(self, capabilities: Mapping[str, Any]) -> bool:
-        """Tell whether a side declares it, by all that the side declares in wire form."""
+        """Return whether a side declares it, by all that the side declares in wire form."""
         declared = capabilities.get("extensions")
         return is_object(declared) and declared.get(self.id, False) not in (None, False)
 
@@ -117,8 +117,8 @@ class Extension:
 
         Args:
             role: The side.
-            settings: What it states, typed or in wire form.
-            handled: The methods that it handles: those that need a setting of it set that to true.
+            settings: Its settings, typed or in wire form.
+            handled: Methods that it handles; the settings that these methods need are set to true.
 
         Raises:
             ProtocolError: They are not valid.
@@ -165,12 +165,12 @@ class ExtensionRoutes:
 
 
 def added_to(kind: type) -> tuple[ExtensionRoutes, ...]:
-    """Return what the extensions among the bases of a class add to its core, in the order of the bases."""
+    """Return the additions of the extensions among the bases of a class, in the order of the bases."""
     return tuple(vars(base)["adds"] for base in kind.__mro__ if "adds" in vars(base))
 
 
 def joined(kind: type, core: Mapping[str, Method], routes: Iterable[Route]) -> list[Route]:
-    """Return the routes of a class: those of core, with what its extensions add to them, and those of the extensions.
+    """Return the routes of a class: core routes with the additions of extensions, and the extensions' own routes.
 
     Args:
         kind: The class.
@@ -234,7 +234,7 @@ def _check_taken(
 
 
 class _Members:
-    """Params whose types have the members that extensions add to definitions of core, so that one pass reads them."""
+    """Params types with the members that extensions add to core definitions, so that one pass reads them."""
 
     def __init__(self, kind: type, extensions: Iterable[Extension]) -> None:
         self._kinds: dict[Any, type[BaseModel]] = {}
@@ -272,7 +272,7 @@ class MetaKey(Generic[T]):
 
     Attributes:
         key: Its name.
-        type: What stands there.
+        type: Type of its value.
     """
 
     key: str
@@ -283,7 +283,7 @@ class MetaKey(Generic[T]):
         return TypeAdapter(self.type)
 
     def read(self, holder: BaseModel) -> T | None:
-        """Return what stands in the `_meta` of an object; `None` where the member is absent.
+        """Return the member in the `_meta` of an object; `None` if it is absent.
 
         Raises:
             pydantic.ValidationError: It is not of the type.
@@ -293,7 +293,7 @@ class MetaKey(Generic[T]):
         return self._adapter.validate_python(members[self.key]) if is_object(members) and self.key in members else None
 
     def put(self, holder: M, value: T) -> M:
-        """Return an object like `holder`, with `value` in its `_meta` beside what stands there.
+        """Return an object like `holder`, with `value` as a member of its `_meta`.
 
         Raises:
             pydantic.ValidationError: `value` is not of the type.

@@ -17,7 +17,7 @@ class Handling(Protocol):
     """Observe a message while it is handled; leaving it by an exception says so, too."""
 
     def answered(self, answer: Any) -> None:
-        """Take note of what the handler returned."""
+        """Observe the result of the handler."""
         ...
 
     def finished(self, error: ProtocolError | None) -> None:
@@ -29,7 +29,7 @@ class Asking(Protocol):
     """Observe a request of ours; leaving it by an exception says so, too.
 
     Attributes:
-        meta: What the request says beside what it would, in its `_meta`.
+        meta: Members to add to the `_meta` of the request.
     """
 
     meta: Mapping[str, Any]
@@ -40,7 +40,7 @@ class Asking(Protocol):
 
 
 class Observer(Protocol):
-    """Sees what goes on. It is called in the task, and in the context variables, of what it sees."""
+    """Observer of requests, connections and refusals; called in the task and the context variables of the event."""
 
     def handling(self, role: Role, link: Any, event: Requested | Notified) -> AbstractContextManager[Handling]:
         """See a message being handled.
@@ -71,7 +71,7 @@ class Observer(Protocol):
         ...
 
     def refused(self, reason: str) -> None:
-        """See that something is refused because too much goes on; there are few reasons, and none tells of anybody."""
+        """Observe a refusal because of a limit; the reason is one of few and names no client."""
         ...
 
 
@@ -80,7 +80,7 @@ current: Observer | None = None
 
 
 def observe(observer: Observer | None) -> None:
-    """Let an observer see everything from now on, in place of the one before; `None` for nobody."""
+    """Set the observer, in place of the previous one; `None` for no observer."""
     global current
     current = observer
 
@@ -102,7 +102,7 @@ T = TypeVar("T")
 async def asked(
     observer: Observer, link: Any, method: Request[Any, Any, Any], params: Any, ask: Callable[..., Awaitable[T]]
 ) -> T:
-    """Send a request of ours by `ask`, which takes the method, the params and what the observer adds to its `_meta`."""
+    """Send a request by `ask`, which takes the method, the params and the observer's members of `_meta`."""
     with observer.asking(link.peer.role, link, link.peer.dispatcher.revision, method, params) as seen:
         answer = await ask(method, params, meta=seen.meta)
         seen.answered(answer)

@@ -1,7 +1,7 @@
 """One end of a connection as a state machine: bytes in, events out; calls in, bytes out. No sockets, no event loop.
 
-It keeps what JSON-RPC and the lifecycle demand: ids that are never used twice, pending requests, the requests being
-handled, batches, cancellation, and what may be said before the handshake is over.
+It keeps the state that JSON-RPC and the lifecycle demand: unused ids, pending requests, the requests being
+handled, batches, cancellation, and the messages that are legal before the end of the handshake.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Batch:
             yield Rejected(invalid("parts of a batch"), reply)  # or nothing: the last message may need no answer
 
     def has(self, id_: RequestId) -> bool:
-        """Tell whether a request of this batch has an id."""
+        """Return whether a request of this batch has an id."""
         return id_ in self._ids
 
     def expect(self, id_: RequestId) -> None:
@@ -141,12 +141,12 @@ class Peer:
 
     Args:
         role: Which end.
-        dispatchers: Revision -> what this end takes in it, the oldest revision first. A server picks one of them when
+        dispatchers: Revision -> dispatcher, the oldest revision first. A server picks one of them when
             the client introduces itself, or for each request that names its revision.
-        supported: The revisions to name to who wants another one, the best first; by default those above.
+        supported: Names of the revisions for errors, the best first; by default those above.
 
     Attributes:
-        invalid_items: What a client left out of results because it was not valid, each once.
+        invalid_items: Invalid parts of results that a client left out, each once.
         max_batch_members: Messages in one batch; see `Limits`.
     """
 
@@ -189,11 +189,11 @@ class Peer:
         return _with_origin(events, message.origin) if isinstance(message, Incoming) else events
 
     def receive(self, data: bytes) -> list[Event]:
-        """Return the events of one message (or batch). Whatever `data` holds, this does not raise."""
+        """Return the events of one message (or batch). This never raises, whatever the bytes."""
         return list(self.read(data))
 
     def read(self, data: bytes) -> Iterable[Event]:
-        """Return what `receive` does; of a batch, the next message is read when the caller asks for the next event."""
+        """Return the events of `receive`; of a batch, the next message is read when the next event is asked for."""
         if self.state is State.CLOSED:
             return []
         event = self._receive_quickly(data)
@@ -364,7 +364,7 @@ class Peer:
     def _answer(self, envelope: Envelope) -> list[Event]:
         pending = self.pending.pop(envelope.id, None) if isinstance(envelope.id, int) else None
         if pending is None:
-            return []  # late, or never asked for: nobody waits for it
+            return []  # late, or never asked for
         if envelope.kind == "error":
             return [Answered(pending, error=answered_error(envelope.message["error"]))]
         try:
@@ -373,9 +373,9 @@ class Peer:
             return [Answered(pending, error=error)]
 
     def read_result(self, method: Request[Any, Any, Any], wire: Any) -> tuple[Any, Any]:
-        """Return a result from its wire form, typed, and the wire form without what had to be left out.
+        """Return a result from its wire form, typed, and the wire form without invalid items.
 
-        A client leaves out what is not valid of a result's lists, and keeps a record of it in `invalid_items`.
+        A client leaves out invalid items of a result's lists, and records them in `invalid_items`.
 
         Raises:
             ProtocolError: The result is not valid.
@@ -394,7 +394,7 @@ class Peer:
             return result, valid
 
     def record_invalid(self, one: InvalidItem) -> None:
-        """Keep a record of what is left out of a result, and log it; each is kept once, and no more than 1,000."""
+        """Record and log an invalid item of a result; each is recorded once, up to 1,000."""
         if one not in self.invalid_items and len(self.invalid_items) < _MAX_INVALID_ITEMS:
             self.invalid_items[one] = None
             log.warning("a part of a result is left out: %s", one)
@@ -414,7 +414,7 @@ class Peer:
         Args:
             method: The method.
             params: Its params.
-            progress: Whether to ask for progress notifications, with the request's id as token.
+            progress: True if to ask for progress notifications, with the request's id as token.
             meta: Members of its `_meta`, unless it says any of them itself.
 
         Raises:
@@ -444,7 +444,7 @@ class Peer:
         return jsonrpc.notification(method, params)
 
     def cancel(self, pending: Pending, reason: str) -> bytes:
-        """Give up a request of ours; returns what to send so that the other side gives up too, if it may be told."""
+        """Give up a request of this side; return the message that cancels it, if the peer may be told."""
         revision = self.dispatcher.revision
         if self.pending.pop(pending.id, None) is None or not revision.era.can_cancel(pending.method, by_sender=True):
             return b""
@@ -455,7 +455,7 @@ class Peer:
         return jsonrpc.notification(method, params)
 
     def respond(self, id_: RequestId, result: Any) -> bytes:
-        """Answer a request of theirs; empty when it was cancelled or when its batch still waits for others."""
+        """Answer a request of the peer; empty when it was cancelled or when its batch is incomplete."""
         return self._close(id_, jsonrpc.response(id_, result)) if id_ in self.handling else b""
 
     def fail(self, id_: RequestId, error: ProtocolError) -> bytes:
@@ -479,7 +479,7 @@ class Peer:
 
     @property
     def is_initializing(self) -> bool:
-        """Whether the handshake is being answered."""
+        """True if the handshake is being answered."""
         return self.initialize_request_id in self.handling
 
     def best(self, era: Era, wanted: object) -> Dispatcher:
@@ -500,7 +500,7 @@ class Peer:
         return [] if pending is None else [Answered(pending, error=error)]
 
     def resume(self, revision: str, first_id: int) -> None:
-        """Resume as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
+        """Resume as a server after a handshake in another process, with ids of its own from `first_id` on."""
         self.dispatcher = self.dispatchers[revision]
         self._happened(ConnectionTrigger.RESUMED)
         self._ids = itertools.count(first_id)

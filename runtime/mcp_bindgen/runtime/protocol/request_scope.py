@@ -28,12 +28,12 @@ class Negotiated:
     """The agreement of the two sides: for a whole connection, or for a single request (stateless revisions).
 
     Attributes:
-        dispatcher: What this side takes in the revision that is spoken.
+        dispatcher: Dispatcher of this side in the spoken revision.
         peer_info: How the other side introduced itself: an `Implementation`, or `None`.
         log_level: The least severe log messages that the client wants; `None` if it did not say.
         subscriptions: The `followed_key` of the resources that the client follows (stateful revisions);
             `None` for all.
-        logs_by_default: Whether a client that did not say wants all of them, or none.
+        logs_by_default: True if a client that did not say wants all of them, or none.
     """
 
     logs_by_default = True
@@ -56,7 +56,7 @@ class Negotiated:
         return CapabilityMissing(method, capability)
 
     def wants(self, level: str) -> bool:
-        """Tell whether the client wants log messages of this severity."""
+        """Return whether the client wants log messages of this severity."""
         if self.log_level is None:
             return self.logs_by_default
         return LEVELS.index(level) >= LEVELS.index(self.log_level)
@@ -100,7 +100,7 @@ class Link(Protocol):
         return {}
 
     def thread_limit(self) -> CapacityLimiter | None:
-        """Return the limit of threads for blocking handlers; `None` for that of the process only."""
+        """Return the limit of threads for blocking handlers; `None` for the process's limit only."""
         return None
 
     def is_over(self, id_: RequestId) -> bool:

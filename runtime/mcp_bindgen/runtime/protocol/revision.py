@@ -30,7 +30,7 @@ class Connection(Protocol):
 
     @property
     def is_initializing(self) -> bool:
-        """Whether the handshake is being answered."""
+        """True if the handshake is being answered."""
         ...
 
     def negotiated(self, revision: str | None = None) -> None:
@@ -47,8 +47,8 @@ class Era(Protocol):
 
     Attributes:
         initial: The state in which a connection begins.
-        is_stateless: Whether the answer to a request depends on nothing else that was said, so that hanging up cancels
-            it and nobody can be told anything unasked.
+        is_stateless: True if requests depend on no earlier message, so that hanging up cancels a request
+            and nothing can be sent unasked.
     """
 
     initial: State
@@ -71,7 +71,7 @@ class Era(Protocol):
         ...
 
     def is_open(self, connection: Connection, method: str) -> bool:
-        """Tell whether a message of a method needs no closer look at the state of the connection."""
+        """Return whether a message of a method needs no closer look at the state of the connection."""
         ...
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
@@ -79,15 +79,15 @@ class Era(Protocol):
         ...
 
     def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
-        """Tell whether the typed params of a request carry what every request of the era must carry."""
+        """Return whether the typed params of a request carry the members that the era requires."""
         ...
 
     def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
-        """Return the params of a request with what every request of the era must carry; raises `InvalidParams`."""
+        """Return the params of a request with the members that the era requires; raises `InvalidParams`."""
         ...
 
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
-        """Tell whether a side may cancel a request of a method: its sender, or else its receiver."""
+        """Return whether a side may cancel a request of a method: its sender, or else its receiver."""
         ...
 
 
@@ -102,18 +102,18 @@ class Revision:
         era: Its era.
         package: The import name of its bindings.
         cancelled_name: The name of the notification that takes a request back.
-        progress_name: The name of the one that tells how far a request is.
-        log_name: The name of the one that carries log messages.
+        progress_name: The name of the notification about progress.
+        log_name: The name of the notification with log messages.
         ping_name: The name of the request that asks whether the other side is still there.
-        errors: Name -> code, of the errors that the protocol adds to those of JSON-RPC.
+        errors: Name -> code, of the errors that the protocol adds to JSON-RPC's.
         meta_keys: Python name -> key, of the members of `_meta` that requests, results and notifications carry.
-        cache_invalidations: Notification -> the methods whose results it makes cache_invalidations.
-        batches: Whether there are JSON-RPC batches.
-        stream_polling: Whether clients take an event without data and come back to a stream that the server closed.
-        unnamed_over_http: Whether a message over HTTP is in this revision that belongs to no session and names none.
+        cache_invalidations: Notification -> methods whose cached results it invalidates.
+        batches: True if there are JSON-RPC batches.
+        stream_polling: True if clients take an event without data and come back to a stream that the server closed.
+        unnamed_over_http: True if a message over HTTP is in this revision that belongs to no session and names none.
         trace_context: The members of `_meta` that carry the context of a trace, in the forms of the W3C.
-        argument_errors_in_results: Whether a tool answers arguments that do not fit with a result, and not an error.
-        draft: Whether it is not released yet: with those who speak a released revision of the same era, that is spoken.
+        argument_errors_in_results: True if a tool answers arguments that do not fit with a result, and not an error.
+        draft: True if unreleased: peers of a released revision of the same era speak the released one.
         missing: The definitions that a connection begins with and that its schema lacks.
     """
 
@@ -156,7 +156,7 @@ class Revision:
 
     @cached_property
     def flags(self) -> frozenset[Path]:
-        """Capabilities that are `true` where others are objects."""
+        """Capabilities that are `true` and not objects."""
         found: frozenset[Path] = getattr(import_module(f"{self.package}.methods"), "FLAGS", frozenset())
         return found
 
@@ -172,12 +172,12 @@ class Revision:
 
     @cached_property
     def progress(self) -> Notification[Any] | None:
-        """The one that tells how far a request is."""
+        """The notification about progress."""
         return self._notification(self.progress_name)
 
     @cached_property
     def log(self) -> Notification[Any] | None:
-        """The one that carries log messages."""
+        """The notification with log messages."""
         return self._notification(self.log_name)
 
     @cached_property
@@ -218,7 +218,7 @@ class Dispatcher:
         routes: One for each method that the other side sends.
 
     Attributes:
-        extensions: The extensions of the class whose routes these are.
+        extensions: The extensions of the class behind these routes.
     """
 
     extensions: tuple[Extension, ...] = ()
@@ -252,7 +252,7 @@ class Dispatcher:
         return ChainMap(*(dict(one.methods) for one in self.extensions), dict(self.revision.methods))
 
     def extended(self, kind: type) -> Dispatcher:
-        """Return the dispatcher for objects of a class, with what its extensions add, and the methods of its own.
+        """Return the dispatcher for objects of a class, with the additions of extensions, and its own methods.
 
         Raises:
             TypeError: Extensions of the class do not go together.
@@ -280,7 +280,7 @@ class Dispatcher:
         return found
 
     def is_handled(self, route: Route, target: object) -> bool:
-        """Tell whether `target` overrides the stub of a route, or brought the route itself."""
+        """Return whether `target` overrides the stub of a route, or brought the route itself."""
         if route.is_custom:
             return True
         name = route.handler
@@ -305,5 +305,5 @@ class Dispatcher:
 
 
 def _has_stubs(kind: type) -> bool:
-    """Tell whether a class is a generated one, of core or of an extension."""
+    """Return whether a class is a generated one, of core or of an extension."""
     return not vars(kind).keys().isdisjoint(("dispatcher", "adds"))

@@ -45,7 +45,7 @@ def canonical(uri: str, *, fold_host: bool = True) -> str:
 
     Args:
         uri: The URI, or a text that is none; one of more than `MAX_URI_CHARACTERS` is returned as it is.
-        fold_host: Whether the host is put into lower case.
+        fold_host: True if the host is put into lower case.
     """
     plain = _CANONICAL if fold_host else _WITH_HOST_AS_SENT
     if len(uri) > MAX_URI_CHARACTERS or ("/." not in uri and plain.fullmatch(uri)):

@@ -48,7 +48,7 @@ class ServerSide(Introduced, Protocol):
 
     @property
     def allows(self) -> Access | None:
-        """Decides what tokens permit; `None` without tokens."""
+        """Returns whether a token permits operations; `None` without tokens."""
         ...
 
     @property

@@ -173,4 +173,4 @@ _AROUND: dict[str, Callable[[Conversation, Any, Callable[[], Awaitable[Any]]], A
     SUBSCRIBE: _subscribe,
     UNSUBSCRIBE: _unsubscribe,
 }
-"""What the runtime remembers around handlers of a server."""
+"""Work of the runtime around handlers of a server."""

@@ -296,7 +296,7 @@ class Negotiation(Generic[C]):
         return self._asked and self._answer is None
 
     async def client(self, *, probe: bool = True, handshake_first: bool = False) -> C | None:
-        """Return the connected client whose revision the server speaks; `None` if everything failed.
+        """Return the connected client of a revision that the server speaks; `None` if everything failed.
 
         Args:
             probe: Send the probe, which only stateless servers answer.

@@ -44,15 +44,15 @@ from .execution import FindHandler, execute
 from .timeouts import Timeouts, Waiter, in_handler, resolve
 
 Work = Requested | Notified | Rejected
-"""What makes work, or at least an answer."""
+"""An event that starts work, or at least needs a response."""
 
 
 class Workload:
-    """What a connection is at work on, and what waits.
+    """Work of a connection: running handlers, unread responses, and events that wait.
 
     Args:
         limits: The limits.
-        independent: Whether answers wait for none but their own reader, so that nobody needs to count them.
+        independent: True if responses wait only for their own reader, so they need not be counted.
 
     Attributes:
         in_flight: How many handlers wait for something.
@@ -72,26 +72,26 @@ class Workload:
 
     @property
     def is_unread(self) -> bool:
-        """Whether the other side leaves too many answers unread."""
+        """True if the other side leaves too many answers unread."""
         return self.unread > self._most_unread
 
     @property
     def is_full(self) -> bool:
-        """Whether too much waits already."""
+        """True if too much waits already."""
         return len(self._held) >= self._limits.waiting or self._bytes >= self._limits.waiting_bytes
 
     def has_room(self) -> bool:
-        """Tell whether another handler may begin."""
+        """Return whether another handler may begin."""
         return self.in_flight < self._limits.in_flight and self.unread <= self._most_unread
 
     def is_free(self) -> bool:
-        """Tell whether nothing waits, and another handler may begin."""
+        """Return whether nothing waits, and another handler may begin."""
         return not self._held and self.has_room()
 
     def must_wait(self, event: Event) -> bool:
-        """Tell whether an event has to wait for its turn.
+        """Return whether an event has to wait for its turn.
 
-        What makes no work never has to. A side that reads what we send is told of its mistakes at once, and that we are
+        Events without work never wait. A peer that reads its responses gets errors and pings at once.
         still there.
         """
         if isinstance(event, Rejected):
@@ -124,7 +124,7 @@ class Workload:
 
     @property
     def may_begin(self) -> int:
-        """How many of those that wait may begin now."""
+        """Number of waiting events that may begin now."""
         return min(len(self._held), self._limits.in_flight - self.in_flight) if self.has_room() else 0
 
     def taken(self) -> Work | None:
@@ -151,7 +151,7 @@ class Sender:
 
     Attributes:
         tasks: Where the queue is sent; nothing is queued before there is such a place.
-        independent: Whether messages need not wait for each other.
+        independent: True if messages need not wait for each other.
     """
 
     def __init__(self, transport: Transport, lost: Callable[[str], object]) -> None:
@@ -179,7 +179,7 @@ class Sender:
         return True
 
     async def post(self, message: Outgoing, options: Options, *, alone: bool) -> None:
-        """Send a request in time, at once if it is alone; those that are made at the same time leave together.
+        """Send a request in time, at once if it is alone; requests of the same moment leave together.
 
         Raises:
             TimeoutError: The other side does not read.
@@ -204,7 +204,7 @@ class Sender:
         return True
 
     async def turn(self) -> None:
-        """Wait until what is being sent now has been sent."""
+        """Wait until the current send is over."""
         async with self._sending:
             pass
 
@@ -218,8 +218,8 @@ _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing m
 class Session(Link):
     """A connection at work. It is the `Link` of contexts and clients.
 
-    Requests are handled in the task that reads them, so that a handler that finishes at once costs no task. A handler
-    that waits keeps that task and its cancel scope, and another one goes on reading.
+    Requests are handled in the task that reads them, so a handler that finishes at once costs no task. A handler
+    that waits keeps this task and its cancel scope, and another task goes on reading.
 
     Args:
         peer: The protocol's state.
@@ -229,9 +229,9 @@ class Session(Link):
         limits: How much of the other side's is taken at once.
 
     Attributes:
-        negotiated: What the two sides agreed on.
-        meta: What requests say of this side in their `_meta` (stateless revisions).
-        headers: Returns what a transport with headers repeats there of a message of ours.
+        negotiated: Agreement of both sides.
+        meta: Members of the `_meta` of each request (stateless revisions).
+        headers: Returns the HTTP headers of a message; `None` if it needs none.
         threads: Limit of threads that several connections share; by default each has its own.
         access: Decides whether an identity may do some operations of a revision; `None` where messages carry no
             tokens.
@@ -281,7 +281,7 @@ class Session(Link):
 
     @property
     def ready(self) -> bool:
-        """Whether the other side can be told something unasked now."""
+        """True if the other side can be told something unasked now."""
         return self.peer.state is State.READY and not self.peer.dispatcher.revision.era.is_stateless
 
     def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
@@ -303,7 +303,7 @@ class Session(Link):
             self._endless.discard(end)
 
     def is_over(self, id_: RequestId) -> bool:
-        """Tell whether a request of the other side was answered or cancelled, while the connection goes on."""
+        """Return whether a request of the other side was answered or cancelled, while the connection goes on."""
         is_cancelled = id_ in self._running and self._running[id_].cancel_called
         return (is_cancelled or id_ not in self.peer.handling) and not self.closed.is_set()
 
@@ -410,7 +410,7 @@ class Session(Link):
                     await anyio.sleep(0.01)
 
     def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
-        """Start a handler; returns what is left to do if it has to wait, else its answer is ready to be sent."""
+        """Start a handler; return the rest of its work if it has to wait, else queue its response."""
         self.origin = event.origin or self.origin
         answered, rest = begin(execute(self._find, self.peer, self, event), copy_context())
         if rest is None and answered[0]:
@@ -447,13 +447,13 @@ class Session(Link):
             self._outgoing.append(message)
 
     async def _go_on(self) -> None:
-        """Send the answer of a handler that has waited, and begin what waits for its turn."""
+        """Send the response of a handler that has waited, and begin waiting events."""
         if self._outgoing:
             await self._answer()
         elif self._work:
             self._unhold()
 
-    # --- what waits for its turn ------------------------------------------------------------------------------
+    # --- waiting events -------------------------------------------------------------------------------------------
 
     def _hold(self, event: Any) -> None:
         """Keep an event until there is room for it; refuse it if the other side reads, but asks too much."""
@@ -469,7 +469,7 @@ class Session(Link):
             self._reply(self.peer.fail(event.id, error), event.id, refused=True)
 
     def _unhold(self) -> None:
-        """Begin what waits for its turn, as far as there is room now; until it begins, it can be cancelled."""
+        """Begin waiting events as far as there is room; until an event begins, it can be cancelled."""
         assert self._tasks is not None
         for _ in range(self._work.may_begin):
             self._work.in_flight += 1
@@ -528,8 +528,8 @@ class Session(Link):
             options: How it is sent; by default as the session's are.
             related: The request of the other side that it belongs to.
             opened: Called with its id before it is sent.
-            begins_session: Whether it begins a session, where a transport has such.
-            meta: Members of its `_meta`, beside what its params say; an observer gives them.
+            begins_session: True if it begins a session, where a transport has such.
+            meta: Members of its `_meta`, beside those of its params; an observer adds them.
 
         Raises:
             ProtocolError: The answer is an error.
@@ -566,12 +566,12 @@ class Session(Link):
         return answer
 
     def _expire(self, pending: Pending) -> None:
-        """Fail a request whose time is up, and tell the other side."""
+        """Fail a request after its time limit, and tell the other side."""
         self._give_up(pending, pending.waiter.message, "timed out")
         resolve(Answered(pending, error=RequestTimeout(f"{pending.method.name} was not answered in time")))
 
     def _is_asked(self) -> bool:
-        """Tell whether a client is at work on what the server asked."""
+        """Return whether a client is running a handler of a request of the server."""
         return self.peer.role == "client" and bool(self._running)
 
     async def notify(
@@ -588,7 +588,7 @@ class Session(Link):
             method: The method.
             params: Its params.
             related: The request of the other side that it belongs to.
-            opens_stream: Whether the other side may speak unasked from then on.
+            opens_stream: True if the other side may speak unasked from then on.
 
         Raises:
             ConnectionClosed: The connection is over.
@@ -599,7 +599,7 @@ class Session(Link):
             raise ConnectionClosed("the connection is closed")
 
     def metadata(self) -> Mapping[str, Any]:
-        """Return what requests must say of this side; nothing in stateful revisions."""
+        """Return the members of `_meta` that each request needs; nothing in stateful revisions."""
         return self.meta
 
     def _outgoing_message(self, data: bytes, method: Method, params: Any, related: RequestId | None) -> Outgoing:
