@@ -21,20 +21,14 @@ from tests.support.checked_connections import INITIALIZED, initialize, request
 from tests.support.commands import ROOT, execute
 
 
+def _refuse(*arguments: object) -> Any:
+    raise NotImplementedError
+
+
 class PlainLoop(asyncio.SelectorEventLoop):
     """An event loop that cannot watch file descriptors."""
 
-    def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
-        raise NotImplementedError
-
-    def remove_reader(self, fd: Any) -> bool:
-        raise NotImplementedError
-
-    def add_writer(self, fd: Any, callback: Any, *args: Any) -> None:
-        raise NotImplementedError
-
-    def remove_writer(self, fd: Any) -> bool:
-        raise NotImplementedError
+    add_reader = remove_reader = add_writer = remove_writer = _refuse  # type: ignore[assignment]
 
 
 def on_plain_loop(work: Any) -> None:
@@ -123,8 +117,10 @@ def test_an_interrupt_ends_a_server_whose_thread_waits_for_input() -> None:
     command = [sys.executable, "-c", PROGRAM]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
         server.stdin.write(f"{json.dumps(initialize('2025-11-25'))}\n".encode())
         server.stdin.flush()
-        assert select.select([server.stdout], [], [], 60)[0]
+        assert select.select([server.stdout.fileno()], [], [], 60)[0]
         server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 130, server.stderr.read()
+        assert server.wait(20) == 130
