@@ -253,7 +253,7 @@ def test_an_entry_says_which_client_to_be(
         (["python server.py"], "is a program, and logins are for URLs; its credentials come from --env"),
         (["URL", "--port", "1", "--redirect-uri", "http://127.0.0.1:2/"], "are two addresses to come back to"),
         (["URL", "--redirect-uri", "https://example.com/cb"], '"redirectUri" must be like http://127.0.0.1:8765/'),
-        (["URL", "--client-id", "a", "--client-metadata-url", "https://a.example/b"], "are two ways to say who"),
+        (["URL", "--client-id", "a", "--client-metadata-url", "https://a.example/b"], "both identify the client"),
         (["URL", "--client-metadata-url", "http://a.example/b"], "client_metadata_url must be an https URL"),
         (["URL", "--client-secret-file", "/nonexistent", "--client-id", "a"], "/nonexistent: cannot be read"),
         (["URL", "--omit-resource"], 'for one "issuer": name it'),
