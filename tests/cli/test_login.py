@@ -257,7 +257,7 @@ def test_an_entry_says_which_client_to_be(
         (["URL", "--client-metadata-url", "http://a.example/b"], "client_metadata_url must be an https URL"),
         (["URL", "--client-secret-file", "/nonexistent", "--client-id", "a"], "/nonexistent: cannot be read"),
         (["URL", "--omit-resource"], 'for one "issuer": name it'),
-        (["URL", "--issuer", "https://a.example"], 'name it in "clientId"'),
+        (["URL", "--issuer", "https://a.example"], '"issuer" needs "clientId"'),
         (["http://example.com/mcp"], "tokens are only sent over https"),
         (["https://example.invalid/mcp"], "no answer from https://example.invalid/mcp"),
     ],

@@ -5,19 +5,23 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and "Streamable HTTP": Bac
 
 from __future__ import annotations
 
+import os
+import shlex
+import stat
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Hashable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from typing import IO, Any, TypedDict, TypeVar, Unpack, overload
+from pathlib import Path
+from typing import IO, Any, TypeVar, Unpack, overload
 
 from mcp_bindgen.bridging.client import Bridges
 
 from . import bindings
 from .concurrency import background_tasks
-from .entry_points import Address
+from .entry_points import TRANSPORTS, Address
 from .era.lifecycle import DISCOVER
 from .era.negotiation import Clients, Negotiation
 from .logs import log
@@ -25,11 +29,13 @@ from .protocol.errors import ConnectionClosed, ProtocolError, RequestTimeout
 from .protocol.peer import Peer
 from .protocol.revision import Dispatcher, Handler
 from .protocol.routing import Route
+from .protocol.transport import Transport
 from .session.authorization import Auth
 from .session.client import Client
 from .session.result_cache import CacheScope, ResultCache
 from .session.session import Session
-from .targets import Target, address
+from .session.targets import ConnectOptions, Entry, Target, scheme_of
+from .transports.stdio import stdio
 
 C = TypeVar("C", bound=Client)
 
@@ -72,18 +78,6 @@ class NoConnection(ConnectionClosed):
     def __init__(self, failures: list[tuple[str, Exception]]) -> None:
         super().__init__("; ".join(f"{attempt}: {error}" for attempt, error in failures))
         self.failures = failures
-
-
-class ConnectOptions(TypedDict, total=False):
-    """Options of `connect`, which describes them."""
-
-    headers: Mapping[str, str] | None
-    auth: Auth | None
-    cache: ResultCache | None
-    patience: float
-    timeout: float | None
-    exactly: bool
-    stderr: int | IO[Any] | None
 
 
 @overload
@@ -286,3 +280,87 @@ class _Search:
         if len(self.failures) == 1 and (attempt != DISCOVER or not isinstance(error, ProtocolError)):
             return error
         return NoConnection(self.failures)
+
+
+# --- addresses ------------------------------------------------------------------------------------------------
+
+
+def address(
+    target: Target,
+    headers: Mapping[str, str] | None = None,
+    stderr: int | IO[Any] | None = None,
+    auth: Auth | None = None,
+) -> Address:
+    """Return the address of a target.
+
+    Args:
+        target: The target.
+        headers: HTTP headers to send to a URL, beside those of an entry.
+        stderr: Receives the error output of a command.
+        auth: Authorizes requests to a URL, in place of the authorization of an entry.
+
+    Raises:
+        ValueError: The target cannot be used, or it takes no headers or `auth`.
+        ImportError: A package that the URL needs is not installed.
+        AuthorizationError: `auth` cannot be used at this URL.
+    """
+    if isinstance(target, str):
+        target = Entry.read({"url": target}) if scheme_of(target) else command_words(target)
+    if isinstance(target, Mapping):
+        if "auth" in target:
+            raise ValueError('the member "auth" of an entry is for hosts; pass auth= instead')
+        target = Entry.read(target)
+    elif isinstance(target, Sequence):
+        target = Entry(target[0], tuple(target[1:]))
+    if isinstance(target, Entry) and target.url is not None:
+        return _url(target, target.url, {**target.headers, **(headers or {})}, auth or target.authorization())
+    if headers:
+        raise ValueError("headers can only be sent to a URL")
+    if auth is not None:
+        raise ValueError("auth is for URLs; a command takes its credentials from the environment")
+    if isinstance(target, Entry):
+        return _command(target, stderr)
+    return Address(lambda: target if isinstance(target, AbstractAsyncContextManager) else nullcontext(target))
+
+
+def command_words(line: str) -> list[str]:
+    """Return the words of a command line.
+
+    Raises:
+        ValueError: It is no command line, or it is the name of a configuration file.
+    """
+    if line.endswith(".json") and Path(line).is_file():
+        raise ValueError(f"{line} is a file of servers; connect to one of its entries")
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise ValueError(f"not a command: {line}: {error}") from None
+    if not words:
+        raise ValueError("the command is empty")
+    return words
+
+
+def _url(entry: Entry, url: str, headers: Mapping[str, str], auth: Auth | None) -> Address:
+    found = TRANSPORTS.find(scheme_of(url) or "").open(url, headers, auth)
+    if entry.type is None or found.fallback is None:
+        return found
+    return replace(found, open=None) if entry.type == "sse" else replace(found, fallback=None)
+
+
+def _command(entry: Entry, stderr: int | IO[Any] | None) -> Address:
+    command = entry.command or ""
+
+    def start() -> AbstractAsyncContextManager[Transport]:
+        _begin_line(stderr)
+        return stdio(command, *entry.args, env=entry.env, cwd=entry.cwd, stderr=stderr)
+
+    place = (command, *entry.args, entry.cwd)
+    return Address(start, place=place, server=(place, frozenset(entry.env.items())), reopens=True)
+
+
+def _begin_line(stderr: int | IO[Any] | None) -> None:
+    """Begin a new line in a file that an earlier run of the program has written to."""
+    if stderr is not None:
+        descriptor = stderr if isinstance(stderr, int) else stderr.fileno()
+        if descriptor >= 0 and stat.S_ISREG(os.fstat(descriptor).st_mode) and os.lseek(descriptor, 0, os.SEEK_END) > 0:
+            os.write(descriptor, b"\n")
