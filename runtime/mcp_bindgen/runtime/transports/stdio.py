@@ -22,8 +22,9 @@ from typing import IO, Any, TypeVar
 import anyio
 from anyio.abc import Process
 
+from ..protocol.access import RequestOrigin
 from ..protocol.errors import ConnectionClosed
-from ..protocol.transport import MAX_MESSAGE, Oversized
+from ..protocol.transport import MAX_MESSAGE, Oversized, Transport
 
 T = TypeVar("T")
 
@@ -177,7 +178,7 @@ def _reader(descriptor: int) -> _Watched | _Threaded:
     return _Threaded(descriptor)
 
 
-class Pipes:
+class Pipes(Transport):
     """Transport over two file descriptors, which it owns.
 
     Args:
@@ -188,6 +189,8 @@ class Pipes:
     Attributes:
         has_heard: True if the other side has sent anything.
     """
+
+    origin = RequestOrigin(network="pipe")
 
     def __init__(self, source: int, sink: int, limit: int = MAX_MESSAGE) -> None:
         self.has_heard = False
@@ -286,8 +289,6 @@ class StdioServerTransport(Pipes):
         limit: The largest message, in bytes.
     """
 
-    network = "pipe"
-
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         sys.stdout.flush()
         super().__init__(os.dup(0), os.dup(1), limit)
@@ -323,8 +324,6 @@ class StdioClientTransport(Pipes):
     Attributes:
         process: The child process.
     """
-
-    network = "pipe"
 
     def __init__(self, process: Process, source: int, sink: int, limit: int) -> None:
         super().__init__(source, sink, limit)
