@@ -258,13 +258,6 @@ local function version() -- of the record of the session; false without a sessio
   local text = call('HGET', S, 'version')
   return text and (whole(text) or 0)
 end
-local function begin(who, format, idle, told)
-  call('HSET', S, 'v', format, 'needs', format, 'life', 0, 'version', 0, 'told', told, 'w:0', me, 'idle', idle,
-    'who', who, 'begun', now())
-  charge(who, id, SESSION)
-  schedule(who, id, idle)
-  touch()
-end
 local function record(text, ready) -- store the record of the session; false if the principal has too many bytes
   local who, more = account(), #text - call('HSTRLEN', S, 'record')
   if more > 0 and not room(who, more) then return false end
@@ -309,12 +302,12 @@ if most > 0 and call('HLEN', own) >= most then
 end
 if not room(who, SESSION) then return -2 end
 local n = whole(call('HGET', P .. 'state', 'news')) or 0
-begin(who, ARGV[4], ARGV[5], n)
+call('HSET', S, 'needs', ARGV[4], 'life', 0, 'version', 0, 'told', n, 'w:0', me, 'idle', ARGV[5], 'who', who,
+  'begun', now())
+charge(who, id, SESSION)
+schedule(who, id, tonumber(ARGV[5]))
+touch()
 return n
-""",
-    "SAVE": """
-if call('EXISTS', S) == 0 then begin(ARGV[7], ARGV[4], ARGV[5], 0) end
-return record(ARGV[6], 1) and 1 or 0
 """,
     "UPDATE": """
 local version_now = version()
@@ -343,9 +336,6 @@ local version_now = version()
 if not version_now then return false end
 if ARGV[5] == '1' then touch() end
 return {version_now, version_now ~= tonumber(ARGV[4]) and (call('HGET', S, 'record') or '') or nil}
-""",
-    "CLOSE": """
-call('HDEL', S, 'w:' .. ARGV[4])
 """,
     "FORGET": """
 forget(id)

@@ -81,7 +81,7 @@ def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: int) -
                             pending = chance.choice([None, b"[1]", b'["%s"]' % data])
                             await store.write(session, stream, [Event(number, data)], pending)
                         case 7 | 8:
-                            await store.add(session, "0", data)
+                            await store.add(session, data)
                         case 9:
                             await store.attach(session, chance.choice(["0", stream]), "token", None, True)
                         case 10:
@@ -90,16 +90,16 @@ def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: int) -
                             for kind in "se":
                                 redis.client.delete(f"{PREFIX}{kind}:{session}")
                             redis.client.zadd(f"{PREFIX}due", {f"{account_of(user)}|{session}": 1}, xx=True)
-                            await store.beat()
+                            await store.heartbeat()
                         case 12:  # a worker dies
                             for key, name, _ in await store.unfinished(store.worker):
                                 await store.fail(key, name, store.worker, b"dead")
-                            await store.bury(store.worker)
-                            store.begin_anew()
-                            await store.beat()
+                            await store.remove_worker(store.worker)
+                            store.new_name()
+                            await store.heartbeat()
                         case _:
                             number = turn + 1
-                            await store.tell_all([(session, 0, data)], 0, number)
+                            await store.deliver([(session, 0, data)], 0, number)
                 except StoreFull:
                     pass
                 check(redis, limits, slack=1000)
@@ -136,7 +136,7 @@ def test_a_principal_that_pushes_much_shuts_out_nobody(tmp_path: Any) -> None:
                     await store.forget(session)
                 if turn % 10 == 0:
                     await made[1].create(f"anna{turn}", 60, "anna", 100)
-                    assert await made[1].enter("calm", 0) is not None
+                    assert await made[1].refresh("calm", 0) is not None
                     assert redis.client.info("memory")["used_memory"] < 20 << 20
             assert await made[1].read("calm", "a", 0) == [Event(1, b"kept")]
             check(redis, limits)
@@ -242,16 +242,16 @@ def test_mail_of_a_principal_is_bounded_and_counted_until_it_is_read(redis: Redi
                 await one.route("s", None, bytes(1000))
             await one.route("t", None, bytes(1000))
             box = f"{PREFIX}m:{other.worker}"
-            other.listen(0)
-            letters, _ = await other.mail()
+            other.receive_after(0)
+            letters, _ = await other.receive()
             assert [letter.session for letter in letters] == ["s", "t"]
             assert redis.client.xlen(box) == redis.client.exists(f"{PREFIX}q:{other.worker}") == 0
             for _ in range(100):  # events for a reader elsewhere: it finds in the stream what was not enclosed
-                await one.add("s", "0", bytes(300))
+                await one.add("s", bytes(300))
                 await other.attach("s", "0", "token", None, True)
             assert redis.client.xlen(box) <= 4000 // MESSAGE_BYTES
-            assert (await other.look([("s", "0")]))[0].last == 100  # type: ignore[union-attr]
-            await one.bury(other.worker)
+            assert (await other.positions([("s", "0")]))[0].last == 100  # type: ignore[union-attr]
+            await one.remove_worker(other.worker)
             assert redis.client.exists(f"{PREFIX}q:{other.worker}") == 0
 
     run(body)
@@ -310,7 +310,7 @@ def test_a_worker_lives_on_beside_state_that_nobody_can_read(
     async def body() -> None:
         redis.client.set(f"{PREFIX}keys", "[5, {}]")
         async with stores(redis, 1) as (dead,), workers(redis, lease=0.4) as two:
-            assert all(len(key) == 32 for key in await dead.keys(1))
+            assert all(len(key) == 32 for key in await dead.signing_keys(1))
             session = await two.begin()
             await dead.open(redis.client.keys("*:s:*")[0].decode().rpartition(":")[2])
             key = redis.client.keys("*:s:*")[0].decode().rpartition(":")[2]
