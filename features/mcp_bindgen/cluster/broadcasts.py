@@ -20,6 +20,7 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import Notification
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Server, Service
 from mcp_bindgen.runtime.session.session import Session
 
@@ -43,7 +44,7 @@ class ReadBroadcast(NamedTuple):
     async def notify(self, link: Link) -> None:
         """Send the notification, unless the connection is closed."""
         with suppress(ConnectionClosed):
-            await self.server.context(link).notify(self.method, self.params)
+            await self.server.context(RequestScope.of(link)).notify(self.method, self.params)
 
 
 class Broadcasts:
@@ -134,7 +135,7 @@ class Broadcasts:
         agreed = subscription.negotiated
         assert agreed is not None
         client = None if agreed.peer_info is None else jsonrpc.plain(agreed.peer_info)
-        parts = [self._worker.generation, agreed.dispatcher.revision.name, subscription.principal, client]
+        parts = [self._worker.generation, agreed.dispatcher.revision.name, subscription.origin.principal, client]
         return hashlib.sha256(to_json([*parts, jsonrpc.plain(wanted)])).hexdigest()
 
 

@@ -445,7 +445,7 @@ class SharedRegistry(SessionRegistry):
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
     """Return True if the client of a session asked for a notification."""
     agreed = session.session.negotiated
-    if not session.session.ready or not session.revision.era.is_followed(agreed, method, params):
+    if not session.session.ready or not session.revision.era.is_followed(session.session, method, params):
         return False
     if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
         return False
