@@ -159,44 +159,28 @@ local function index(who, key) -- note the time of the oldest event of a session
     call('ZREM', order, key)
   end
 end
-local function drop(who, key, bytes, count, most, till) -- the oldest events of a session, until as much is gone
-  local hash, events, ids, size, streams = P .. 's:' .. key, P .. 'e:' .. key, {}, 0, {}
-  local some = call('XRANGE', events, '-', till, 'COUNT', count > 1 and most or 1)
-  if #some == 0 then -- another program has removed them
-    size = whole(call('HGET', hash, 'size')) or 0
-  elseif #(some[1][2][6] or '') < bytes then
-    some = call('XRANGE', events, '-', till, 'COUNT', most)
-  end
-  for _, entry in ipairs(some) do
-    if size >= bytes and #ids >= count then break end
-    local fields = entry[2]
-    size = size + (fields[5] == 'd' and #fields[6] or 0)
-    streams[fields[2]] = (streams[fields[2]] or 0) + 1
-    table.insert(ids, entry[1])
-  end
-  if #ids > 0 then call('XDEL', events, unpack(ids)) end
+local function drop(who, key) -- the oldest event of a session
+  local hash, events = P .. 's:' .. key, P .. 'e:' .. key
+  local entry = call('XRANGE', events, '-', '+', 'COUNT', 1)[1] or {'', {}}
+  local fields, size = entry[2], whole(call('HGET', hash, 'size')) or 0 -- all bytes if a foreign program removed events
+  if fields[2] and call('XDEL', events, entry[1]) == 1 then size = fields[5] == 'd' and #fields[6] or 0 end
   charge(who, key, -size)
   increase(hash, 'size', 0 - size)
-  for name, gone in pairs(streams) do
-    local s = stream(name, key)
-    if s then
-      s.h = math.max(s.h - gone, 0)
-      put(name, s, key)
-    end
+  local s = fields[2] and stream(fields[2], key)
+  if s then
+    s.h = math.max(s.h - 1, 0)
+    put(fields[2], s, key)
   end
-  return math.max(#ids, 1)
 end
-local function evict(who, bytes) -- the oldest events of a principal; returns their number, or nil if there are none
-  local oldest = call('ZRANGE', P .. 'f:' .. who, 0, 1, 'WITHSCORES')
-  local key, gone = oldest[1], 1
-  if not key then return nil end
-  if call('EXISTS', P .. 's:' .. key) == 0 then
+local function evict(who) -- the oldest event of a principal; false if there is none
+  local key = call('ZRANGE', P .. 'f:' .. who, 0, 0)[1]
+  if key and call('EXISTS', P .. 's:' .. key) == 0 then
     discharge(who, key)
-  else
-    gone = drop(who, key, bytes, 1, 100, whole(oldest[4]) and oldest[4] or '+')
+  elseif key then
+    drop(who, key)
     index(who, key)
   end
-  return gone
+  return key
 end
 local function room(who, bytes) -- evict events of this principal, or of the one with the most bytes
   local work, rank = WORK, 0
@@ -205,9 +189,8 @@ local function room(who, bytes) -- evict events of this principal, or of the one
     if own <= 0 and all <= 0 then return true end
     local most = own > 0 and who or call('ZREVRANGE', HELD, rank, rank)[1]
     if not most then return false end
-    local gone = most ~= '*' and evict(most, own > 0 and own or all)
-    if gone then
-      work = work - gone
+    if most ~= '*' and evict(most) then
+      work = work - 1
     elseif own > 0 then
       return false
     else
@@ -217,14 +200,13 @@ local function room(who, bytes) -- evict events of this principal, or of the one
   return false
 end
 local function shrink() -- drop the oldest events of the session beyond its limits
-  local who, count, before = account(), call('XLEN', L)
-  while count > 1 do
-    local more, bytes = count - EVENTS, (whole(call('HGET', S, 'size')) or 0) - BYTES
-    if more <= 0 and bytes <= 0 then break end
-    drop(who, id, bytes, math.max(more, 1), math.min(count - 1, 100), '+')
-    count, before = call('XLEN', L), count
+  local who, all = account(), call('XLEN', L)
+  local count = all
+  while count > 1 and (count > EVENTS or (whole(call('HGET', S, 'size')) or 0) > BYTES) do
+    drop(who, id)
+    count = count - 1
   end
-  if before or not call('ZSCORE', P .. 'f:' .. who, id) then index(who, id) end
+  if count < all or not call('ZSCORE', P .. 'f:' .. who, id) then index(who, id) end
 end
 local function tell(name, s, number, data, over) -- the reader of a stream about an event
   if s.r and s.r ~= me and alive(s.r) then
@@ -386,13 +368,13 @@ return append(ARGV[5], ARGV[4])
     "TELL": """
 local known, before, number, data = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local version_now, told = version(), call('HGET', S, 'told')
-if not version_now or not told then return {-1} end
+if not version_now or not told then return {'gone'} end
 told = whole(told) or before
-if told >= number then return {0} end
-if told < before then return {-2, told} end
-if version_now > known then return {-3, version_now, call('HGET', S, 'record') or ''} end
+if told >= number then return {'delivered'} end
+if told < before then return {'missed', told} end
+if version_now > known then return {'outdated', version_now, call('HGET', S, 'record') or ''} end
 call('HSET', S, 'told', number)
-return {data == '' and 0 or append(data)}
+return {'delivered', data == '' and 0 or append(data)}
 """,
     "READ": """
 local name, after, room = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])

@@ -28,7 +28,7 @@ from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.session.server import Server, Service
 
 from .broadcasts import Broadcasts, ReadBroadcast
-from .store import Broadcast, SessionVersion, SharedStore, WorkerMessage
+from .store import Broadcast, Delivery, SessionVersion, SharedStore, WorkerMessage
 from .streams import SharedListenStream, StreamReaders
 from .worker import Worker
 
@@ -299,19 +299,21 @@ class SharedRegistry(SessionRegistry):
     ) -> None:
         data = [broadcast.data if _wants(session, found.method, found.params) else b"" for session in sessions]
         rows = [(session.key, session.version, one) for session, one in zip(sessions, data, strict=True)]
-        for session, delivery in zip(
-            sessions, await self._shared.deliver(rows, previous, broadcast.number), strict=True
-        ):
-            if delivery.is_gone:
-                self._drop(session)
-            elif delivery.missed_since is not None:
-                await self._deliver_missed(session, delivery.missed_since)
-            elif delivery.current is not None:
-                await self._catch_up(session, delivery.current)
-                if not session.ending:
-                    await self._deliver([session], broadcast, previous, found)
-            elif delivery.event:
-                session.transport.standing.advance(delivery.event, broadcast.data)
+        found_for = await self._shared.deliver(rows, previous, broadcast.number)
+        for session, delivery in zip(sessions, found_for, strict=True):
+            match delivery:
+                case Delivery("gone"):
+                    self._drop(session)
+                case Delivery("missed", last):
+                    await self._deliver_missed(session, last)
+                case Delivery("outdated", version, record):
+                    await self._catch_up(session, SessionVersion(version, record))
+                    if not session.ending:
+                        await self._deliver([session], broadcast, previous, found)
+                case Delivery(_, event) if event:
+                    session.transport.standing.advance(event, broadcast.data)
+                case _:  # the client does not want the broadcast, or another worker has delivered it
+                    pass
 
     async def _deliver_missed(self, session: SharedSession, last: int) -> None:
         """Deliver the broadcasts after a number, which no worker of the session has received."""

@@ -93,16 +93,16 @@ class Delivery(NamedTuple):
     """Outcome of a broadcast for one session.
 
     Attributes:
-        event: Number of the event on the listen stream; 0 if none was added.
-        current: Record of the session if the worker's record is outdated; the worker must decide again.
-        missed_since: Number of the last delivered broadcast, if the session missed broadcasts since then.
-        is_gone: True if the session has ended.
+        outcome: `delivered`, `missed` (the session lacks earlier broadcasts), `outdated` (the worker knows an old
+            record of the session, and must decide again) or `gone` (the session has ended).
+        number: Number of the event on the listen stream, 0 if none was added; of the last broadcast that was delivered;
+            or version of the record.
+        record: Current record, if the worker's record is outdated.
     """
 
-    event: int = 0
-    current: SessionVersion | None = None
-    missed_since: int | None = None
-    is_gone: bool = False
+    outcome: str
+    number: int = 0
+    record: bytes = b""
 
 
 class Broadcast(NamedTuple):
@@ -452,7 +452,7 @@ class SharedStore:
         """
         clipped = self._limits.clipped
         calls = [(session, version, previous, number, clipped(data)) for session, version, data in sessions]
-        return [_delivery(*found) for found in await self._run_all("TELL", calls)]
+        return [Delivery(outcome.decode(), *more) for outcome, *more in await self._run_all("TELL", calls)]
 
     async def hand_over(self, subscription: str, last_broadcast: int) -> None:
         """Note for a minute the last broadcast of a subscription that this worker ends.
@@ -511,14 +511,6 @@ def _flat(rows: Any) -> list[Any]:
 
 def _position(found: Any) -> StreamPosition | None:
     return None if found is None else StreamPosition(found[0], found[1], bool(found[2]), found[3])
-
-
-def _delivery(code: int, number: int = 0, record: bytes = b"") -> Delivery:
-    if code == -1:
-        return Delivery(is_gone=True)
-    if code == -2:
-        return Delivery(missed_since=number)
-    return Delivery(current=SessionVersion(number, record)) if code == -3 else Delivery(code)
 
 
 def _message(row_id: bytes, fields: dict[bytes, bytes]) -> WorkerMessage:

@@ -428,7 +428,7 @@ def test_one_of_two_wins(redis: RedisServer) -> None:
             await one.write("s", "a", events(2), None)
             assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
             told = await asyncio.gather(*(store.deliver([("s", 1, b"news")], 0, 1) for store in (one, other) * 3))
-            assert sorted(found.event for (found,) in told) == [0, 0, 0, 0, 0, 1]
+            assert sorted(found.number for (found,) in told) == [0, 0, 0, 0, 0, 1]
 
     run(body)
 
@@ -622,7 +622,7 @@ def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_p
     ("options", "reason"),
     [
         (["--store", "x.db"], "--store is for --http"),
-        (["--http", "127.0.0.1:0", "--store", "ftp://x"], "redis://"),
+        (["--http", "127.0.0.1:0", "--store", "ftp://x"], "redis:"),
         (["--http", "127.0.0.1:0", "--store", "/no/such/folder/x.db"], "/no/such/folder/x.db"),
     ],
 )
