@@ -153,7 +153,7 @@ class SharedRegistry(SessionRegistry):
             if id_ in self._open:
                 return self._open[id_]
             key, session = key_of(id_), None
-            stored = await self._shared.open(key)
+            stored = await self._shared.load(key)
             if stored is None:
                 return None
             try:

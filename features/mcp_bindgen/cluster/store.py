@@ -240,12 +240,7 @@ class SharedStore:
             await self.create(session, self._idle, principal)
         await self.update(session, record, 0 if current is None else current.version, ready=True)
 
-    async def load(self, session: str) -> StoredSession | None:
-        """Return a session, or None; see `EventStore`."""
-        found = await self.open(session)
-        return None if found is None else StoredSession(found.record, found.life, found.streams)
-
-    async def open(self, session: str) -> SharedRecord | None:
+    async def load(self, session: str) -> SharedRecord | None:
         """Begin a worker epoch in a session, and return its state; None if the session is unknown.
 
         Raises:
@@ -504,12 +499,12 @@ def _triples(found: Sequence[Any]) -> Iterable[tuple[Any, Any, Any]]:
     return zip(found[::3], found[1::3], found[2::3], strict=True)
 
 
-def _flat(rows: Any) -> list[Any]:
+def _flat(rows: list[Any] | None) -> list[Any]:
     """Return the rows of a Redis stream; version 3 of the protocol puts them into one more list."""
     return rows[0] if rows and isinstance(rows[0], list) else rows or []
 
 
-def _position(found: Any) -> StreamPosition | None:
+def _position(found: list[Any] | None) -> StreamPosition | None:
     return None if found is None else StreamPosition(found[0], found[1], bool(found[2]), found[3])
 
 

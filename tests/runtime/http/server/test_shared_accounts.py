@@ -40,7 +40,9 @@ def recounted(redis: RedisServer) -> tuple[Counter[str], dict[str, int]]:
         for name, text in fields.items():
             if name.startswith(b"s:"):
                 assert f'"h":{held[name[2:].decode()]}'.encode() in text
-    said = {name.decode(): int(score) for name, score in client.zrange(f"{PREFIX}held", 0, -1, withscores=True)}
+    said = {
+        name.decode(): int(score) for name, score in client.zrange(f"{PREFIX}counted_bytes", 0, -1, withscores=True)
+    }
     return found, said
 
 
@@ -230,21 +232,21 @@ def test_sessions_of_a_principal_are_counted_for_all_workers(redis: RedisServer)
     run(body)
 
 
-def test_mail_of_a_principal_is_bounded_and_counted_until_it_is_read(redis: RedisServer) -> None:
+def test_messages_of_a_principal_are_bounded_and_counted_until_they_are_read(redis: RedisServer) -> None:
     async def body() -> None:
         async with stores(redis, 2, limits=StoreLimits(mail_of_principal=4000)) as (one, other):
             for session, user in (("s", "anna"), ("t", "bob")):
                 await one.create(session, 60, user, 9)
                 await one.update(session, b"{}", 0)
-                await other.open(session)
+                await other.load(session)
             await one.route("s", None, bytes(3000))
             with pytest.raises(StoreFull):
                 await one.route("s", None, bytes(1000))
             await one.route("t", None, bytes(1000))
             box = f"{PREFIX}m:{other.worker}"
             other.receive_after(0)
-            letters, _ = await other.receive()
-            assert [letter.session for letter in letters] == ["s", "t"]
+            messages, _ = await other.receive()
+            assert [message.session for message in messages] == ["s", "t"]
             assert redis.client.xlen(box) == redis.client.exists(f"{PREFIX}q:{other.worker}") == 0
             for _ in range(100):  # events for a reader elsewhere: it finds in the stream what was not enclosed
                 await one.add("s", bytes(300))
@@ -312,7 +314,7 @@ def test_a_worker_lives_on_beside_state_that_nobody_can_read(
         async with stores(redis, 1) as (dead,), workers(redis, lease=0.4) as two:
             assert all(len(key) == 32 for key in await dead.signing_keys(1))
             session = await two.begin()
-            await dead.open(redis.client.keys("*:s:*")[0].decode().rpartition(":")[2])
+            await dead.load(redis.client.keys("*:s:*")[0].decode().rpartition(":")[2])
             key = redis.client.keys("*:s:*")[0].decode().rpartition(":")[2]
             await dead.write(key, "x", [Event(1, b"{}")], b"garbage")
             redis.client.zadd(f"{PREFIX}workers", {dead.worker: 1})
@@ -333,7 +335,9 @@ def test_room_is_looked_for_in_a_bounded_number_of_accounts(redis: RedisServer) 
 
     async def body() -> None:
         async with stores(redis, limits=StoreLimits(all_size=1_000_000)) as (store,):
-            redis.client.zadd(f"{PREFIX}held", {"*": 5_000_000, **{f"user{number}": 1000 for number in range(5000)}})
+            redis.client.zadd(
+                f"{PREFIX}counted_bytes", {"*": 5_000_000, **{f"user{number}": 1000 for number in range(5000)}}
+            )
             redis.client.config_resetstat()
             with pytest.raises(StoreFull):
                 await store.create("s", 60, "anna", 9)
@@ -356,9 +360,9 @@ def test_garbage_in_what_all_workers_use_stops_none_of_them(
             spoilt, session = await one.begin(user="anna"), await one.begin(user="bob")
             (key,) = (key for key in client.keys("*:s:*") if client.hget(key, "who") == account_of("anna").encode())
             (worker,) = {name.decode() for name in client.zrange(f"{PREFIX}workers", 0, -1)} - {store.worker}
-            for field in ("version", "told", "size", "begun", "idle", "s:0"):
+            for field in ("version", "broadcast", "size", "begun", "idle", "s:0"):
                 client.hset(key, field, garbage)
-            for field in ("news", "bytes", "beat", "news:2025-11-25"):
+            for field in ("broadcast", "bytes", "heartbeat", "broadcast:2025-11-25"):
                 client.hset(f"{PREFIX}state", field, garbage)
             for name in ("due", "workers", "proofs"):
                 client.zadd(f"{PREFIX}{name}", {garbage: 1})

@@ -302,7 +302,7 @@ def test_a_session_that_only_a_newer_program_understands_is_left_to_that(redis: 
     run(body)
 
 
-def test_mail_of_an_unknown_kind_is_left_alone(redis: RedisServer) -> None:
+def test_a_message_of_an_unknown_kind_is_ignored(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis) as two:
             session = await two.begin()
@@ -656,7 +656,7 @@ def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisS
             said = [b"%d" % number for number in range(1, 6)]
             with stream.reading():
                 await stream.put(said[0])
-                assert await other.add("s", said[1]) == 2  # the mail that says so is not read yet
+                assert await other.add("s", said[1]) == 2  # the message that says so is not read yet
                 await stream.put(said[2])
                 stream.advance(2, said[1])
                 await stream.put(said[3])
@@ -835,7 +835,7 @@ def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
 def test_a_subscription_is_handed_over_once_and_to_nobody_else(redis: RedisServer) -> None:
     async def body() -> None:
         store = RedisStore(redis.url)
-        redis.client.hset("mcp-bindgen:state", "news", 2000)
+        redis.client.hset("mcp-bindgen:state", "broadcast", 2000)
         for told in (7, 9):
             await store.hand_over("a", told)
         assert [await store.take_over(key) for key in ("b", "a", "a", "a")] == [None, 7, 9, None]
