@@ -500,8 +500,8 @@ def _triples(found: Sequence[Any]) -> Iterable[tuple[Any, Any, Any]]:
 
 
 def _flat(rows: list[Any] | None) -> list[Any]:
-    """Return the rows of a Redis stream; version 3 of the protocol puts them into one more list."""
-    return rows[0] if rows and isinstance(rows[0], list) else rows or []
+    """Return the rows of a Redis stream, which are tuples; version 3 of the protocol puts them into one more list."""
+    return rows[0] if rows and not isinstance(rows[0], tuple) else rows or []
 
 
 def _position(found: list[Any] | None) -> StreamPosition | None:
