@@ -17,9 +17,8 @@ from mcp_bindgen.http.server.event_store.base import (
     page,
 )
 
-from .storage.sqlite import SqliteThread
+from .storage.sqlite import FileFormat, SqliteThread
 
-_VERSION = 3
 _SCHEMA = """
 create table sessions (
     key text primary key, record blob not null, life integer not null default 0, seen real not null,
@@ -52,6 +51,14 @@ create trigger gone after delete on events begin
 end;
 """
 
+_FORMAT = FileFormat(
+    "an event store",
+    version=3,
+    table="accounts",
+    schema=_SCHEMA,
+    settings=("journal_mode = wal", "synchronous = normal", "foreign_keys = on"),
+    is_exclusive=True,
+)
 _UPSERT = """
 insert into streams values (?, ?, ?, ?)
 on conflict do update set last = max(last, excluded.last), pending = excluded.pending
@@ -81,14 +88,7 @@ class SqliteEventStore:
 
     def __init__(self, path: str | Path, limits: StoreLimits = STORE_LIMITS, wait: float = 5.0) -> None:
         self._limits = limits
-        Path(path).touch(0o600)
-        db = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
-        try:
-            _prepare(db, path)
-        except BaseException:
-            db.close()
-            raise
-        self._thread = SqliteThread(db, "mcp-event-store")
+        self._thread = SqliteThread(_FORMAT.connect(path, wait), "mcp-event-store")
         self._do = self._thread.do
 
     def close(self) -> None:
@@ -187,26 +187,3 @@ class SqliteEventStore:
         """Return the next events of a stream."""
         statement = "select number, data from events where session = ? and stream = ? and number > ? order by number"
         return await self._do(lambda db: page(Event(*row) for row in db.execute(statement, (session, stream, after))))
-
-
-def _prepare(db: sqlite3.Connection, path: str | Path) -> None:
-    """Lock a file, and create or check its tables."""
-    try:
-        db.execute("pragma locking_mode = exclusive")
-        db.executescript("begin exclusive; commit")  # takes the lock, which lasts until the file is closed
-        (version,) = db.execute("pragma user_version").fetchone()
-        (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
-        is_new = version == tables == 0
-        if version != _VERSION and not is_new:
-            raise ValueError(f"{path} is not an event store of this version; choose another file, or delete it")
-        for setting in ("journal_mode = wal", "synchronous = normal", "foreign_keys = on"):
-            db.execute(f"pragma {setting}")
-        if is_new:
-            db.executescript(f"begin immediate; {_SCHEMA} pragma user_version = {_VERSION}; commit;")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-            raise
-        reason = "is in use: only one process, or worker, can serve the sessions of a file; give each its own"
-        raise ValueError(f"{path} {reason}") from None
-    except sqlite3.DatabaseError as error:
-        raise ValueError(f"{path} is not an event store: {error}") from None
