@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -32,11 +32,15 @@ class ReadBroadcast(NamedTuple):
     """Broadcast in the types of its revision.
 
     Attributes:
+        number: Number of the broadcast.
+        data: The message.
         server: Server of the revision.
         method: The notification.
         params: Its params.
     """
 
+    number: int
+    data: bytes
     server: Server
     method: Notification[Any]
     params: Any
@@ -58,10 +62,13 @@ class Broadcasts:
         service: The servers.
         store: Store of the workers.
         worker: This worker.
+        spawn: Runs a task beside the worker.
     """
 
-    def __init__(self, service: Service, store: SharedStore, worker: Worker) -> None:
-        self._service, self._store, self._worker = service, store, worker
+    def __init__(
+        self, service: Service, store: SharedStore, worker: Worker, spawn: Callable[[Coroutine[Any, Any, None]], object]
+    ) -> None:
+        self._service, self._store, self._worker, self._spawn = service, store, worker, spawn
 
     def read(self, broadcast: Broadcast) -> ReadBroadcast | None:
         """Return a broadcast in the types of its revision; None if it is unreadable or its revision is not served."""
@@ -69,26 +76,29 @@ class Broadcasts:
         method = None if server is None else self._service.dispatchers[broadcast.revision].methods.get(broadcast.method)
         if server is not None and isinstance(method, Notification):
             with suppress(*UNREADABLE):
-                return ReadBroadcast(server, method, jsonrpc.typed_params(method, broadcast.params))
+                return ReadBroadcast(
+                    broadcast.number, broadcast.data, server, method, jsonrpc.typed_params(method, broadcast.params)
+                )
         return None
 
-    async def spread(self, broadcast: Broadcast, found: ReadBroadcast) -> Coroutine[Any, Any, None] | None:
-        """Queue a broadcast on the subscriptions; return the delivery to local connections, which may be slow."""
+    async def spread(self, found: ReadBroadcast) -> None:
+        """Send a broadcast to the subscriptions and local connections of its revision."""
         turn = Turn()
         local: list[Link] = []
         for link in list(audience(found.server)):
             if isinstance(link, Subscription):
-                if link.told < broadcast.number and not link.is_ending:
-                    await self._send(link, broadcast, found)
+                if link.told < found.number and not link.is_ending:
+                    await self._send(link, found)
                 await turn.give_way()
             elif not (isinstance(link, Session) and isinstance(link.transport, SessionTransport)):
                 local.append(link)
-        return _notify_all(found, local) if local else None
+        if local:
+            self._spawn(_notify_all(found, local))  # a slow connection delays no other client
 
-    async def _send(self, subscription: Subscription, broadcast: Broadcast, found: ReadBroadcast | None) -> None:
-        subscription.told = broadcast.number
+    async def _send(self, subscription: Subscription, found: ReadBroadcast) -> None:
         agreed = subscription.negotiated
-        if found is not None and agreed is not None and agreed.dispatcher.revision.name == broadcast.revision:
+        if agreed is not None and agreed.dispatcher.revision.name == found.server.revision:
+            subscription.told = found.number
             await found.notify(subscription)
 
     def end(self) -> None:
@@ -126,7 +136,10 @@ class Broadcasts:
         while True:
             known = self._worker.last_broadcast
             for broadcast in await self._store.broadcasts_after(subscription.told):
-                await self._send(subscription, broadcast, self.read(broadcast))
+                found = self.read(broadcast)
+                if found is not None:
+                    await self._send(subscription, found)
+                subscription.told = broadcast.number
             if self._worker.last_broadcast <= max(known, subscription.told):
                 return
 

@@ -122,7 +122,7 @@ class SharedRegistry(SessionRegistry):
         self._drained: asyncio.Task[None] | None = None
         self._signing_keys = list(RequestStateSigner().keys)
         self.worker = Worker(store, self._handle, self._spread, self._lose_all, self._renew_keys)
-        self.broadcasts = Broadcasts(service, store, self.worker)
+        self.broadcasts = Broadcasts(service, store, self.worker, self._spawn)
         self.around_subscription = self.broadcasts.continued
 
     # --- beginning and finding --------------------------------------------------------------------------------
@@ -283,24 +283,20 @@ class SharedRegistry(SessionRegistry):
         found = self.broadcasts.read(broadcast)
         if found is None:
             return
-        local = await self.broadcasts.spread(broadcast, found)
-        if local is not None:
-            self._spawn(local)
+        await self.broadcasts.spread(found)
         sessions = [one for one in self._by_key.values() if self._is_for(one, broadcast)]
         for begin in range(0, len(sessions), _DELIVERY_BATCH):
-            await self._deliver(sessions[begin : begin + _DELIVERY_BATCH], broadcast, broadcast.previous, found)
+            await self._deliver(sessions[begin : begin + _DELIVERY_BATCH], found, broadcast.previous)
 
     def _is_for(self, session: SharedSession, broadcast: Broadcast) -> bool:
         is_served = not session.ending and session.snapshot() is not None
         return is_served and session.revision.name == broadcast.revision
 
-    async def _deliver(
-        self, sessions: list[SharedSession], broadcast: Broadcast, previous: int, found: ReadBroadcast
-    ) -> None:
-        data = [broadcast.data if _wants(session, found.method, found.params) else b"" for session in sessions]
+    async def _deliver(self, sessions: list[SharedSession], found: ReadBroadcast, previous: int) -> None:
+        data = [found.data if _wants(session, found.method, found.params) else b"" for session in sessions]
         rows = [(session.key, session.version, one) for session, one in zip(sessions, data, strict=True)]
-        found_for = await self._shared.deliver(rows, previous, broadcast.number)
-        for session, delivery in zip(sessions, found_for, strict=True):
+        deliveries = await self._shared.deliver(rows, previous, found.number)
+        for session, delivery in zip(sessions, deliveries, strict=True):
             match delivery:
                 case Delivery("gone"):
                     self._drop(session)
@@ -309,9 +305,9 @@ class SharedRegistry(SessionRegistry):
                 case Delivery("outdated", version, record):
                     await self._catch_up(session, SessionVersion(version, record))
                     if not session.ending:
-                        await self._deliver([session], broadcast, previous, found)
+                        await self._deliver([session], found, previous)
                 case Delivery(_, event) if event:
-                    session.transport.standing.advance(event, broadcast.data)
+                    session.transport.standing.advance(event, found.data)
                 case _:  # the client does not want the broadcast, or another worker has delivered it
                     pass
 
@@ -320,7 +316,7 @@ class SharedRegistry(SessionRegistry):
         for broadcast in await self._shared.broadcasts_after(last):
             found = self.broadcasts.read(broadcast) if self._is_for(session, broadcast) else None
             if found is not None:
-                await self._deliver([session], broadcast, last, found)
+                await self._deliver([session], found, last)
                 last = broadcast.number
 
     async def _renew_keys(self) -> None:
