@@ -306,7 +306,7 @@ class CoreTasks:
 
     async def _send(self, session: Session, record: TaskRecord) -> None:
         method: Notification[Any] = self._revision.methods[STATUS]  # type: ignore[assignment]
-        if self._server.may_see(record, session.identity):
+        if self._server.may_see(record, session.origin.identity):
             await session.notify(method, jsonrpc.typed_params(method, task(record)))
 
 

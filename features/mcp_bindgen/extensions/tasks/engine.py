@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -16,7 +17,7 @@ from mcp_bindgen.runtime.era.operations import operations
 from mcp_bindgen.runtime.era.sides import Handle, bound
 from mcp_bindgen.runtime.era.stateless.input_required import Questions, asks_for_input
 from mcp_bindgen.runtime.era.stateless.server import lacking
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience, principal_of
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, Operation
 from mcp_bindgen.runtime.protocol.capabilities import declared
@@ -29,14 +30,16 @@ from mcp_bindgen.runtime.protocol.errors import (
     StoreUnavailable,
 )
 from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionRoutes
+from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.negotiated import Negotiated
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Server
 
 from .core_tasks import CoreTasks, ForeignTasks, RevisionAdapter, hidden_tools
-from .record import TaskOrigin, TaskRecord, new_id, now
+from .record import TaskClient, TaskRecord, new_id, now
 from .service import RunningTask, StatusSender, Tasks, UnknownTask
 from .tools import ToolTask, deferred, marked
 
@@ -139,15 +142,11 @@ class ServerEngine(Server):
         limits, time, info = self.all_tasks().limits, now(), ctx.peer_info
         record = TaskRecord(
             id=new_id(),
-            principal=principal_of(ctx) or "",
             revision=self.revision,
             method=CALL,
             params=jsonrpc.plain(params),
-            origin=TaskOrigin(
-                identity=ctx.identity,
-                info=None if info is None else jsonrpc.plain(info),
-                capabilities=dict(ctx.peer_capabilities),
-            ),
+            origin=replace(ctx.origin, headers={}),
+            client=TaskClient(None if info is None else jsonrpc.plain(info), dict(ctx.peer_capabilities)),
             created=time,
             updated=time,
             ttl=limits.ttl_ms(limits.ttl if tool.ttl is None else tool.ttl),
@@ -184,15 +183,15 @@ class ServerEngine(Server):
         params = jsonrpc.typed_params(method, wire)
         agreed = Negotiated(self._dispatcher)
         agreed.logs_by_default = False
-        agreed.declared.update({"client": record.origin.capabilities, "server": self._capabilities})
-        if record.origin.info is not None:
-            agreed.peer_info = revision.types.Implementation.model_validate(record.origin.info)
+        agreed.declared.update({"client": record.client.capabilities, "server": self._capabilities})
+        if record.client.info is not None:
+            agreed.peer_info = revision.types.Implementation.model_validate(record.client.info)
         threads = self._threads.get(record.principal) or CapacityLimiter(_THREADS_PER_PRINCIPAL)
         self._threads[record.principal] = threads
         link = TaskLink(running, agreed, threads)
         try:
             while True:
-                ctx = self.context(link, record.id, params, agreed, TaskQuestions(running))
+                ctx = self.context(RequestScope(link, link.origin, record.id, agreed), params, TaskQuestions(running))
                 answer = await self._call(params, ctx)
                 jsonrpc.check_kind(method, answer, self._call)
                 result: dict[str, Any] = jsonrpc.plain(answer)
@@ -218,7 +217,7 @@ class ServerEngine(Server):
             ProtocolError: The task store is unreachable.
         """
         with _reachable():
-            record = await self.all_tasks().read(id, principal_of(ctx) or "")
+            record = await self.all_tasks().read(id, ctx.origin.principal or "")
         if self.authorize is not None:
             self.authorize(ctx.identity, record.revision, self._operations(record))
         return record
@@ -329,28 +328,25 @@ _HANDLERS: Mapping[str, Callable[..., Any]] = {"get_task": _get, "update_task": 
 # --- the client, as the handler of a task sees it -------------------------------------------------------------
 
 
-class TaskLink:
+class TaskLink(Link):
     """Link from the handler of a task to its client: questions and progress go through the record.
 
     Args:
         running: The run.
-        negotiated: See below.
-        threads: See below.
-
-    Attributes:
-        principal: Principal of the task; `None` if the server does not distinguish clients.
-        identity: Identity of the request that created the task.
         negotiated: What the request may rely on.
         threads: Limits the threads for blocking handlers of the principal.
     """
 
     def __init__(self, running: RunningTask, negotiated: Negotiated, threads: CapacityLimiter) -> None:
-        self.principal = running.record.principal or None
-        self.identity = running.record.origin.identity
-        self.negotiated = negotiated
-        self.threads = threads
+        self.origin = running.record.origin
+        self.negotiated: Negotiated = negotiated
+        self._threads = threads
         self._running = running
         self._questions = TaskQuestions(running)
+
+    def thread_limit(self) -> CapacityLimiter:
+        """Return the limit of threads for blocking handlers of the principal."""
+        return self._threads
 
     async def request(self, method: Request[Any, Any, Any], params: Any, *, related: RequestId | None = None) -> Any:
         """Ask the client, and wait for the answer."""
@@ -361,10 +357,6 @@ class TaskLink:
         if method is self.negotiated.dispatcher.revision.progress:
             total = "" if params.total is None else f" of {params.total:g}"
             await self._running.report(params.message or f"{params.progress:g}{total}")
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return an empty object: a server sends no metadata of its own."""
-        return {}
 
 
 class TaskQuestions(Questions):

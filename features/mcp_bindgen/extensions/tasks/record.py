@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
-from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.protocol.access import UNKNOWN_ORIGIN, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -57,17 +57,15 @@ LINGER_MS = 60_000
 """Milliseconds for which a task is kept after its end, so that its client learns the outcome."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskOrigin:
-    """Serialisable part of the request that created a task. It never holds a token.
+@dataclass(frozen=True, slots=True)
+class TaskClient:
+    """The client of a task, as it introduced itself in the request.
 
     Attributes:
-        identity: Identity of the request; `None` without tokens.
-        info: The client's `Implementation`, in wire form.
-        capabilities: The client's capabilities, in wire form.
+        info: Its `Implementation`, in wire form.
+        capabilities: Its capabilities, in wire form.
     """
 
-    identity: Identity | None = None
     info: dict[str, Any] | None = None
     capabilities: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -78,11 +76,11 @@ class TaskRecord:
 
     Attributes:
         id: Task id: 256 random bits as URL-safe text.
-        principal: Principal that owns the task; empty if the server does not distinguish clients.
         revision: Revision of the params and the result.
         method: Method of the request.
         params: Params of the request, in wire form.
-        origin: Other facts about the request.
+        origin: Origin of the request, without HTTP headers. It never holds a token.
+        client: Client that sent the request.
         status: Current status.
         message: Status message for people.
         created: Time of creation.
@@ -100,11 +98,11 @@ class TaskRecord:
     """
 
     id: str
-    principal: str = ""
     revision: str
     method: str
     params: dict[str, Any] = field(default_factory=dict[str, Any])
-    origin: TaskOrigin = field(default_factory=TaskOrigin)
+    origin: RequestOrigin = UNKNOWN_ORIGIN
+    client: TaskClient = field(default_factory=TaskClient)
     status: Status = "working"
     message: str | None = None
     created: int
@@ -119,6 +117,11 @@ class TaskRecord:
     runs: int = 0
     reruns: int = 0
     version: int = 1
+
+    @property
+    def principal(self) -> str:
+        """Principal that owns the task; empty if the server does not distinguish clients."""
+        return self.origin.principal or ""
 
     @property
     def is_over(self) -> bool:

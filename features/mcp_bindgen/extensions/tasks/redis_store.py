@@ -152,7 +152,7 @@ class RedisTaskStore:
         self._prefix = prefix
         self.ready = self._connection.ready
 
-    async def _run(self, name: str, id: str, *arguments: object) -> Any:
+    async def _run(self, name: str, id: str, *arguments: str | bytes | float) -> Any:
         return await self._connection.run(name, self._prefix, id, *arguments)
 
     async def create(self, record: TaskRecord, limits: TaskLimits) -> None:

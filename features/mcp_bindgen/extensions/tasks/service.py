@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.era.stateless.input_required import InputRequired, other_than_required
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -426,8 +427,8 @@ class Receiver(Protocol):
     """Link to a client that follows tasks: a session or a subscription."""
 
     @property
-    def principal(self) -> str | None:
-        """Principal of the client."""
+    def origin(self) -> RequestOrigin:
+        """Origin of its newest message."""
         ...
 
     @property
@@ -467,7 +468,7 @@ class StatusSender(Generic[AnyReceiver]):
                 id = next(iter(ids))
                 del ids[id]
                 try:
-                    await self._send(link, await self._tasks.read(id, link.principal or ""))
+                    await self._send(link, await self._tasks.read(id, link.origin.principal or ""))
                 except (UnknownTask, StoreUnavailable, ConnectionClosed):
                     log.debug("the change of a task is not sent")
                 except Exception:

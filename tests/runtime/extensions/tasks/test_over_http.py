@@ -171,8 +171,8 @@ def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch
 
 
 def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("core_tasks", "store.sqlite"):
-        monkeypatch.setattr(f"mcp_bindgen.extensions.tasks.{module}.MOST", 3)
+    for module in ("core_tasks", "sqlite_store"):
+        monkeypatch.setattr(f"mcp_bindgen.extensions.tasks.{module}.PAGE_SIZE", 3)
     file = tmp_path / "tasks.db"
     with running(Verifier(), servers=app(SqliteTaskStore(file), "mcp:write").servers()) as server:
         session = server.session("ada")

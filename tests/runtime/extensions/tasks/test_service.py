@@ -18,6 +18,7 @@ from mcp_bindgen.extensions.tasks.runners import LocalRunner
 from mcp_bindgen.extensions.tasks.service import Handle, RunningTask, Tasks, UnknownTask
 from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
 from mcp_bindgen.extensions.tasks.store import TaskLimits, TaskStore
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 
 pytestmark = pytest.mark.anyio
@@ -54,10 +55,10 @@ def tasks(handle: Handle, store: TaskStore | None = None, *, lease: float = 0.4,
     return made
 
 
-def task(**more: Any) -> TaskRecord:
+def task(*, principal: str | None = None, **more: Any) -> TaskRecord:
     now = round(time.time() * 1000)
     members = {"id": new_id(), "revision": "x", "method": "tools/call", "created": now, "updated": now, "ttl": 60_000}
-    return TaskRecord(**{**members, **more})
+    return TaskRecord(origin=RequestOrigin(principal=principal), **{**members, **more})
 
 
 async def until(service: Tasks, id: str, *statuses: str) -> TaskRecord:

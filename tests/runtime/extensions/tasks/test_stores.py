@@ -14,11 +14,11 @@ import anyio
 import pytest
 
 from mcp_bindgen.extensions.tasks.memory_store import MemoryTaskStore
-from mcp_bindgen.extensions.tasks.record import LINGER_MS, TaskOrigin, TaskRecord, new_id
+from mcp_bindgen.extensions.tasks.record import LINGER_MS, TaskRecord, new_id
 from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
 from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
 from mcp_bindgen.extensions.tasks.store import TaskLimits, TaskStore
-from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from tests.support.redis_server import RedisServer, redis_server
 
@@ -62,14 +62,14 @@ async def closing(store: TaskStore) -> AsyncGenerator[TaskStore]:
         await store.aclose()
 
 
-def task(**more: Any) -> TaskRecord:
+def task(*, principal: str | None = None, **more: Any) -> TaskRecord:
     now = round(time.time() * 1000)
     members = {"id": new_id(), "revision": "x", "method": "tools/call", "created": now, "updated": now, "ttl": 60_000}
-    return TaskRecord(**{**members, **more})
+    return TaskRecord(origin=RequestOrigin(Identity(subject="x"), principal), **{**members, **more})
 
 
 async def test_what_was_created_is_there_for_every_process(again: Open, store: TaskStore) -> None:
-    record = task(params={"name": "né"}, principal="ada", origin=TaskOrigin(identity=Identity(subject="ada")))
+    record = task(params={"name": "né"}, principal="ada")
     await store.create(record, LIMITS)
     async with closing(again()) as other:
         assert await other.read(record.id) == record
