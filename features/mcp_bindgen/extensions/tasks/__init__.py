@@ -11,28 +11,26 @@ if TYPE_CHECKING:
     from .client import ClientEngine as ClientEngine, Task as Task, TaskCancelled as TaskCancelled
     from .docket_runner import DocketRunner as DocketRunner
     from .engine import ServerEngine as ServerEngine
-    from .memory_store import MemoryTaskStore as MemoryTaskStore
     from .procrastinate_runner import ProcrastinateRunner as ProcrastinateRunner
     from .record import TaskRecord as TaskRecord
     from .redis_store import RedisTaskStore as RedisTaskStore
     from .runners import LocalRunner as LocalRunner, Run as Run, TaskRunner as TaskRunner
     from .service import Tasks as Tasks, UnknownTask as UnknownTask
     from .sqlite_store import SqliteTaskStore as SqliteTaskStore
-    from .store import TaskLimits as TaskLimits, TaskStore as TaskStore
+    from .store import MemoryTaskStore as MemoryTaskStore, TaskLimits as TaskLimits, TaskStore as TaskStore
     from .tools import ToolTask as ToolTask, background as background, task as task
 
 _MODULES = {
     "client": ["ClientEngine", "Task", "TaskCancelled"],
     "docket_runner": ["DocketRunner"],
     "engine": ["ServerEngine"],
-    "memory_store": ["MemoryTaskStore"],
     "procrastinate_runner": ["ProcrastinateRunner"],
     "record": ["TaskRecord"],
     "redis_store": ["RedisTaskStore"],
     "runners": ["LocalRunner", "Run", "TaskRunner"],
     "service": ["Tasks", "UnknownTask"],
     "sqlite_store": ["SqliteTaskStore"],
-    "store": ["TaskLimits", "TaskStore"],
+    "store": ["MemoryTaskStore", "TaskLimits", "TaskStore"],
     "tools": ["ToolTask", "background", "task"],
 }
 

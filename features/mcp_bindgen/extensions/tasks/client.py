@@ -54,7 +54,10 @@ class Task(Generic[Result]):
     Attributes:
         id: The same.
         is_over: True if the task is known to be over.
+        is_new: True if the task was created just now, so that a poll should wait a moment.
     """
+
+    is_new = False
 
     def __init__(
         self, client: ClientEngine, method: Request[Any, Result, Any], id: str, result: Result | None = None
@@ -100,6 +103,8 @@ class Task(Generic[Result]):
         The client polls at the interval that the server suggests, and retries while the server is unreachable.
         """
         known = None
+        if self.is_new:
+            await anyio.sleep(_MIN_POLL_SECONDS)
         while self._result is None:
             found = await self._retried(self.status)
             if found != known:
@@ -213,7 +218,9 @@ class ClientEngine(Client):
     def _begun(self, method: Request[Any, Result, Any], id: str) -> Task[Result]:
         if method.name not in self.tasks_extension.alternatives:
             raise invalid_answer(f"{method.name} was answered with a task")
-        return Task(self, method, id)
+        task = Task(self, method, id)
+        task.is_new = True
+        return task
 
     async def tasks_request(self, name: str, wire: Mapping[str, Any]) -> Any:
         """Send a request of the extension, given its params in wire form."""

@@ -22,36 +22,24 @@ from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 """Status of a task (extension "Tasks": TaskStatus). The last three are final."""
 
-Trigger: TypeAlias = Literal[
-    "begin", "give back", "ask", "answer", "answer all", "report", "complete", "fail", "cancel"
-]
+FINAL: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
+"""Statuses without transitions."""
+
+Trigger: TypeAlias = Literal["begin", "give_back", "ask", "answer", "resume", "report", "complete", "fail", "cancel"]
 """Event that changes a task."""
 
-_ENDS: Mapping[Trigger, Status] = {"complete": "completed", "fail": "failed", "cancel": "cancelled"}
-
-TRANSITIONS: Mapping[Status, Mapping[Trigger, Status]] = {
-    "working": {
-        "begin": "working",
-        "give back": "working",
-        "ask": "input_required",
-        "answer all": "working",  # of a question that an earlier run has asked
-        "report": "working",
-        **_ENDS,
-    },
-    "input_required": {
-        "begin": "working",  # the handler asks its questions again
-        "give back": "input_required",  # the handler runs again after the answers have come
-        "ask": "input_required",
-        "answer": "input_required",
-        "answer all": "working",
-        "report": "input_required",
-        **_ENDS,
-    },
-    "completed": {},
-    "failed": {},
-    "cancelled": {},
+TRANSITIONS: Mapping[Trigger, Mapping[Status, Status]] = {
+    "begin": {"working": "working", "input_required": "working"},  # the handler asks its questions again
+    "give_back": {"working": "working", "input_required": "input_required"},
+    "ask": {"working": "input_required", "input_required": "input_required"},
+    "answer": {"input_required": "input_required"},
+    "resume": {"input_required": "working", "working": "working"},  # while working: a question of an earlier run
+    "report": {"working": "working", "input_required": "input_required"},
+    "complete": {"working": "completed", "input_required": "completed"},
+    "fail": {"working": "failed", "input_required": "failed"},
+    "cancel": {"working": "cancelled", "input_required": "cancelled"},
 }
-"""Status and trigger -> the next status. A pair that is not in the table is an error of the caller."""
+"""Trigger -> status -> next status. A transition that is not in the table is an error of the caller."""
 
 LINGER_MS = 60_000
 """Milliseconds for which a task is kept after its end, so that its client learns the outcome."""
@@ -126,7 +114,7 @@ class TaskRecord:
     @property
     def is_over(self) -> bool:
         """True if the status is final."""
-        return not TRANSITIONS[self.status]
+        return self.status in FINAL
 
     @property
     def expires(self) -> int | None:
@@ -141,9 +129,8 @@ class TaskRecord:
     @property
     def removable_at(self) -> float:
         """Time from which the record may be removed; infinite for a task that is not over or never expires."""
-        if not self.is_over or self.expires is None:
-            return float("inf")
-        return float(max(self.expires, self.updated + LINGER_MS))
+        end = self.expires if self.is_over else None
+        return float("inf") if end is None else float(max(end, self.updated + LINGER_MS))
 
     @cached_property
     def data(self) -> bytes:
@@ -158,7 +145,7 @@ class TaskRecord:
     # --- transitions ------------------------------------------------------------------------------------------
 
     def _next(self, trigger: Trigger, now: int, **changes: Any) -> TaskRecord:
-        status = TRANSITIONS[self.status].get(trigger)
+        status = TRANSITIONS[trigger].get(self.status)
         if status is None:
             raise ValueError(f"a task in the status {self.status} cannot {trigger}")
         return replace(self, status=status, version=self.version + 1, updated=max(now, self.updated), **changes)
@@ -175,7 +162,7 @@ class TaskRecord:
         """Undo the begin of a run, so that another worker can begin it; fail the task if it may not run again."""
         if not self.reruns:
             return self.failed(now, INTERNAL_ERROR, "the server was stopped and the task may not run again")
-        return self._next("give back", now, runs=self.runs - 1)
+        return self._next("give_back", now, runs=self.runs - 1)
 
     def keys_of(self, questions: Mapping[str, Any]) -> dict[str, str]:
         """Return handler key -> key on the wire for questions; a key on the wire never changes its question.
@@ -202,7 +189,7 @@ class TaskRecord:
         """Add answers to unanswered questions; ignore all other answers."""
         new = {key: value for key, value in answers.items() if key in self.asked and key not in self.answers}
         waits = tuple(key for key in self.open if key not in new)
-        trigger: Trigger = "answer" if waits else "answer all"
+        trigger: Trigger = "answer" if waits else "resume"
         return self._next(trigger, now, open=waits, answers={**self.answers, **new}) if new else self
 
     def reported(self, now: int, message: str) -> TaskRecord:
@@ -235,28 +222,18 @@ class TaskRecord:
 
     def wire(self, **more: Any) -> dict[str, Any]:
         """Return the task in wire form, with additional members."""
-        return {
-            "taskId": self.id,
-            "status": self.status,
-            **({} if self.message is None else {"statusMessage": self.message}),
-            "createdAt": _iso(self.created),
-            "lastUpdatedAt": _iso(self.updated),
-            "ttlMs": self.ttl,
-            "pollIntervalMs": self.poll,
-            **more,
-        }
+        message = {} if self.message is None else {"statusMessage": self.message}
+        times = {"createdAt": _iso(self.created), "lastUpdatedAt": _iso(self.updated)}
+        polling = {"ttlMs": self.ttl, "pollIntervalMs": self.poll}
+        return {"taskId": self.id, "status": self.status, **message, **times, **polling, **more}
 
     def detailed(self) -> dict[str, Any]:
         """Return the task in wire form with the member of its status: questions, result or error."""
-        match self.status:
-            case "input_required":
-                return self.wire(inputRequests=self.questions)
-            case "completed":
-                return self.wire(result=self.result)
-            case "failed":
-                return self.wire(error=self.error)
-            case _:
-                return self.wire()
+        if self.result is not None:
+            return self.wire(result=self.result)
+        if self.error is not None:
+            return self.wire(error=self.error)
+        return self.wire(inputRequests=self.questions) if self.open else self.wire()
 
 
 @cache

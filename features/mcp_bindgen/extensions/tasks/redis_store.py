@@ -51,9 +51,7 @@ _SCRIPTS = {
 local principal, record = ARGV[3], ARGV[4]
 local own, all = usage(principal), usage('')
 for i = 1, 3 do
-  if own[i] >= tonumber(ARGV[4 + i]) or all[i] >= tonumber(ARGV[7 + i]) then
-    return {own[1], own[2], own[3], all[1], all[2], all[3]}
-  end
+  if own[i] >= tonumber(ARGV[4 + i]) or all[i] >= tonumber(ARGV[7 + i]) then return {own, all} end
 end
 call('HSET', T, 'r', record, 'v', 1, 'w', principal, 'o', '')
 call('ZADD', P .. 'open', 0, id)
@@ -61,9 +59,6 @@ call('ZADD', P .. 'l:' .. principal, call('HINCRBY', P .. 'n:', 'place', 1), id)
 count(principal, 1, 1, #record)
 call('PUBLISH', P .. 'changed', id)
 return false
-""",
-    "read": """
-return call('HGET', T, 'r')
 """,
     "swap": """
 local before, record, over, removable_at = tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', ARGV[6]
@@ -157,14 +152,15 @@ class RedisTaskStore:
 
     async def create(self, record: TaskRecord, limits: TaskLimits) -> None:
         """Add a task."""
-        values = (_hashed(record.principal), record.data, *limits.per_principal, *limits.all_tasks)
-        full = await self._run("create", record.id, *values)
+        own = (limits.max_open_per_principal, limits.max_tasks_per_principal, limits.max_bytes_per_principal)
+        total = (limits.max_open, limits.max_tasks, limits.max_bytes)
+        full = await self._run("create", record.id, _hashed(record.principal), record.data, *own, *total)
         if full is not None:
-            limits.check(Usage(*full[3:]), Usage(*full[:3]))
+            limits.check(Usage(*full[1]), Usage(*full[0]))
 
     async def read(self, id: str) -> TaskRecord | None:
         """Return a task."""
-        return load(await self._run("read", id))
+        return load(await self._connection.attempt(partial(self._connection.redis.hget, f"{self._prefix}t:{id}", "r")))
 
     async def swap(self, record: TaskRecord) -> bool:
         """Replace the previous version of a task."""

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
@@ -15,8 +15,8 @@ from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.era.stateless.input_required import InputRequired, other_than_required
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -24,11 +24,11 @@ from mcp_bindgen.runtime.protocol.errors import (
     ProtocolError,
     StoreUnavailable,
 )
+from mcp_bindgen.runtime.session.session import Session
 
-from .memory_store import MemoryTaskStore
 from .record import TaskRecord, now
 from .runners import LocalRunner, TaskRunner
-from .store import TaskLimits, TaskStore
+from .store import MemoryTaskStore, TaskLimits, TaskStore
 
 T = TypeVar("T")
 
@@ -312,7 +312,7 @@ class Tasks:
                     async for id in changes:
                         for one in list(self._changes) if id is None else [id]:
                             self._wake(one)
-                        for one in list(self._running) if id is None else [id]:
+                        for one in list(self._running) if id is None else self._running.keys() & {id}:
                             await self._check(one)
                         for observe in self.observers:
                             observe(id)
@@ -423,24 +423,10 @@ class Tasks:
         return False
 
 
-class Receiver(Protocol):
-    """Link to a client that follows tasks: a session or a subscription."""
-
-    @property
-    def origin(self) -> RequestOrigin:
-        """Origin of its newest message."""
-        ...
-
-    @property
-    def ready(self) -> bool:
-        """True if the client can be notified."""
-        ...
+AnyLink = TypeVar("AnyLink", Session, Subscription)
 
 
-AnyReceiver = TypeVar("AnyReceiver", bound=Receiver)
-
-
-class StatusSender(Generic[AnyReceiver]):
+class StatusSender(Generic[AnyLink]):
     """Sends changed tasks to clients, each at its own pace; only task ids wait in memory.
 
     Args:
@@ -448,12 +434,12 @@ class StatusSender(Generic[AnyReceiver]):
         send: Sends a task to a client; it returns when the client can take the next one.
     """
 
-    def __init__(self, tasks: Tasks, send: Callable[[AnyReceiver, TaskRecord], Awaitable[None]]) -> None:
+    def __init__(self, tasks: Tasks, send: Callable[[AnyLink, TaskRecord], Awaitable[None]]) -> None:
         self._tasks = tasks
-        self._send = send
-        self._waiting: dict[AnyReceiver, dict[str, None]] = {}
+        self._send: Callable[[AnyLink, TaskRecord], Awaitable[None]] = send
+        self._waiting: dict[AnyLink, dict[str, None]] = {}
 
-    def add(self, link: AnyReceiver, ids: Iterable[str]) -> None:
+    def add(self, link: AnyLink, ids: Iterable[str]) -> None:
         """Send tasks to a client, each in its state at the time of sending."""
         new = dict.fromkeys(ids)
         if new and link in self._waiting:
@@ -462,7 +448,7 @@ class StatusSender(Generic[AnyReceiver]):
             self._waiting[link] = new
             self._tasks.start_soon(self._send_all, link, new)
 
-    async def _send_all(self, link: AnyReceiver, ids: dict[str, None]) -> None:
+    async def _send_all(self, link: AnyLink, ids: dict[str, None]) -> None:
         try:
             while ids and link.ready:
                 id = next(iter(ids))

@@ -12,12 +12,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.extensions.tasks.memory_store import MemoryTaskStore
 from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
 from mcp_bindgen.extensions.tasks.runners import LocalRunner
 from mcp_bindgen.extensions.tasks.service import Handle, RunningTask, Tasks, UnknownTask
 from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
-from mcp_bindgen.extensions.tasks.store import TaskLimits, TaskStore
+from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 

@@ -13,11 +13,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.extensions.tasks.memory_store import MemoryTaskStore
 from mcp_bindgen.extensions.tasks.record import LINGER_MS, TaskRecord, new_id
 from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
 from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
-from mcp_bindgen.extensions.tasks.store import TaskLimits, TaskStore
+from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from tests.support.redis_server import RedisServer, redis_server
