@@ -6,15 +6,15 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
 
-from mcp_bindgen.runtime.connected_client import Client
 from mcp_bindgen.runtime.connecting import TIMEOUT
+from mcp_bindgen.runtime.session.client import Client
 
 from .call_arguments import ABSENT
 from .errors import ToolError, UnexpectedResult
 from .types import structured_content, typed
 
 if TYPE_CHECKING:
-    from mcp_bindgen.runtime.targets import Target
+    from mcp_bindgen.runtime.session.targets import Target
 
 C = TypeVar("C", bound=Client)
 R = TypeVar("R")

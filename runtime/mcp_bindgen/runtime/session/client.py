@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, Unpack, cast
 
 import anyio
 from pydantic import BaseModel
@@ -41,6 +41,9 @@ from .rounds import settle, understood
 from .session import Session
 from .subscription_client import Listening, check_filter, reaches, subscribed
 from .timeouts import in_handler
+
+if TYPE_CHECKING:
+    from .targets import ConnectOptions, Target
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -134,6 +137,28 @@ class Client(Caller):
             cls.revision = cls.dispatcher.revision.name
         elif hasattr(cls, "dispatcher"):
             cls.extensions = extensions_of(cls, cls.dispatcher)
+
+    @classmethod
+    def connect(cls, target: Target, **options: Unpack[ConnectOptions]) -> AbstractAsyncContextManager[Self]:
+        """Make a client that is connected for as long as the `async with` block lasts; see `connected`."""
+        return cls().connected(target, **options)
+
+    def connected(self, target: Target, **options: Unpack[ConnectOptions]) -> AbstractAsyncContextManager[Self]:
+        """Connect this client to a server, until the `async with` block ends.
+
+        A server of another revision is reached over a bridge; `wire_revision` is the revision that it speaks.
+
+        Args:
+            target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+            options: Options of `mcp_bindgen.runtime.connect`, such as `headers`, `auth`, `timeout` and `exactly`.
+
+        Raises:
+            UnsupportedRevision: No bridge leads to a revision of the server, or it does not speak `exactly` this one.
+            ConnectionClosed: The server ended before the handshake was over, or the time limit was reached.
+        """
+        from .. import connect
+
+        return connect(target, self, **options)
 
     @property
     def wire_revision(self) -> str:
