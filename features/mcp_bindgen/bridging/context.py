@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .converter import Bridge, implementation, plain
 from .step import LossReport, NotConvertible
@@ -27,7 +28,7 @@ class BridgedContext(Context):
     """
 
     bridge: ClassVar[Bridge]
-    server: ClassVar[object]
+    server: ClassVar[Server]
 
     @property
     def _words(self) -> Revision:
@@ -53,7 +54,7 @@ class BridgedContext(Context):
         if agreed is not None:
             capability = missing(method, self._words, agreed.dispatcher.role, agreed.declared, params)
             if capability is not None:
-                raise agreed.lacking(method.name, capability)
+                raise agreed.missing_capability_error(method.name, capability)
 
     async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: object) -> Any:
         bridge, losses = self.bridge, self._losses
@@ -97,7 +98,7 @@ class BridgedContext(Context):
         if theirs.filter is None or isinstance(self.link, Subscription):
             await super()._tell(theirs, told)
             return
-        for link in audience(self.server):  # a client that asks and listens does so in two requests
+        for link in self.server.audience:  # a client that asks and listens does so in two requests
             if isinstance(link, Subscription) and link.ready and self._is_same_client(link):
                 await link.notify(theirs, told)
 

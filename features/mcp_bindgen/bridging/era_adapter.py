@@ -15,8 +15,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from pydantic import BaseModel, ValidationError
 
-from mcp_bindgen.runtime.era.lifecycle import DISCOVER, LISTEN, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
-from mcp_bindgen.runtime.era.stateless.request_meta import ROUND
+from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.protocol import jsonrpc
@@ -29,8 +28,19 @@ from mcp_bindgen.runtime.protocol.errors import (
     ProtocolError,
     RequestTimeout,
 )
-from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request, filtered
-from mcp_bindgen.runtime.protocol.negotiated import LEVELS, Negotiated
+from mcp_bindgen.runtime.protocol.methods import (
+    DISCOVER,
+    LISTEN,
+    PING,
+    SET_LEVEL,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Method,
+    Notification,
+    Request,
+    filtered,
+)
+from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Negotiated
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.uris import followed_key
 from mcp_bindgen.runtime.session.client import Client

@@ -8,11 +8,6 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, cast
 
-from mcp_bindgen.runtime.era.lifecycle import ELICIT, INITIALIZE, LISTEN, SUBSCRIBE, UNSUBSCRIBE
-from mcp_bindgen.runtime.era.sides import bound
-from mcp_bindgen.runtime.era.stateless import subscriptions
-from mcp_bindgen.runtime.era.stateless.input_required import asks_for_input, settle_rounds
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
@@ -20,13 +15,24 @@ from mcp_bindgen.runtime.protocol.access import Operation
 from mcp_bindgen.runtime.protocol.bridging import BridgedEngine, Handle
 from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_declared, merge, tree_of
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
-from mcp_bindgen.runtime.protocol.link import Link
-from mcp_bindgen.runtime.protocol.methods import Notification, Request
+from mcp_bindgen.runtime.protocol.methods import (
+    ELICIT,
+    INITIALIZE,
+    LISTEN,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Notification,
+    Request,
+)
+from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.session import subscriptions
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.request_scope import RequestScope
+from mcp_bindgen.runtime.session.handlers import bind_handler
+from mcp_bindgen.runtime.session.rounds import asks_for_input, settle_rounds
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .context import BridgedContext
 from .converter import Bridge, fields_of, implementation, plain
@@ -57,10 +63,9 @@ class BridgedServer:
         self.revision = wire.name
         self.bridge = Bridge(server.dispatcher.extended(type(server)), wire)
         self.dispatcher = BridgedDispatcher(self)
-        self._audience = subscriptions.audience(server)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.server, name)  # instructions, options, limits, the signer of request states
+        return getattr(self.server, name)  # instructions, options, limits, the audience, the signer of request states
 
     @cached_property
     def context(self) -> type[BridgedContext]:
@@ -192,7 +197,7 @@ class BridgedDispatcher(Dispatcher):
     def _converting(self, route: Route) -> Handle:
         """Return the server's handler of a route of the wire revision, with conversions."""
         method, ours = route.method, self._home_route(route.method.name) or route
-        work = bound(self._home, ours, self._server)
+        work = bind_handler(self._home, ours, self._server)
         if method.name == INITIALIZE:
             return partial(self._initialize, work)
         if not isinstance(method, Request):
@@ -335,7 +340,7 @@ class BridgedDispatcher(Dispatcher):
         params = jsonrpc.typed_params(route.method, {"uri": uri})
         context = self._bridged.context(RequestScope.of(subscription), params)
         try:
-            await bound(self._home, route, self._server)(params, context)
+            await bind_handler(self._home, route, self._server)(params, context)
         except ProtocolError as error:
             log.info("%s %s: %s", name, uri, error)
             return False

@@ -65,6 +65,7 @@ _SERVERS = frozenset(
         "allows",
         "announces",
         "around",
+        "audience",
         "authorize",
         "begin_subscription",
         "bridged",
@@ -82,6 +83,7 @@ _SERVERS = frozenset(
 )
 _CONTEXTS = frozenset(
     {
+        "agreed",
         "answered",
         "ask",
         "ask_by",
@@ -93,6 +95,7 @@ _CONTEXTS = frozenset(
         "identity",
         "log",
         "meta",
+        "origin",
         "params",
         "peer_capabilities",
         "peer_info",
@@ -101,6 +104,7 @@ _CONTEXTS = frozenset(
         "require_extension",
         "roots",
         "sample",
+        "scope",
         "session",
         "threads",
         "warning",
