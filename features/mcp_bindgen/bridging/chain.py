@@ -198,7 +198,7 @@ def missed(home: str, revision: str, handled: Iterable[str], asked: Iterable[str
         asked: Methods that the class sends; their params are sent.
 
     Raises:
-        LookupError: No steps lead from the one revision to the other.
+        LookupError: No steps lead between the revisions.
     """
     steps = known_chain(home, revision)
     found: dict[str, list[str]] = {}

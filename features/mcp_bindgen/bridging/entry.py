@@ -24,7 +24,7 @@ def served(servers: Sequence[Server], revisions: Collection[str] | None) -> dict
 
     Args:
         servers: The servers, the best revision last.
-        revisions: The revisions to serve; by default all released ones, and those of the servers.
+        revisions: The revisions to serve; by default all released revisions, and the revisions of the servers.
 
     Raises:
         ValueError: One of `revisions` cannot be served.

@@ -349,7 +349,7 @@ class StatelessClient(EraAdapter):
 
 
 def era_adapter(home: Revision, wire_client: Client, tasks: TaskGroup) -> EraAdapter:
-    """Return the adapter between a client's era and that of its connection.
+    """Return the adapter between the eras of a client and its connection.
 
     Args:
         home: The client's revision.
@@ -408,7 +408,7 @@ def without_rounds(wire: dict[str, Any]) -> dict[str, Any]:
 
 
 def sender_meta(revision: Revision, agreed: Negotiated, meta: dict[str, Any]) -> dict[str, Any]:
-    """Return the `_meta` of a stateless request: that of a stateful request, and the facts of its connection.
+    """Return the `_meta` of a stateless request: the `_meta` of a stateful request with the facts of its connection.
 
     Args:
         revision: The stateless revision.

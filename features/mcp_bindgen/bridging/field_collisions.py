@@ -31,7 +31,7 @@ def read_without_collisions(read: Callable[[Any], T], wire: Any, names: Collecti
         names: `Chain.field_collisions` of the payload.
 
     Raises:
-        ProtocolError: The payload is not valid without them either; the error is that of the whole payload.
+        ProtocolError: The payload is not valid without them either; the error describes the whole payload.
     """
     try:
         return read(wire)
@@ -87,7 +87,7 @@ def drop_collisions(value: Any, locations: Iterable[Location], names: Collection
 
 
 def _path(value: Any, location: Location) -> tuple[str | int, ...]:
-    """Return the longest path that a location describes; of several, the one that leads to its end."""
+    """Return the longest path that a location describes; of several, the path to its end."""
     paths: dict[tuple[str | int, ...], Any] = {(): value}
     for part in location:
         paths |= {(*path, part): node[part] for path, node in paths.items() if _has(node, part)}

@@ -85,7 +85,7 @@ class BridgedRoute(Route):
 def params_kind(ours: object, theirs: object, *, same_era: bool) -> type[BaseModel] | None:
     """Return the type that params of the wire revision are read with; None if they are no objects with fields.
 
-    Across eras, `_meta` and the members of rounds are those of the wire revision.
+    Across eras, `_meta` and the members of rounds belong to the wire revision.
 
     Args:
         ours: The type of the params in the server's revision.

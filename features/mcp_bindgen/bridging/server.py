@@ -233,7 +233,7 @@ class BridgedDispatcher(Dispatcher):
         return self._bridge.incoming.params(self._home.routes[name].method, wire, self._bridge.losses(ctx.link))
 
     def to_wire(self, name: str, work: Handle) -> Handle:
-        """Return a handler whose results are of this revision, given one whose results are of the server's."""
+        """Convert the results of a handler to this revision."""
         ours = self._home.routes[name]
         assert isinstance(ours.method, Request)
         return self._with_converted_results(work, self.revision.request(name), ours.method, ours.handler)

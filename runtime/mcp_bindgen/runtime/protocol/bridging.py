@@ -40,7 +40,7 @@ class RevisionBridge(Protocol):
         """Return params of the wire revision in the types of the server's revision."""
 
     def to_wire(self, name: str, work: Handle) -> Handle:
-        """Return a handler whose results are of the wire revision, given one whose results are of the server's."""
+        """Convert the results of a handler to the wire revision."""
 
 
 class BridgedEngine(Protocol):
@@ -52,7 +52,7 @@ class BridgedEngine(Protocol):
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """The capabilities to declare beside those that follow from these handlers."""
+        """The capabilities to declare in addition to those of these handlers."""
 
 
 class BridgedServer(Protocol):
@@ -71,7 +71,7 @@ class BridgedServer(Protocol):
         """The class of the contexts that the server's handlers get."""
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
-        """Return operations of the other revision, with those of the server's revision that they imply."""
+        """Return operations of the other revision, with the operations of the server's revision that they imply."""
 
     def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
         """Return a notification of the server in the other revision, or None if that cannot express it."""
@@ -99,7 +99,7 @@ class Bridging(Protocol):
 
         Args:
             servers: The servers, the best revision last.
-            revisions: The revisions to serve; by default all released ones, and those of the servers.
+            revisions: The revisions to serve; by default all released revisions, and the revisions of the servers.
 
         Raises:
             ValueError: One of `revisions` cannot be served.
