@@ -315,7 +315,7 @@ async def test_names_that_do_not_exist_make_no_metric_and_no_name_of_a_span(
     seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who makes up names cannot fill the memory of whoever counts them."""
-    monkeypatch.setattr(instrumentation, "_MOST_NAMES", 5)
+    monkeypatch.setattr(instrumentation, "_MAX_NAMES", 5)
 
     class Strict(Then):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
