@@ -170,7 +170,7 @@ class ClientEngine(Client):
     tasks_extension: ClassVar[Extension]
     adds: ClassVar[ExtensionRoutes]
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
+    def __init_subclass__(cls, **arguments: object) -> None:
         super().__init_subclass__(**arguments)
         if ClientEngine in cls.__bases__:  # the generated class
             cls.tasks_extension = cls.adds.extension
