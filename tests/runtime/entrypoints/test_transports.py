@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -97,13 +96,13 @@ def install(site: Path, distribution: str, code: str, **groups: str) -> None:
     (info / "entry_points.txt").write_text(points, "utf-8")
 
 
-def search(site: Path) -> Mapping[str, str]:
+def search(site: Path) -> dict[str, str]:
     """The environment of programs that see a folder of distributions."""
     return {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "examples")])}
 
 
 def run(site: Path, program: str, *arguments: object, stdin: str = "") -> Done:
-    return execute(sys.executable, "-c", program, *arguments, stdin=stdin, **search(site))
+    return execute(sys.executable, "-c", program, *arguments, stdin=stdin, cwd=None, **search(site))
 
 
 @pytest.fixture

@@ -43,8 +43,7 @@ from .session import Session
 from .timeouts import in_handler
 
 if TYPE_CHECKING:
-    from ..connecting import ConnectOptions
-    from ..targets import Target
+    from .targets import ConnectOptions, Target
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
