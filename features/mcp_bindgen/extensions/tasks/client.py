@@ -204,7 +204,8 @@ class ClientEngine(Client):
         """Wait for the result of a request that became a task; cancel the task if the wait fails."""
         if not isinstance(answer, self.tasks_extension.types.CreateTaskResult):
             return await super().settle(method, params, answer)
-        task = self._begun(method, answer.task_id)
+        created: Any = answer
+        task = self._begun(method, created.task_id)
         try:
             return await task.result()
         except (ConnectionClosed, TaskCancelled):

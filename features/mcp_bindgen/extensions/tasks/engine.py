@@ -624,7 +624,8 @@ class TaskLink(Link):
 
     def __init__(self, running: RunningTask, negotiated: Negotiated, threads: CapacityLimiter) -> None:
         self.origin = running.record.origin
-        self.negotiated: Negotiated = negotiated
+        self.negotiated = negotiated
+        self._progress = negotiated.dispatcher.revision.progress
         self._threads = threads
         self._running = running
         self._questions = TaskQuestions(running)
@@ -639,7 +640,7 @@ class TaskLink(Link):
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
         """Store progress as the status message of the task; drop all other notifications."""
-        if method is self.negotiated.dispatcher.revision.progress:
+        if method is self._progress:
             total = "" if params.total is None else f" of {params.total:g}"
             await self._running.report(params.message or f"{params.progress:g}{total}")
 
