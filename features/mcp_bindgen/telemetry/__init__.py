@@ -1,4 +1,4 @@
-"""Traces and metrics of OpenTelemetry: `instrument()`. Needs the extra `telemetry`."""
+"""Traces and metrics of OpenTelemetry: `instrument()`. Imports `runtime`; needs the extra `telemetry`."""
 
 from typing import TYPE_CHECKING
 
