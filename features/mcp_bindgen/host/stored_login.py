@@ -143,7 +143,7 @@ class StoredLogin:
 class _Elsewhere:
     """Refuses to have anybody log in here. It is a `Login`."""
 
-    opens_logins = False
+    is_enabled = False
 
     def __init__(self, url: str, command: str) -> None:
         self._url, self._command = url, command
@@ -180,7 +180,7 @@ class _Authorizer:
     async def missing(self, challenges: Sequence[str]) -> str:
         """Return the scopes to log in with, as one text: those that were granted, and those that are wanted beside."""
         from mcp_bindgen.auth.challenges import parse
-        from mcp_bindgen.auth.client.grants import split, union
+        from mcp_bindgen.auth.client.tokens import split, union
 
         real: Any = self.real
         grant = await real.current()
