@@ -11,10 +11,8 @@ import ipaddress
 import re
 import ssl
 import urllib.request
-import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Any
 from urllib.parse import urlencode
@@ -23,8 +21,10 @@ import anyio
 import httpx2
 from pydantic_core import to_json
 
+from mcp_bindgen.http.client.bounded import certificates, open_response, read_body, reason, shown
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, parse_json
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
+from mcp_bindgen.runtime.protocol.transport import Oversized
 
 LIMIT = 256 * 1024
 """Largest document in bytes, after decompression."""
@@ -49,7 +49,6 @@ _GLOBAL_6 = IPv6Network("2000::/3")  # the rest is not routed on the internet, o
 _EMBEDS = {IPv6Network("::ffff:0:0/96"): 0, IPv6Network("64:ff9b::/96"): 0, IPv6Network("2002::/16"): 80}
 _LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)")
-_ENCODINGS = ("gzip", "deflate")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -110,15 +109,6 @@ def is_loopback(host: str) -> bool:
     """Return True if the name of a host is `localhost` or a loopback address."""
     literal = _literal(host)
     return host.lower().rstrip(".") == "localhost" if literal is None else _is_local(literal)
-
-
-def display_url(url: str | httpx2.URL) -> str:
-    """Return a URL without credentials, query and fragment, for messages."""
-    try:
-        parsed = httpx2.URL(url)
-        return f"{parsed.scheme}://{parsed.netloc.decode('ascii')}{parsed.path}"
-    except (httpx2.InvalidURL, ValueError):
-        return "an invalid URL"
 
 
 @dataclass(frozen=True)
@@ -189,7 +179,7 @@ class Fetcher:
         elif not self._may_use(host, literal) if literal else is_loopback(host) and not self.loopback:
             problem = "is an address inside of a network"  # a proxy, asked next, has its own localhost
         if problem is not None:
-            raise FetchError(f"{display_url(parsed)} {problem}", is_refused=True)
+            raise FetchError(f"{shown(parsed)} {problem}", is_refused=True)
         return parsed
 
     def _may_use(self, host: str, address: Address) -> bool:
@@ -199,30 +189,33 @@ class Fetcher:
 
     async def _fetch(self, method: str, url: str, headers: Mapping[str, str], content: bytes | None) -> Fetched:
         parsed = self.check(url)
-        shown = display_url(parsed)
+        place = shown(parsed)
         try:
             with anyio.fail_after(self.timeout):
                 response, body = await self._exchange(method, parsed, headers, content)
         except TimeoutError:
-            raise FetchError(f"{shown} did not answer within {self.timeout:g} seconds", is_temporary=True) from None
+            raise FetchError(f"{place} did not answer within {self.timeout:g} seconds", is_temporary=True) from None
+        except httpx2.DecodingError as error:
+            raise FetchError(f"no usable answer from {place}: {reason(error)}") from None
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise FetchError(f"no answer from {shown}: {reason}", is_temporary=True) from None
+            raise FetchError(f"no answer from {place}: {reason(error)}", is_temporary=True) from None
+        if isinstance(body, Oversized):
+            raise FetchError(f"{place} answered with more than {self.limit} bytes")
         if response.status_code in _REDIRECTS:
-            raise FetchError(f"{shown} redirects; redirects are not followed")
+            raise FetchError(f"{place} redirects; redirects are not followed")
         document = _document(body)
         if document is None and response.is_success and (body or method == "GET"):
-            raise FetchError(f"{shown} answered with a body that is not JSON, or nested too deeply")
+            raise FetchError(f"{place} answered with a body that is not JSON, or nested too deeply")
         return Fetched(response.status_code, response.headers, document)
 
     async def _exchange(
         self, method: str, url: httpx2.URL, headers: Mapping[str, str], content: bytes | None
-    ) -> tuple[httpx2.Response, bytes]:
+    ) -> tuple[httpx2.Response, bytes | Oversized]:
         host = url.netloc.decode("ascii")
         sent = {"accept": "application/json", "accept-encoding": "identity", **headers, "host": host}
         proxy = self.proxy or _environment_proxy(url)
         async with httpx2.AsyncClient(
-            verify=self.verify or _certificates(), proxy=proxy, trust_env=False, timeout=self.timeout
+            verify=self.verify or certificates(), proxy=proxy, trust_env=False, timeout=self.timeout
         ) as client:
             failure: Exception | None = None
             for pinned in [url] if proxy else await self._pinned(url):
@@ -230,15 +223,11 @@ class Fetcher:
                 if pinned is not url:
                     request.extensions = {**request.extensions, "sni_hostname": _host(url)}
                 try:
-                    response = await client.send(request, stream=True, follow_redirects=False)
+                    async with open_response(client, request) as response:
+                        return response, await read_body(response, self.limit)
                 except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                     failure = error
-                    continue
-                try:
-                    return response, await self._body(response, display_url(url))
-                finally:
-                    await response.aclose()
-            raise failure or FetchError(f"{display_url(url)} has no address")
+            raise failure or FetchError(f"{shown(url)} has no address")
 
     async def _pinned(self, url: httpx2.URL) -> list[httpx2.URL]:
         """Return the URL with each allowed address of its host in place of the name."""
@@ -249,29 +238,8 @@ class Fetcher:
         found = [ipaddress.ip_address(text) for text in await self.resolve(host, port)]
         usable = [address for address in found if self._may_use(host, address)]
         if found and not usable:
-            raise FetchError(f"{display_url(url)} is inside of a network", is_refused=True)
+            raise FetchError(f"{shown(url)} is inside of a network", is_refused=True)
         return [url.copy_with(host=str(address)) for address in dict.fromkeys(usable)]
-
-    async def _body(self, response: httpx2.Response, shown: str) -> bytes:
-        """Return the body, decompressed, within the limit."""
-        packed = bytearray()
-        async for part in response.aiter_raw():
-            packed += part
-            if len(packed) > self.limit:
-                break
-        body = bytes(packed)
-        encodings = [one.strip().lower() for one in response.headers.get("content-encoding", "").split(",")]
-        encodings = [one for one in encodings if one not in ("", "identity")]
-        if encodings and len(body) <= self.limit:
-            if len(encodings) > 1 or encodings[0] not in _ENCODINGS:
-                raise FetchError(f"{shown} answered in an encoding that was not requested")
-            try:
-                body = zlib.decompressobj(32 + zlib.MAX_WBITS).decompress(body, self.limit + 1)
-            except zlib.error:
-                raise FetchError(f"{shown} answered with a damaged {encodings[0]} body") from None
-        if len(body) > self.limit:
-            raise FetchError(f"{shown} answered with more than {self.limit} bytes")
-        return body
 
 
 def _document(body: bytes) -> Any:
@@ -319,8 +287,3 @@ def _environment_proxy(url: httpx2.URL) -> str | None:
 async def _resolve(host: str, port: int) -> list[str]:
     found = await anyio.getaddrinfo(host, port, type=1)
     return [str(one[4][0]) for one in found]
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()

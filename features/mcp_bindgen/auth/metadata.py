@@ -14,10 +14,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
+from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from .dpop import target_uri
-from .fetch import Fetcher, FetchError, display_url, is_loopback
+from .fetch import Fetcher, FetchError, is_loopback
 
 RESOURCE = "oauth-protected-resource"
 SERVER = "oauth-authorization-server"
@@ -236,7 +237,7 @@ async def find_server(fetcher: Fetcher, issuer: str) -> ServerMetadata:
     """
     found = await _first(fetcher, server_metadata_urls(issuer))
     if found is None:
-        raise AuthorizationError(f"{display_url(issuer)} has no metadata of an authorization server")
+        raise AuthorizationError(f"{shown(issuer)} has no metadata of an authorization server")
     with _naming(issuer):
         return _checked(fetcher, read_server(found[1], issuer))
 
@@ -299,9 +300,9 @@ async def _first(
             if fetched.is_success and fetched.object is not None:
                 return url, fetched.object
             if fetched.is_success:
-                raise FetchError(f"{display_url(url)} answered without a JSON object")
+                raise FetchError(f"{shown(url)} answered without a JSON object")
             if fetched.is_failure or (only_absent and fetched.status not in _ABSENT):
-                raise FetchError(f"{display_url(url)} answered {fetched.status}", is_temporary=fetched.is_failure)
+                raise FetchError(f"{shown(url)} answered {fetched.status}", is_temporary=fetched.is_failure)
         except FetchError as error:
             if is_strict and (error.is_temporary or error.is_refused):
                 raise
@@ -317,7 +318,7 @@ def _naming(url: str) -> Generator[None]:
     try:
         yield
     except (BadMetadata, FetchError) as error:
-        raise AuthorizationError(f"{display_url(url)} cannot be used: {error}") from None
+        raise AuthorizationError(f"{shown(url)} cannot be used: {error}") from None
 
 
 # --- helpers --------------------------------------------------------------------------------------------------

@@ -15,13 +15,14 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.runtime.concurrency import Pauses
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from ..challenges import Challenge, parse
 from ..dpop import ALGORITHM, HEADER, NONCE, ProofKey
-from ..fetch import Fetcher, display_url, is_loopback
+from ..fetch import Fetcher, is_loopback
 from ..metadata import (
     ResourceMetadata,
     ServerMetadata,
@@ -118,7 +119,7 @@ class ServerAuthorizer:
             self._resource = canonical(url)
             host = origin(url)
         except ValueError:
-            raise AuthorizationError(f"{display_url(url)} is not the URL of a server") from None
+            raise AuthorizationError(f"{shown(url)} is not the URL of a server") from None
         check_confidential(url)
         named = {urlsplit(one).hostname or "" for one in (host, *source.issuers)}  # chosen by the user
         loopback = source.fetcher.loopback or any(map(is_loopback, named))
@@ -230,8 +231,7 @@ class ServerAuthorizer:
                 return False
             before = self._grant.scopes if self._grant is not None else ()
             if not await self._obtain(server, metadata, union(before, self._scopes(challenge, metadata)), challenge):
-                shown = display_url(self._url)
-                raise AuthorizationError(f"{shown} refuses the tokens that {server.issuer} issues for it")
+                raise AuthorizationError(f"{shown(self._url)} refuses the tokens that {server.issuer} issues for it")
             return True
 
     async def widen(self, sent: Grant, challenge: Challenge, *, may_ask: bool) -> bool:
@@ -260,8 +260,7 @@ class ServerAuthorizer:
         source, now = self._source, time.monotonic()
         excess = [one for one in scopes if source.limit is not None and one not in source.limit]
         if excess:
-            shown = display_url(self._url)
-            raise AuthorizationError(f"{shown} requests scopes beyond the limit: {' '.join(excess)[:200]}")
+            raise AuthorizationError(f"{shown(self._url)} requests scopes beyond the limit: {' '.join(excess)[:200]}")
         if source.scopes is None or "offline_access" not in source.scopes:
             is_offered = source.is_interactive and "offline_access" in server.scopes_supported
             scopes = (*(one for one in scopes if one != "offline_access"), *(["offline_access"] if is_offered else []))
@@ -302,7 +301,7 @@ class ServerAuthorizer:
                 if not waiting.cancelled_caught:
                     break
                 if seconds == _LOGIN_NOTICE_SECONDS:
-                    log.warning("another program has the user log in to %s; waiting", display_url(self._url))
+                    log.warning("another program has the user log in to %s; waiting", shown(self._url))
             yield
 
     async def _refresh(self) -> bool:
@@ -402,8 +401,9 @@ class ServerAuthorizer:
         usable = [one for one in issuers if not ours or one in ours]
         if not usable:
             theirs, known = (" or ".join(sorted(some)) for some in (issuers, ours))
-            shown = display_url(self._url)
-            raise AuthorizationError(f"{shown} accepts tokens of {theirs}, and this client is known to {known}")
+            raise AuthorizationError(
+                f"{shown(self._url)} accepts tokens of {theirs}, and this client is known to {known}"
+            )
         return usable
 
     async def _server_of(self, grant: Grant) -> ServerMetadata:

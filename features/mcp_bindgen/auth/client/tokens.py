@@ -13,10 +13,11 @@ from typing import Annotated, Any, ClassVar, TypedDict
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from ..dpop import HEADER, NONCE, ProofKey
-from ..fetch import Fetcher, display_url
+from ..fetch import Fetcher
 from ..metadata import ServerMetadata, origin
 from ..store import Store
 from .clients import KnownClient, error_text
@@ -317,7 +318,7 @@ class Endpoints:
             if key is None or not new or new == nonce or (fetched.object or {}).get("error") != "use_dpop_nonce":
                 break
         else:
-            raise AuthorizationError(f"{display_url(url)} requests a new nonce for each proof")
+            raise AuthorizationError(f"{shown(url)} requests a new nonce for each proof")
         document = fetched.object
         if fetched.is_failure:
             raise AuthorizationError(f"{server.issuer} answered {fetched.status}; try again later", is_temporary=True)
