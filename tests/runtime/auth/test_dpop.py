@@ -25,7 +25,7 @@ def test_a_proof_states_method_url_time_token_and_nonce() -> None:
 
 
 def test_thumbprints_and_hashes_are_those_of_the_specifications() -> None:
-    key = {
+    key: dict[str, str | list[str]] = {
         "kty": "EC",
         "crv": "P-256",
         "x": "l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs",

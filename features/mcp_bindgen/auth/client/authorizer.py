@@ -177,8 +177,7 @@ class ServerAuthorizer:
                 record = await self._store.load(key)
                 grant = Grant.load(record) or found
                 await self._store.replace(key, record, None)
-                pointer = Key("", self._resource, self._source.name)
-                await self._store.replace(pointer, await self._store.load(pointer), None)
+                await put(self._store, self._key_of(""), None)
             server = await self._server_of(grant)
             client = await self._source.client_of(grant, server)
             if client is not None:
@@ -296,8 +295,7 @@ class ServerAuthorizer:
         async with AsyncExitStack() as stack:
             for seconds in (_LOGIN_NOTICE_SECONDS, _LOGIN_WAIT_SECONDS) if self._source.has_login else ():
                 with anyio.move_on_after(seconds) as waiting:
-                    lock = self._store.lock(Key("", self._resource, self._source.name))
-                    await stack.enter_async_context(lock)
+                    await stack.enter_async_context(self._store.lock(self._key_of("")))
                 if not waiting.cancelled_caught:
                     break
                 if seconds == _LOGIN_NOTICE_SECONDS:
@@ -358,11 +356,11 @@ class ServerAuthorizer:
         self._grant = grant
         with anyio.CancelScope(shield=True):  # cancellation would lose the refresh token
             await put(self._store, self._key_of(grant.issuer), grant.dump())
-            await put(self._store, Key("", self._resource, self._source.name), {"issuer": grant.issuer})
+            await put(self._store, self._key_of(""), {"issuer": grant.issuer})
 
     async def _load(self) -> None:
         """Read the grant for this server, which another process may have renewed."""
-        pointer = await self._store.load(Key("", self._resource, self._source.name))
+        pointer = await self._store.load(self._key_of(""))
         issuer = (pointer or {}).get("issuer")
         if isinstance(issuer, str) and (not self._source.issuers or issuer in self._source.issuers):
             grant = Grant.load(await self._store.load(self._key_of(issuer)))
@@ -372,6 +370,7 @@ class ServerAuthorizer:
         self._is_loaded = True
 
     def _key_of(self, issuer: str) -> Key:
+        """Return the key of the grant of an issuer; without issuer, of the record that names the issuer."""
         return Key(issuer, self._resource, self._source.name)
 
     # --- discovery --------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ OAuth 2.1, section 4.1; RFC 7636, RFC 8628, RFC 8707, RFC 9207.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import re
@@ -14,7 +13,7 @@ import secrets
 import sys
 import webbrowser
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import Protocol, runtime_checkable
@@ -22,7 +21,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import anyio
 from anyio import to_thread
+from anyio.abc import Listener, SocketAttribute, SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
 
+from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
@@ -38,8 +40,9 @@ _MAX_URL_CHARACTERS = 16 * 1024
 _MAX_HEAD_BYTES = 16 * 1024
 _MAX_CODE_CHARACTERS = 100
 _MAX_PASTES = 3
-_HEAD_TIMEOUT = 10.0  # seconds for a browser to send a request
-_LINGER = 1.0  # seconds for a browser to read its page
+_REQUEST_TIMEOUT = 10.0  # seconds for a browser to send a request and to read its page
+_OK = "200 OK"
+_BROKEN = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.IncompleteRead, anyio.DelimiterNotFound)
 _URL = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@&=+,%]+")
 _SINGLE = ("code", "state", "iss", "error", "error_description")
 _GET = re.compile(rb"GET (/[\x21-\x7e]*) HTTP/1\.[01]\r\n")
@@ -303,80 +306,58 @@ class Browser:
     @asynccontextmanager
     async def redirect(self, preferred: str | None) -> AsyncGenerator[Redirect]:
         """Listen on this machine for one response."""
-        callback = _Callback(self)
+        async with await self._listen(preferred) as listener, background_tasks() as tasks:
+            callback = _Callback(self, listener.extra(SocketAttribute.local_port))  # noqa: S610 - this is not Django
+            tasks.start_soon(listener.serve, callback.serve)
+            yield Redirect(callback.uri, callback.wait)
+
+    async def _listen(self, preferred: str | None) -> Listener[SocketStream]:
+        known = None
+        with suppress(ValueError):
+            known = urlsplit(preferred or "").port
+        if known and not self.port:
+            with suppress(OSError):
+                return await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=known)
         try:
-            yield Redirect(await callback.listen(preferred), callback.wait)
-        finally:
-            callback.close()
+            return await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self.port)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise AuthorizationError(f"port {self.port} is not free to return to from the login: {reason}") from None
 
 
 class _Callback:
     """HTTP server on this machine that accepts one response and refuses all other requests."""
 
-    def __init__(self, browser: Browser) -> None:
-        self._browser = browser
+    def __init__(self, browser: Browser, port: int) -> None:
+        self.uri = f"http://{browser.host}:{port}{browser.path}"
+        self._browser, self._port = browser, port
         self._is_response: IsResponse = lambda address: False
-        self._response: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._server: asyncio.Server | None = None
-        self._handlers: set[asyncio.Task[None]] = set()
-        self._port = 0
-
-    async def listen(self, preferred: str | None) -> str:
-        """Open the port; return the redirect URI."""
-        try:
-            known = urlsplit(preferred or "").port
-        except ValueError:
-            known = None
-        browser = self._browser
-        ports = [browser.port] if browser.port else [*([known] if known else []), 0]
-        for port in ports:
-            try:
-                self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=_MAX_HEAD_BYTES)
-                break
-            except OSError as error:
-                if port == ports[-1]:
-                    reason = error.strerror or type(error).__name__
-                    raise AuthorizationError(f"port {port} is not free to return to from the login: {reason}") from None
-        assert self._server is not None
-        self._port = self._server.sockets[0].getsockname()[1]
-        return f"http://{browser.host}:{self._port}{browser.path}"
+        self._address: str | None = None
+        self._is_done = anyio.Event()
 
     async def wait(self, url: str, is_response: IsResponse) -> str:
+        """Open the browser; return the address of the response, after the browser has got its page."""
         self._is_response = is_response
         browser = self._browser
         if not await to_thread.run_sync(browser.open, url, abandon_on_cancel=True):
-            raise AuthorizationError(
-                "no browser could be opened; log in with Headless() instead, or on another machine"
-            )
-        try:
-            with anyio.fail_after(browser.seconds):
-                address = await self._response
-        except TimeoutError:
-            raise AuthorizationError(f"nobody logged in within {browser.seconds:g} seconds") from None
-        if self._handlers:
-            await asyncio.wait(self._handlers, timeout=_LINGER)
-        return address
+            raise AuthorizationError("no browser could be opened; use login=Headless(), or log in on another machine")
+        with anyio.move_on_after(browser.seconds):
+            await self._is_done.wait()
+        if self._address is None:
+            raise AuthorizationError(f"nobody logged in within {browser.seconds:g} seconds")
+        return self._address
 
-    def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in self._handlers:
-            task.cancel()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._handlers.add(task)
-        try:
-            with anyio.fail_after(_HEAD_TIMEOUT):
-                status, page = self._take(await reader.readuntil(b"\r\n\r\n"))
-                writer.write(_response(status, page))
-                await writer.drain()
-        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass
-        finally:
-            self._handlers.discard(task)
-            writer.close()
+    async def serve(self, stream: SocketStream) -> None:
+        """Answer one request."""
+        with suppress(*_BROKEN), anyio.move_on_after(_REQUEST_TIMEOUT):
+            async with stream:
+                head = await BufferedByteReceiveStream(stream).receive_until(b"\r\n\r\n", _MAX_HEAD_BYTES)
+                status, page = self._take(head + b"\r\n")
+                try:
+                    await stream.send(_response(status, page))
+                finally:
+                    if status == _OK:
+                        self._is_done.set()
 
     def _take(self, head: bytes) -> tuple[str, str]:
         """Return status and page for a request, and keep its address if it is the response."""
@@ -385,10 +366,10 @@ class _Callback:
         if found is None or len(hosts) != 1 or hosts[0].decode() not in allowed:
             return "400 Bad Request", _NO
         address = f"http://{self._browser.host}:{self._port}{found[1].decode()}"
-        if self._response.done() or not self._is_response(address):
+        if self._address is not None or not self._is_response(address):
             return "404 Not Found", _NO
-        self._response.set_result(address)
-        return "200 OK", _DONE
+        self._address = address
+        return _OK, _DONE
 
 
 def _response(status: str, page: str) -> bytes:

@@ -191,7 +191,7 @@ class EnterpriseManaged(_Machine):
             **request.fields,
             "resource": request.resource,
         }
-        answer = await request.endpoints.token(provider, self._provider_client, form)
+        answer = await request.endpoints.post(provider, provider.token_endpoint, self._provider_client, form)
         assertion = answer.get("access_token")
         if answer.get("issued_token_type") != ID_JAG or not isinstance(assertion, str):
             raise AuthorizationError(f"{provider.issuer} issued no assertion of an identity")

@@ -202,7 +202,8 @@ class TokenRequest:
             TokenRefused: The server refuses the request.
             AuthorizationError: The server fails, or its response cannot be used.
         """
-        document = await self.endpoints.token(self.server, client, {**form, **self.target}, self.key)
+        sent = {**form, **self.target}
+        document = await self.endpoints.post(self.server, self.server.token_endpoint, client, sent, self.key)
         return self.grant(document, client)
 
     def grant(self, document: Mapping[str, Any], client: KnownClient) -> Grant:
@@ -248,23 +249,6 @@ class Endpoints:
     def __init__(self, fetcher: Fetcher) -> None:
         self.fetcher = fetcher
         self._nonces: dict[str, str] = {}
-
-    async def token(
-        self, server: ServerMetadata, client: KnownClient, form: Mapping[str, str], key: ProofKey | None = None
-    ) -> dict[str, Any]:
-        """Return the response of the token endpoint.
-
-        Args:
-            server: The authorization server.
-            client: The client.
-            form: Fields of the form, without those that authenticate the client.
-            key: Key to prove the possession of.
-
-        Raises:
-            TokenRefused: The server refuses the request.
-            AuthorizationError: The server fails, or cannot be reached.
-        """
-        return await self.post(server, server.token_endpoint, client, form, key)
 
     async def revoke(self, server: ServerMetadata, client: KnownClient, token: str, kind: str) -> None:
         """Revoke a token (RFC 7009), unless the server cannot revoke tokens of its kind.

@@ -7,11 +7,12 @@ import hmac
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import lru_cache
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Protocol
 
 from joserfc.jwk import Key
 
@@ -32,6 +33,7 @@ _MAX_CACHED_KEYS = 1000
 _CLOCK_SKEW = 120.0  # seconds of cache time beyond the end of a proof: each of two clocks may be a minute off
 _MAX_PROOFS = 200_000
 _MAX_PROOFS_OF_KEY = 50_000
+_MEMBERS = ("kty", "crv", "x", "y")
 _SECRET_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 
 
@@ -157,7 +159,6 @@ class ProofVerifier:
     ) -> None:
         self._nonces, self._window, self._clock = nonces, window, clock
         self._replay = replay or MemoryReplayCache(clock)
-        self._keys: OrderedDict[tuple[Any, ...], Key] = OrderedDict()
 
     async def verify(self, proof: bytes, method: str, urls: Collection[str], token: str, thumbprint: str) -> None:
         """Verify the proof of one request (RFC 9449, section 4.3).
@@ -182,7 +183,8 @@ class ProofVerifier:
             check_header(signed.header, (TYPE,), allow=("jwk",))
             if algorithm not in ALGORITHMS or not is_object(jwk) or _SECRET_MEMBERS & jwk.keys():
                 raise BadSignature("has no public key, or an algorithm that is not accepted here")
-            key = self._key(jwk)
+            members = [jwk.get(name) for name in _MEMBERS]
+            key = _public_key(*members) if all(isinstance(one, str | None) for one in members) else None
             if key is None or not fits(key, algorithm):
                 raise BadSignature("has a key that does not fit its algorithm")
             verify(signed, key)
@@ -211,18 +213,10 @@ class ProofVerifier:
         if not await self._replay.add(digest, thumbprint, issued + self._window - now + _CLOCK_SKEW):
             raise InvalidProof("the proof was used before")
 
-    def _key(self, jwk: dict[str, Any]) -> Key | None:
-        """Return a key, from the cache if possible."""
-        name = tuple(jwk.get(member) for member in ("kty", "crv", "x", "y"))
-        if not all(isinstance(one, str | None) for one in name):
-            return None
-        found = self._keys.get(name) or import_public_key(jwk)
-        if found is not None:
-            self._keys[name] = found
-            self._keys.move_to_end(name)
-            if len(self._keys) > _MAX_CACHED_KEYS:
-                self._keys.popitem(last=False)
-        return found
+
+@lru_cache(_MAX_CACHED_KEYS)
+def _public_key(*values: str | None) -> Key | None:
+    return import_public_key({name: value for name, value in zip(_MEMBERS, values, strict=True) if value is not None})
 
 
 def _target(url: object) -> str | None:

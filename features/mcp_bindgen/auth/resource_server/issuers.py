@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from mcp_bindgen.runtime.logs import log
@@ -22,7 +22,7 @@ from ..challenges import basic_credentials
 from ..fetch import Fetcher, FetchError, is_loopback
 from ..metadata import find_document
 from .signatures import ALGORITHMS, BadSignature, IssuerKeys, check_header, parse_signed, verify
-from .verifier import ClaimRules, InvalidToken, VerifierUnavailable, audiences
+from .verifier import ClaimRules, InvalidToken, VerifierUnavailable
 
 ACCESS_TOKEN = "at+jwt"  # noqa: S105 - it is the name of a type
 """Type of access tokens, which no other token of an issuer has (RFC 9068, section 2.1)."""
@@ -35,20 +35,66 @@ _MAX_REFUSED = 10_000  # cached refusals
 _LINGER = 1.0  # seconds after which an answer is dropped that no request waits for
 
 
-def _fetcher(issuer: str, url: str | None, private: bool, verify: ssl.SSLContext | None) -> Fetcher:
-    """Return the fetcher for an issuer of the operator's choice, and for a URL of its."""
-    hosts = [urlsplit(one).hostname or "" for one in (issuer, url) if one is not None]
-    trusted = frozenset(hosts) if private else frozenset[str]()
-    fetcher = Fetcher(trusted=trusted, loopback=is_loopback(hosts[0]), verify=verify)
-    try:
-        fetcher.check(issuer)
-    except FetchError as error:
-        hint = ": pass private=True if that is meant" if "inside" in str(error) else ""
-        raise ValueError(f"the issuer cannot be used: {error}{hint}") from None
-    return fetcher
+class IssuerOptions(TypedDict, total=False):
+    """Options of the verifiers of an issuer's tokens.
+
+    Attributes:
+        audience: Accepted audiences, if the issuer does not name the resource; by default the resource.
+        skew: Seconds by which clocks may differ.
+        private: True if the issuer's host may have a private address, such as 10.1.2.3.
+        verify: Certificates to trust; by default those of this machine.
+        clock: Returns the time in seconds since 1970.
+    """
+
+    audience: str | Collection[str] | None
+    skew: float
+    private: bool
+    verify: ssl.SSLContext | None
+    clock: Callable[[], float]
 
 
-class JwtVerifier:
+class _IssuerVerifier:
+    """Base class of the verifiers of an issuer's tokens.
+
+    Args:
+        issuer: The issuer.
+        url: URL of an endpoint of the issuer, if the operator names one.
+        options: Options of the verifier.
+        audience_claim: Claim with the audience.
+        requires_expiry: True if tokens without `exp` are refused.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        url: str | None,
+        options: IssuerOptions,
+        audience_claim: str = "aud",
+        requires_expiry: bool = True,
+    ) -> None:
+        audience = options.get("audience")
+        audiences = (audience,) if isinstance(audience, str) else audience
+        self.issuers = (issuer,)
+        self._rules = ClaimRules(issuer, audiences, audience_claim, options.get("skew", SKEW), requires_expiry)
+        self._clock = options.get("clock", time.time)
+        hosts = [urlsplit(one).hostname or "" for one in (issuer, url) if one is not None]
+        trusted = frozenset(hosts if options.get("private") else ())
+        self._fetcher = Fetcher(trusted=trusted, loopback=is_loopback(hosts[0]), verify=options.get("verify"))
+        try:
+            self._fetcher.check(issuer)
+        except FetchError as error:
+            hint = ": pass private=True if that is meant" if "inside" in str(error) else ""
+            raise ValueError(f"the issuer cannot be used: {error}{hint}") from None
+
+    async def _discover(self, name: str) -> str:
+        """Return an endpoint from the metadata of the issuer; raise `FetchError` if there is none."""
+        found = (await find_document(self._fetcher, self._rules.issuer)).get(name)
+        if not isinstance(found, str):
+            raise FetchError(f"the metadata of the issuer has no {name}")
+        return found
+
+
+class JwtVerifier(_IssuerVerifier):
     """Verify signed JSON Web Tokens of an issuer.
 
     The checks: type and algorithm, against a list; signature, by a key that the issuer publishes; issuer and audience,
@@ -56,7 +102,6 @@ class JwtVerifier:
 
     Args:
         issuer: The issuer, as in its metadata, character by character.
-        audience: Accepted audiences, if the issuer does not name the resource; by default the resource.
         audience_claim: Claim with the audience. `client_id` is for issuers that write no audience: then tokens of the
             clients in `audience` are accepted, whatever server they were issued for.
         keys: The JWK Set; by default it is fetched.
@@ -64,10 +109,7 @@ class JwtVerifier:
         types: Accepted types; an empty one stands for tokens without a type. Some issuers know only `JWT` and write it
             into ID tokens, too; tokens with claims of ID tokens are refused in any case.
         algorithms: Accepted algorithms; by default all with two keys.
-        skew: Seconds by which clocks may differ.
-        private: True if the issuer's host may have a private address, such as 10.1.2.3.
-        verify: Certificates to trust; by default those of this machine.
-        clock: Returns the time in seconds since 1970.
+        options: `audience`, `skew`, `private`, `verify` and `clock`: see `IssuerOptions`.
 
     Attributes:
         issuers: The issuer, for the metadata of the resource.
@@ -81,28 +123,21 @@ class JwtVerifier:
         self,
         issuer: str,
         *,
-        audience: str | Collection[str] | None = None,
         audience_claim: Literal["aud", "client_id"] = "aud",
         keys: Mapping[str, Any] | None = None,
         jwks_uri: str | None = None,
         types: Collection[str] = (ACCESS_TOKEN,),
         algorithms: Collection[str] = ALGORITHMS,
-        skew: float = SKEW,
-        private: bool = False,
-        verify: ssl.SSLContext | None = None,
-        clock: Callable[[], float] = time.time,
+        **options: Unpack[IssuerOptions],
     ) -> None:
         unknown = set(algorithms) - set(ALGORITHMS)
         if unknown:
             raise ValueError(f"algorithms of signatures are {', '.join(ALGORITHMS)}; not {', '.join(sorted(unknown))}")
-        if audience_claim != "aud" and audience is None:
+        if audience_claim != "aud" and options.get("audience") is None:
             raise ValueError("name the clients whose tokens are accepted: audience=[...]")
-        self.issuers = (issuer,)
-        self._rules = ClaimRules(issuer, audiences(audience), audience_claim, skew)
+        super().__init__(issuer, jwks_uri, options, audience_claim)
         self._types = tuple(name.lower().removeprefix("application/") for name in types)
         self._algorithms = frozenset(algorithms)
-        self._clock = clock
-        self._fetcher = _fetcher(issuer, jwks_uri, private, verify)
         self._jwks_uri = jwks_uri
         self._given = keys
         self._keys = IssuerKeys(self._load, issuer)
@@ -129,16 +164,13 @@ class JwtVerifier:
         """Fetch the JWK Set; raise `FetchError` if that fails."""
         if self._given is not None:
             return self._given
-        url = self._jwks_uri or (await find_document(self._fetcher, self._rules.issuer)).get("jwks_uri")
-        if not isinstance(url, str):
-            raise FetchError("the metadata of the issuer has no jwks_uri")
-        fetched = await self._fetcher.get_json(url)
+        fetched = await self._fetcher.get_json(self._jwks_uri or await self._discover("jwks_uri"))
         if not fetched.is_success:
             raise FetchError(f"the issuer answers with {fetched.status} instead of its keys")
         return fetched.document
 
 
-class Introspection:
+class Introspection(_IssuerVerifier):
     """Verify access tokens of any form by asking their issuer (RFC 7662).
 
     The answer is cached for a short time: the `ResourceServer` caches an accepted token, never beyond its end; this
@@ -149,12 +181,8 @@ class Introspection:
         client_id: Client identifier of this server at the issuer.
         client_secret: Its secret.
         endpoint: Introspection endpoint; by default from the metadata of the issuer.
-        audience: Accepted audiences, if the issuer does not name the resource; by default the resource.
         keep: Seconds for which an answer is cached: a revoked token stays valid for that time.
-        skew: Seconds by which clocks may differ.
-        private: True if the issuer's host may have a private address, such as 10.1.2.3.
-        verify: Certificates to trust; by default those of this machine.
-        clock: Returns the time in seconds since 1970.
+        options: `audience`, `skew`, `private`, `verify` and `clock`: see `IssuerOptions`.
 
     Attributes:
         issuers: The issuer, for the metadata of the resource.
@@ -170,19 +198,13 @@ class Introspection:
         client_secret: str,
         *,
         endpoint: str | None = None,
-        audience: str | Collection[str] | None = None,
         keep: float = 30.0,
-        skew: float = SKEW,
-        private: bool = False,
-        verify: ssl.SSLContext | None = None,
-        clock: Callable[[], float] = time.time,
+        **options: Unpack[IssuerOptions],
     ) -> None:
-        self.issuers = (issuer,)
-        self._rules = ClaimRules(issuer, audiences(audience), skew=skew, requires_expiry=False)
+        super().__init__(issuer, endpoint, options, requires_expiry=False)
         self._authorization = basic_credentials(client_id, client_secret)
-        self._fetcher = _fetcher(issuer, endpoint, private, verify)
         self._endpoint = endpoint
-        self._keep, self._clock = keep, clock
+        self._keep = keep
         self._asking: dict[bytes, asyncio.Task[dict[str, Any]]] = {}
         self._refused: OrderedDict[bytes, tuple[float, InvalidToken | None]] = OrderedDict()  # -> end, reason
 
@@ -236,12 +258,7 @@ class Introspection:
 
     async def _ask(self, token: str) -> dict[str, Any]:
         """Return the claims of a token; raise `FetchError` if the issuer does not answer."""
-        endpoint = self._endpoint
-        if endpoint is None:
-            named = (await find_document(self._fetcher, self._rules.issuer)).get("introspection_endpoint")
-            if not isinstance(named, str):
-                raise FetchError("the metadata of the issuer has no introspection_endpoint")
-            endpoint = self._endpoint = named
+        endpoint = self._endpoint = self._endpoint or await self._discover("introspection_endpoint")
         form = {"token": token, "token_type_hint": "access_token"}
         answer = await self._fetcher.post_form(endpoint, form, headers={"authorization": self._authorization})
         if not answer.is_success or answer.object is None:

@@ -98,7 +98,7 @@ class ClaimRules:
     """
 
     issuer: str
-    audience: tuple[str, ...] | None = None
+    audience: Collection[str] | None = None
     audience_claim: str = "aud"
     skew: float = SKEW
     requires_expiry: bool = True
@@ -144,11 +144,6 @@ class ClaimRules:
         resources = (resource, f"{resource}/") if resource.count("/") == 2 else (resource,)
         named: list[object] = audience if is_array(audience) else [audience]
         return any(isinstance(one, str) and one in (self.audience or resources) for one in named)
-
-
-def audiences(given: str | Collection[str] | None) -> tuple[str, ...] | None:
-    """Return one or several audiences as `ClaimRules` stores them."""
-    return (given,) if isinstance(given, str) else None if given is None else tuple(given)
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
