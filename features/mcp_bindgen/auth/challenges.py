@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote_plus
 
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+"""A scope (RFC 6749, section 3.3)."""
+
 _NAME = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[\t\x20-\x7e\x80-\xff])*"'
 _PARAMETER = re.compile(rf"({_NAME})[ \t]*=[ \t]*({_NAME}|{_QUOTED})[ \t]*(?=,|$)")

@@ -117,7 +117,7 @@ def check_confidential(url: str) -> None:
     Raises:
         AuthorizationError: The scheme is neither https nor http on this machine.
     """
-    if not _is_secure(url):
+    if not is_secure(url):
         raise AuthorizationError("tokens are only sent over https, or to this machine")
 
 
@@ -324,7 +324,8 @@ def _naming(url: str) -> Generator[None]:
 # --- helpers --------------------------------------------------------------------------------------------------
 
 
-def _is_secure(url: str) -> bool:
+def is_secure(url: str) -> bool:
+    """Return True for a URL of https, or of http on this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
 
@@ -337,7 +338,7 @@ def _is_issuer(url: str) -> bool:
     except ValueError:
         return False
     is_plain = not parts.query and not parts.fragment and "@" not in parts.netloc
-    return has_host and is_plain and _ISSUER.fullmatch(url) is not None and _is_secure(url)
+    return has_host and is_plain and _ISSUER.fullmatch(url) is not None and is_secure(url)
 
 
 def _inserted(url: str, name: str, path: str) -> str:

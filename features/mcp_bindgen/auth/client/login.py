@@ -28,8 +28,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from ..fetch import is_loopback
-from ..metadata import ServerMetadata
+from ..metadata import ServerMetadata, is_secure
 from .clients import error_text
 from .tokens import TokenRequest
 
@@ -168,11 +167,10 @@ def check_visitable(url: str) -> None:
 def _check_url(url: str, name: str) -> None:
     try:
         parts = urlsplit(url)
-        host = parts.hostname or ""
+        is_safe = is_secure(url) and parts.hostname and "@" not in parts.netloc and not parts.fragment
     except ValueError:
-        raise AuthorizationError(f"{name} is no URL") from None
-    is_secure = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
-    if not is_secure or not host or "@" in parts.netloc or parts.fragment:
+        is_safe = False
+    if not is_safe:
         raise AuthorizationError(f"{name} must be an https URL, or http on this machine")
 
 

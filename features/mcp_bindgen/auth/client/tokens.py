@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
+from ..challenges import SCOPE
 from ..dpop import HEADER, NONCE, ProofKey
 from ..fetch import Fetcher
 from ..metadata import ServerMetadata, origin
@@ -28,7 +29,6 @@ ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _SCHEMES = {"bearer": "Bearer", "dpop": "DPoP"}
 _MAX_SCOPES = 100
 _EXPIRY_MARGIN = 30.0  # seconds before the end of a token in which it is refreshed, or a tenth of its lifetime
@@ -328,7 +328,7 @@ def split(scope: str) -> tuple[str, ...]:
     Raises:
         AuthorizationError: The text has more than 100 scopes.
     """
-    scopes = dict.fromkeys(one for one in scope.split(" ") if _SCOPE.fullmatch(one))
+    scopes = dict.fromkeys(one for one in scope.split(" ") if SCOPE.fullmatch(one))
     if len(scopes) > _MAX_SCOPES:
         raise AuthorizationError(f"a server requests more than {_MAX_SCOPES} scopes")
     return tuple(scopes)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 
 from mcp_bindgen.runtime.protocol.access import Operation, Scopes
 from mcp_bindgen.runtime.protocol.uris import rule_keys
 
+from ..challenges import SCOPE
+
 EVERYTHING = "*"
 """Key for every request in a table of scopes."""
 
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _OFFLINE = "offline_access"
 _NOTHING: frozenset[str] = frozenset()
 
@@ -66,7 +66,7 @@ class Policy:
 
 def is_scope(text: str) -> bool:
     """Return True if a resource may request a text as a scope (RFC 6749, section 3.3)."""
-    return _SCOPE.fullmatch(text) is not None and text != _OFFLINE
+    return SCOPE.fullmatch(text) is not None and text != _OFFLINE
 
 
 def check_scopes(scopes: Collection[str]) -> Collection[str]:

@@ -280,15 +280,12 @@ class ResourceServer:
         details: dict[str, str] = {}
         if error is not None:  # other verifiers may describe errors in any language
             details = {"error": error, "error_description": harmless(description).encode("ascii", "replace").decode()}
-        return [
-            (
-                b"www-authenticate",
-                challenges.write(
-                    scheme, common | own | ({} if scheme == _BEARER and "dpop" in (error or "") else details)
-                ).encode(),
-            )
-            for scheme, own in self._schemes.items()
-        ]
+        headers: list[Header] = []
+        for scheme, own in self._schemes.items():
+            is_other = scheme == _BEARER and "dpop" in (error or "")
+            value = challenges.write(scheme, common | own | ({} if is_other else details))
+            headers.append((b"www-authenticate", value.encode()))
+        return headers
 
     def _malformed(self, request: HttpRequest, reason: str) -> AccessDenied:
         self._report(request, reason)

@@ -6,15 +6,17 @@ A token names one of the keys that its issuer publishes; a key inside a token is
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import warnings
+from base64 import urlsafe_b64decode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joserfc.errors import JoseError, SecurityWarning, UnsupportedAlgorithmError
+from joserfc.errors import JoseError, SecurityWarning
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey, import_key
-from joserfc.jws import CompactSignature, JWSRegistry, extract_compact, validate_compact
+from joserfc.jws import JWSRegistry
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, parse_json
@@ -36,6 +38,7 @@ STALE = 24 * 3600.0
 PAUSE = 10.0
 """Seconds between two fetches, however many tokens name unknown keys."""
 
+_COMPACT = re.compile(rb"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _FETCH_TIMEOUT = 20.0  # seconds, with the fetch of the metadata
 _MAX_WAITING = 1000  # requests that wait for a fetch
 _MAX_KEYS = 100
@@ -47,20 +50,6 @@ class BadSignature(Exception):
     """A signed text is invalid; the message says why, and shows nothing of the text."""
 
 
-class _Registry(JWSRegistry):
-    """Registry of joserfc for tokens with many claims, and for EdDSA without a warning."""
-
-    max_header_length = max_payload_length = max_signature_length = 16 * 1024
-
-    def get_alg(self, name: str) -> Any:
-        if name not in ALGORITHMS:
-            raise UnsupportedAlgorithmError
-        return self.algorithms[name]
-
-
-_REGISTRY = _Registry(strict_check_header=False)
-
-
 @dataclass(frozen=True, slots=True)
 class Signed:
     """A signed text, whose signature is not verified yet.
@@ -68,23 +57,29 @@ class Signed:
     Attributes:
         header: Its header.
         payload: Its payload, not to be trusted yet.
-        compact: The text for joserfc.
+        signed: The bytes that are signed.
+        signature: The signature.
     """
 
     header: Mapping[str, Any]
     payload: Mapping[str, Any]
-    compact: CompactSignature
+    signed: bytes
+    signature: bytes
 
 
 def parse_signed(text: bytes) -> Signed | None:
     """Return the parts of a compact JWS whose header and payload are JSON objects; `None` for any other text."""
-    try:
-        compact = extract_compact(text, registry=_REGISTRY)
-        payload = parse_json(compact.payload)
-    except (JoseError, ValueError, TypeError, RecursionError):
+    found = _COMPACT.fullmatch(text)
+    if found is None:
         return None
-    header: object = compact.protected
-    return Signed(header, payload, compact) if is_object(header) and is_object(payload) else None
+    try:
+        header, payload, signature = (urlsafe_b64decode(part + b"=" * (-len(part) % 4)) for part in found.groups())
+        members, claims = parse_json(header), parse_json(payload)
+    except ValueError:
+        return None
+    return (
+        Signed(members, claims, text[: found.end(2)], signature) if is_object(members) and is_object(claims) else None
+    )
 
 
 def check_header(header: Mapping[str, Any], types: tuple[str, ...], allow: tuple[str, ...] = ()) -> None:
@@ -107,9 +102,10 @@ def check_header(header: Mapping[str, Any], types: tuple[str, ...], allow: tuple
 
 
 def verify(signed: Signed, key: Key) -> None:
-    """Verify a signature with a key that fits its algorithm; raise `BadSignature` if it is wrong."""
+    """Verify a signature by an allowed algorithm with a key that fits it; raise `BadSignature` if it is wrong."""
+    algorithm = JWSRegistry.algorithms[signed.header["alg"]]
     try:
-        is_valid = validate_compact(signed.compact, key, registry=_REGISTRY)
+        is_valid = algorithm.verify(signed.signed, signed.signature, key)
     except (JoseError, ValueError, TypeError):
         is_valid = False
     if not is_valid:
@@ -119,7 +115,7 @@ def verify(signed: Signed, key: Key) -> None:
 def fits(key: Key, algorithm: str) -> bool:
     """Return True if a key is for an algorithm."""
     try:
-        _REGISTRY.get_alg(algorithm).check_key(key)
+        JWSRegistry.algorithms[algorithm].check_key(key)
     except JoseError:
         return False
     return True

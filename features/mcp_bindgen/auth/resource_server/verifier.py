@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mcp_bindgen.runtime.model.json_types import is_array
@@ -120,8 +120,15 @@ class ClaimRules:
         if subject is None:
             raise InvalidToken("the token does not name its subject")
         expires, begins, issued = (_time(claims, name) for name in ("exp", "nbf", "iat"))
-        scopes = frozenset(_scopes(claims))
-        found = Identity(issuer=self.issuer, subject=subject, client=client, scopes=scopes, claims=claims)
+        found = Identity(
+            issuer=self.issuer,
+            subject=subject,
+            client=client,
+            scopes=frozenset(_scopes(claims)),
+            claims=claims,
+            expires=expires,
+            cache_until=now + keep if expires is None else min(expires + self.skew, now + keep),
+        )
         late, early = now - self.skew, now + self.skew
         problems = {
             "the token does not say when it expires": expires is None and self.requires_expiry,
@@ -135,8 +142,7 @@ class ClaimRules:
         for problem, is_present in problems.items():
             if is_present:
                 raise InvalidToken(problem, found)
-        cache_until = now + keep if expires is None else min(expires + self.skew, now + keep)
-        return replace(found, expires=expires, cache_until=cache_until)
+        return found
 
     def _is_for(self, audience: object, resource: str) -> bool:
         """Return True if an audience, a text or a list, has one of the accepted values exactly."""
