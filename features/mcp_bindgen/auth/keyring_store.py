@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import keyring
 from anyio import to_thread
@@ -40,7 +40,7 @@ class KeyringStore(SharedStore):
 
     def __init__(self, backend: KeyringBackend | None = None, folder: Path | None = None) -> None:
         super().__init__(folder)
-        self._backend = backend or keyring.get_keyring()
+        self._backend: Any = backend or keyring.get_keyring()  # its methods have no types
 
     async def load(self, key: Key) -> Record | None:
         """Return a record."""
@@ -66,13 +66,13 @@ class KeyringStore(SharedStore):
         keys = [one for one in await self.keys() if one != key] + ([key] if record is not None else [])
         await _in_thread(partial(self._set, _INDEX, [asdict(one) for one in keys]))
 
-    def _get(self, name: str) -> object:
+    def _get(self, name: str) -> Any:
         head = self._backend.get_password(SERVICE, name)
         if head is None:
             return None
         parts = [self._backend.get_password(SERVICE, f"{name}.{number}") for number in range(1, _count(head))]
         try:
-            return cast(object, json.loads("".join([head.partition(":")[2], *(part or "" for part in parts)])))
+            return json.loads("".join([head.partition(":")[2], *(part or "" for part in parts)]))
         except (ValueError, RecursionError):
             return None
 
