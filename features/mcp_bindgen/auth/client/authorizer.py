@@ -20,20 +20,11 @@ from mcp_bindgen.runtime.concurrency import Pauses
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
+from .. import metadata
 from ..challenges import Challenge, parse
 from ..dpop import ALGORITHM, HEADER, NONCE, ProofKey
 from ..fetch import Fetcher, is_loopback
-from ..metadata import (
-    ResourceMetadata,
-    ServerMetadata,
-    canonical,
-    check_confidential,
-    check_same_origin,
-    find_legacy_server,
-    find_resource,
-    find_server,
-    origin,
-)
+from ..metadata import ResourceMetadata, ServerMetadata
 from ..store import Key, Store, put
 from .clients import KnownClient
 from .tokens import Endpoints, Grant, Options, ServerQuirks, TokenRefused, TokenRequest, split, union
@@ -116,12 +107,12 @@ class ServerAuthorizer:
         self.pauses = Pauses()
         self._url = url
         try:
-            self._resource = canonical(url)
-            host = origin(url)
+            self._resource = metadata.canonical(url)
+            self._origin = metadata.origin(url)
         except ValueError:
             raise AuthorizationError(f"{shown(url)} is not the URL of a server") from None
-        check_confidential(url)
-        named = {urlsplit(one).hostname or "" for one in (host, *source.issuers)}  # chosen by the user
+        metadata.check_confidential(url)
+        named = {urlsplit(one).hostname or "" for one in (url, *source.issuers)}  # chosen by the user
         loopback = source.fetcher.loopback or any(map(is_loopback, named))
         self._fetcher = replace(source.fetcher, trusted=source.fetcher.trusted | named, loopback=loopback)
         self._endpoints = Endpoints(self._fetcher)
@@ -187,7 +178,7 @@ class ServerAuthorizer:
 
     def authorization(self, grant: Grant, method: str, url: str) -> dict[str, str]:
         """Return the headers that carry a token."""
-        check_same_origin(url, self._url)
+        metadata.check_same_origin(url, self._url)
         headers = {"authorization": f"{grant.scheme} {grant.access_token}"}
         if grant.scheme == "DPoP" and grant.key is not None:
             if self._key is None or self._key.dump() != grant.key:
@@ -222,14 +213,14 @@ class ServerAuthorizer:
                 return True
             if challenge is None:
                 return await self._refresh()
-            server, metadata = await self._find(challenge)
+            server, resource = await self._find(challenge)
             is_same = self._grant is not None and self._grant.issuer == server.issuer
             if may_refresh and is_same and await self._refresh():
                 return True
             if self._source.is_interactive and not may_ask:
                 return False
             before = self._grant.scopes if self._grant is not None else ()
-            if not await self._obtain(server, metadata, union(before, self._scopes(challenge, metadata)), challenge):
+            if not await self._obtain(server, resource, union(before, self._scopes(challenge, resource)), challenge):
                 raise AuthorizationError(f"{shown(self._url)} refuses the tokens that {server.issuer} issues for it")
             return True
 
@@ -241,8 +232,8 @@ class ServerAuthorizer:
             if self._valid not in (None, sent):
                 return True
             scopes = split(challenge.parameters.get("scope", "")[:_MAX_HEADER_CHARACTERS])
-            server, metadata = await self._find(challenge)
-            return await self._obtain(server, metadata, union(sent.scopes, scopes), challenge)
+            server, resource = await self._find(challenge)
+            return await self._obtain(server, resource, union(sent.scopes, scopes), challenge)
 
     @asynccontextmanager
     async def _exclusive(self, may_ask: bool) -> AsyncGenerator[None]:
@@ -253,7 +244,7 @@ class ServerAuthorizer:
                 yield
 
     async def _obtain(
-        self, server: ServerMetadata, metadata: ResourceMetadata, scopes: tuple[str, ...], challenge: Challenge
+        self, server: ServerMetadata, resource: ResourceMetadata, scopes: tuple[str, ...], challenge: Challenge
     ) -> bool:
         """Get a token from the source; return False if the server refuses a recent token with the same scopes."""
         source, now = self._source, time.monotonic()
@@ -271,12 +262,12 @@ class ServerAuthorizer:
         if is_bound is None:
             is_wanted = (
                 challenge.scheme == "dpop"
-                or metadata.dpop_bound_access_tokens_required
-                or ALGORITHM in metadata.dpop_signing_alg_values_supported
+                or resource.dpop_bound_access_tokens_required
+                or ALGORITHM in resource.dpop_signing_alg_values_supported
             )
             is_bound = is_wanted and ALGORITHM in server.dpop_signing_alg_values_supported
         key = ProofKey.generate() if is_bound else None
-        request = self._request(server, metadata.resource, scopes, key, bool(source.dpop))
+        request = self._request(server, resource.resource, scopes, key, bool(source.dpop))
         before = self._grant
         async with self._turn():
             if source.has_login:
@@ -311,8 +302,8 @@ class ServerAuthorizer:
             if self._source.is_interactive or grant.is_fresh:
                 return False
             server = await self._server_of(grant)
-            metadata = ResourceMetadata(grant.resource)
-            return await self._obtain(server, metadata, grant.scopes, Challenge(grant.scheme.lower()))
+            resource = ResourceMetadata(grant.resource)
+            return await self._obtain(server, resource, grant.scopes, Challenge(grant.scheme.lower()))
         store, key = self._store, self._key_of(grant.issuer)
         async with store.lock(key):
             record = await store.load(key)
@@ -365,7 +356,7 @@ class ServerAuthorizer:
         if isinstance(issuer, str) and (not self._source.issuers or issuer in self._source.issuers):
             grant = Grant.load(await self._store.load(self._key_of(issuer)))
             # a damaged record must not send tokens elsewhere
-            if grant is not None and grant.issuer == issuer and origin(grant.resource) == origin(self._url):
+            if grant is not None and grant.issuer == issuer and metadata.origin(grant.resource) == self._origin:
                 self._grant = grant
         self._is_loaded = True
 
@@ -377,20 +368,20 @@ class ServerAuthorizer:
 
     async def _find(self, challenge: Challenge) -> tuple[ServerMetadata, ResourceMetadata]:
         """Return the metadata of the authorization server to use, and of the resource."""
-        metadata = await find_resource(self._fetcher, self._url, challenge.parameters.get("resource_metadata"))
-        if metadata is None or not metadata.authorization_servers:
-            self._server = await find_legacy_server(self._fetcher, self._url)
+        resource = await metadata.find_resource(self._fetcher, self._url, challenge.parameters.get("resource_metadata"))
+        if resource is None or not resource.authorization_servers:
+            self._server = await metadata.find_legacy_server(self._fetcher, self._url)
             self._usable([self._server.issuer])
-            return self._server, metadata or ResourceMetadata(self._resource)
+            return self._server, resource or ResourceMetadata(self._resource)
         known = self._grant.issuer if self._grant is not None else None
         failure: AuthorizationError | None = None
-        for issuer in sorted(self._usable(metadata.authorization_servers), key=lambda one: one != known):
+        for issuer in sorted(self._usable(resource.authorization_servers), key=lambda one: one != known):
             try:
-                self._server = await find_server(self._fetcher, issuer)
+                self._server = await metadata.find_server(self._fetcher, issuer)
             except AuthorizationError as error:
                 failure = failure or error
             else:
-                return self._server, metadata
+                return self._server, resource
         assert failure is not None
         raise failure
 
@@ -409,19 +400,19 @@ class ServerAuthorizer:
         """Return the metadata of the authorization server of a grant."""
         if self._server is None or self._server.issuer != grant.issuer:
             try:
-                self._server = await find_server(self._fetcher, grant.issuer)
+                self._server = await metadata.find_server(self._fetcher, grant.issuer)
             except AuthorizationError as error:
-                if error.is_temporary or origin(grant.issuer) != origin(self._url):
+                if error.is_temporary or metadata.origin(grant.issuer) != self._origin:
                     raise
-                self._server = await find_legacy_server(self._fetcher, self._url)
+                self._server = await metadata.find_legacy_server(self._fetcher, self._url)
         return self._server
 
-    def _scopes(self, challenge: Challenge, metadata: ResourceMetadata) -> tuple[str, ...]:
+    def _scopes(self, challenge: Challenge, resource: ResourceMetadata) -> tuple[str, ...]:
         """Return the scopes to request (MCP, "Scope Selection Strategy")."""
         if self._source.scopes is not None:
             return self._source.scopes
         named = challenge.parameters.get("scope")
-        return split(" ".join(metadata.scopes_supported) if named is None else named[:_MAX_HEADER_CHARACTERS])
+        return split(" ".join(resource.scopes_supported) if named is None else named[:_MAX_HEADER_CHARACTERS])
 
 
 class _Attempt:
