@@ -25,6 +25,7 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Server, Service
 from mcp_bindgen.runtime.session.session import Session
 
@@ -420,7 +421,7 @@ def _is_shared(link: Any) -> bool:
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
     """Tell whether the client of a session wants to be told."""
     agreed = session.session.negotiated
-    if not session.session.ready or not session.revision.era.is_followed(agreed, method, params):
+    if not session.session.ready or not session.revision.era.is_followed(session.session, method, params):
         return False
     if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
         return False
@@ -432,7 +433,7 @@ async def _tell(server: Server, links: list[Any], method: Notification[Any], par
 
     async def one(link: Any) -> None:
         with suppress(ConnectionClosed):
-            await server.context(link).notify(method, params)
+            await server.context(RequestScope.of(link)).notify(method, params)
 
     known = [context.link for context in server.connections if type(context) is server.context]
     async with anyio.create_task_group() as tasks:

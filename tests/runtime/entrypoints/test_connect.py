@@ -813,7 +813,9 @@ NOTHING: list[tuple[Any, str]] = [
     ("", "the command is empty"),
     ("it's", "not a command: it's: No closing quotation"),
     ({}, 'it needs either "command" or "url"'),
-    ({"url": "ftp://x"}, '"url" must begin with'),
+    ({"url": "ftp:x"}, '"url" must begin with'),
+    ({"url": "ftp://x"}, "no transport for ftp:; installed: http:, https:"),
+    ({"url": "http://x", "auth": {}}, 'the member "auth" of an entry is for hosts; pass auth='),
     ({"url": "http://x", "type": "websocket"}, '"type" of a URL must be one of http, streamable-http, sse'),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Collection, Iterable
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen.runtime.concurrency import within
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ConnectionClosed, ProtocolError
 
 from ..event_stream import KEEP_ALIVE, encode
@@ -29,12 +29,32 @@ EVENTS = b"text/event-stream"
 TEXT = b"text/plain; charset=utf-8"
 VERSION = b"mcp-protocol-version"
 
+_CREDENTIALS = frozenset((b"authorization", b"proxy-authorization", b"dpop", b"cookie"))
 _FAREWELL_SECONDS = 1.0  # to end the response of a client that was slow, or has disconnected
 _STREAM_HEADERS = [
     (b"content-type", EVENTS),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
+
+
+class PublicHeaders(Mapping[str, str]):
+    """View of HTTP headers without those that hold credentials."""
+
+    def __init__(self, headers: Mapping[bytes, bytes]) -> None:
+        self._headers = headers
+
+    def __getitem__(self, name: str) -> str:
+        key = name.lower().encode("latin-1", "replace")
+        if key in _CREDENTIALS:
+            raise KeyError(name)
+        return self._headers[key].decode("latin-1")
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.decode("latin-1") for name in self._headers if name not in _CREDENTIALS)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +85,13 @@ class Call:
     counted_bytes: int = 0
     byte_budget: Budget | None = None
     record: RequestRecord | None = None
+
+    @property
+    def origin(self) -> RequestOrigin:
+        """Origin of the messages in its body."""
+        client = self.scope.get("client")
+        address = None if client is None else client[0]
+        return RequestOrigin(self.identity, self.principal, PublicHeaders(self.headers), address, "tcp")
 
     @property
     def path(self) -> str:
@@ -118,13 +145,13 @@ class EventWriter:
 
     Attributes:
         is_streaming: True if the response has begun as a stream.
-        is_over: True if the response has ended, or the client does not read.
+        has_ended: True if the response has ended, or the client does not read.
     """
 
     def __init__(
         self, call: Call, write_timeout: float, keep_alive: float = 0.0, headers: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
-        self.is_streaming = self.is_over = False
+        self.is_streaming = self.has_ended = False
         self._call = call
         self._write_timeout = write_timeout
         self._keep_alive = keep_alive
@@ -140,12 +167,12 @@ class EventWriter:
 
     async def write(self, data: bytes) -> None:
         """Send a part of the stream; raises `ConnectionClosed` if the response is over or the client does not read."""
-        if self.is_over:
+        if self.has_ended:
             raise ConnectionClosed("the request is answered")
         try:
             await within(self._write_timeout, self._write(data))
         except (TimeoutError, OSError):
-            self.is_over = True
+            self.has_ended = True
             raise ConnectionClosed("the client does not read") from None
 
     async def _write(self, data: bytes) -> None:
@@ -159,7 +186,7 @@ class EventWriter:
 
     async def end(self) -> None:
         """End the stream, if the client still reads it."""
-        self.is_over = True
+        self.has_ended = True
         with anyio.move_on_after(_FAREWELL_SECONDS, shield=True):
             await self._call.write(b"", more=False)
 

@@ -13,7 +13,7 @@ from mcp_bindgen.runtime.concurrency import resume
 from mcp_bindgen.runtime.era.lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
 from mcp_bindgen.runtime.era.operations import operations_named
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, Identity, Operation
+from mcp_bindgen.runtime.protocol.access import AccessPolicy, Operation
 from mcp_bindgen.runtime.protocol.envelope import (
     BatchTooLarge,
     Envelope,
@@ -24,7 +24,6 @@ from mcp_bindgen.runtime.protocol.envelope import (
 )
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
-from mcp_bindgen.runtime.protocol.transport import incoming
 from mcp_bindgen.runtime.session.server import Service
 
 from .call import EVENTS, JSON, Call, accepts
@@ -226,10 +225,6 @@ class ParsedBody:
         if not self.is_batch:
             return self.body
         return to_json([one.message for one in self.envelopes if one.is_answer or one.method in (CANCELLED, PROGRESS)])
-
-    def incoming(self, identity: Identity | None) -> bytes:
-        """Return the message for a session, with the identity of its sender."""
-        return self.body if identity is None else incoming(self.body, identity)
 
 
 def parse_body(body: bytes, max_members: int | None = None) -> ParsedBody:

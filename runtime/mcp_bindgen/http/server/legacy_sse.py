@@ -16,9 +16,9 @@ from urllib.parse import parse_qs, quote
 
 import anyio
 
-from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
+from mcp_bindgen.runtime.protocol.transport import Outgoing, Transport, incoming
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session
 
@@ -35,7 +35,7 @@ _GRACE_SECONDS = 5.0  # for the last messages of a closed session
 _MAX_SLEEP_SECONDS = 3600.0  # as timers have a largest time
 
 
-class SseServerTransport:
+class SseServerTransport(Transport):
     """Server end of one stream: a bounded queue of messages out, and no queue in: a POST waits until it is taken.
 
     Args:
@@ -45,18 +45,17 @@ class SseServerTransport:
 
     Attributes:
         independent: True: the answer to one request does not wait for another answer.
-        principal: See above.
+        origin: Origin of the stream.
         stream: Messages to the client.
         turn: Lock of the POST that is being taken: messages keep their order, and only one is in memory.
     """
 
-    network = "tcp"
     independent = True
 
     def __init__(
         self, principal: str | None = None, unasked: float = LIMITS.unasked, queue: Budget | None = None
     ) -> None:
-        self.principal = principal
+        self.origin = RequestOrigin(principal=principal, network="tcp")
         self._unasked = unasked
         self._arriving, self._incoming = anyio.create_memory_object_stream[bytes](0)
         self.stream = Stream("", LISTEN_STREAM, queue=queue)
@@ -222,7 +221,7 @@ class SseApp(AsgiApp):
                 revision = session.session.negotiated.dispatcher.revision.name
                 await self.intake.authorize(call, self._parsed(body), revision)
             session.extend(call.identity)
-            if not await transport.arrive(incoming(body, call.identity)):
+            if not await transport.arrive(incoming(body, call.origin)):
                 raise HttpError(404, "the session is over")
         await call.respond(202, b"accepted", TEXT)
 

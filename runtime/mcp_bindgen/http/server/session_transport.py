@@ -11,10 +11,11 @@ from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, StoreFull
 from mcp_bindgen.runtime.protocol.revision import Revision
-from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized
+from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, Transport
 
 from .errors import HttpError, too_many
 from .event_store.base import Event, EventStore, OpenStream
@@ -25,7 +26,7 @@ _MAX_POSTS = 64  # messages that wait for the session
 _MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its stream
 
 
-class SessionTransport:
+class SessionTransport(Transport):
     """Transport of a session.
 
     Each message belongs to one stream: that of the POST whose request it answers or belongs to, else the stream of GET.
@@ -42,7 +43,7 @@ class SessionTransport:
 
     Attributes:
         independent: True: a stream does not wait for the reader of another stream.
-        principal: See above.
+        origin: Origin of the session.
         key: See above.
         life: See above; it is part of the names of streams.
         budget: See above.
@@ -52,7 +53,6 @@ class SessionTransport:
         before_sending: Awaited before messages are sent.
     """
 
-    network = "tcp"
     independent = True
 
     def __init__(
@@ -66,7 +66,7 @@ class SessionTransport:
         last: int = 0,
         principal: str | None = None,
     ) -> None:
-        self.principal = principal
+        self.origin = RequestOrigin(principal=principal, network="tcp")
         self.budget = budget
         self.streams: dict[str, Stream] = {}
         persisted = store is not None and life > 0

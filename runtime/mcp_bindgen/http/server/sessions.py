@@ -11,7 +11,7 @@ from functools import partial
 import anyio
 
 from mcp_bindgen.runtime.concurrency import scheduled
-from mcp_bindgen.runtime.protocol.transport import Outgoing
+from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
 
 from .call import EVENTS, VERSION, Call, EventWriter, check_version
 from .errors import RETRY_SOON, HttpError, refused
@@ -94,7 +94,7 @@ class HttpSessions:
                 await self._respond(call, session, parsed, is_new)
             else:
                 await self.registry.forward(session, parsed)
-                session.transport.arrive(parsed.incoming(call.identity))
+                session.transport.arrive(incoming(parsed.body, call.origin))
                 await session.transport.settle(parsed.cancelled)
                 if parsed.is_initialized:
                     await self.registry.confirm(session)
@@ -116,7 +116,7 @@ class HttpSessions:
         try:
             with stream.reading():
                 try:
-                    transport.arrive(parsed.incoming(call.identity))
+                    transport.arrive(incoming(parsed.body, call.origin))
                 except HttpError:
                     await transport.settle(parsed.ids)
                     raise

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from anyio import CapacityLimiter
@@ -22,7 +22,7 @@ from mcp_bindgen.runtime.era.stateless.subscriptions import AroundSubscription, 
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, Identity, InsufficientScope, Operation
+from mcp_bindgen.runtime.protocol.access import AccessPolicy, InsufficientScope, Operation
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, MethodNotFound, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Notified, Rejected, Requested
@@ -32,6 +32,7 @@ from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Handler, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.execution import execute
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
 
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params, decode
@@ -41,7 +42,7 @@ _PLAIN = re.compile(rb"(?!=\?)[!-~]+")
 _PARAM = PREFIX.lower().encode()
 
 
-class Exchange(EventWriter):
+class Exchange(EventWriter, Link):
     """Link to the client of one request: its response.
 
     Args:
@@ -50,9 +51,10 @@ class Exchange(EventWriter):
         write_timeout: Seconds for the client to read an event.
         keep_alive: Seconds between comments on an idle stream.
         listening: Context of each subscription of the endpoint.
-    """
 
-    network = "tcp"
+    Attributes:
+        origin: Origin of the request.
+    """
 
     def __init__(
         self,
@@ -63,23 +65,14 @@ class Exchange(EventWriter):
         listening: AroundSubscription | None = None,
     ) -> None:
         super().__init__(call, write_timeout, keep_alive)
+        self.origin = call.origin
         self.listening = listening
         self._service = service
 
-    @property
-    def principal(self) -> str | None:
-        """The sender of the request, if known."""
-        return self._call.principal
-
-    @property
-    def identity(self) -> Identity | None:
-        """The identity of the token of the request, where tokens are verified."""
-        return self._call.identity
-
-    @cached_property
-    def threads(self) -> CapacityLimiter | None:
-        """The threads for blocking handlers of the sender, if known."""
-        return None if self.principal is None else self._service.threads_of(self.principal)
+    def thread_limit(self) -> CapacityLimiter | None:
+        """Return the limit of threads for blocking handlers of the sender, if known."""
+        principal = self.origin.principal
+        return None if principal is None else self._service.threads_of(principal)
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
         """Refuse: servers send no requests in this revision."""
@@ -93,15 +86,11 @@ class Exchange(EventWriter):
         """
         await self.write(event(jsonrpc.notification(method, params)))
 
-    def metadata(self) -> Mapping[str, Any]:
-        """Return an empty object: only requests have metadata of their sender."""
-        return {}
-
     async def answer(self, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Send the answer, which ends the response. A stream has sent its headers and status before."""
-        if self.is_over:
+        if self.has_ended:
             return
-        self.is_over = True
+        self.has_ended = True
         if self.is_streaming:
             with suppress(TimeoutError):
                 await within(self._write_timeout, self._call.write(event(data), more=False))
@@ -223,12 +212,12 @@ class StatelessRequests:
         """Return a handler that reads the wanted headers again before the handler of the route runs."""
         handler = self._service.handler(dispatcher, route)
 
-        async def checked(link: Any, id_: RequestId | None, params: Any) -> Any:
+        async def checked(scope: RequestScope, params: Any) -> Any:
             try:
-                await self._schemas.check(rule, dispatcher, link, params, call.headers)
+                await self._schemas.check(rule, dispatcher, scope.link, params, call.headers)
             except HeaderMismatch as error:
                 raise _mismatch(dispatcher.revision, str(error)) from None
-            answer = handler(link, id_, params)
+            answer = handler(scope, params)
             return await answer if inspect.isawaitable(answer) else answer
 
         return checked
@@ -298,7 +287,7 @@ class ArgumentSchemas:
             "_meta": {key: value for key, value in jsonrpc.plain(meta).items() if key not in of_the_call}
         }
         while True:
-            text: bytes = await handler(link, None, jsonrpc.typed_params(route.method, wire))
+            text: bytes = await handler(RequestScope.of(link), jsonrpc.typed_params(route.method, wire))
             page = parse(text)
             asks = ANNOTATION.encode() in text
             items, name, schema = map(wire_name, (rule.items, rule.name, rule.schema))

@@ -34,6 +34,7 @@ from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.era.stateless import subscription_client
 from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
@@ -856,8 +857,7 @@ def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(
             keys = set()
             for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
                 agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
-                link = SimpleNamespace(principal=user)
-                context: Any = SimpleNamespace(link=link, negotiated=agreed, identity=None)
+                context: Any = SimpleNamespace(negotiated=agreed, origin=RequestOrigin(principal=user))
                 wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=[uri])
                 keys.add(shared.subscriptions._key(Subscription(context, wanted, lambda uri: True), wanted))
             assert len(keys) == 12
