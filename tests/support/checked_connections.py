@@ -143,7 +143,7 @@ def strictly(data: bytes) -> Any:
     return json.loads(data.decode(), parse_constant=refuse)
 
 
-class Recording:
+class Recording(Transport):
     """A transport that keeps what travels over it, and whose `close` fails when something we sent breaks the schema.
 
     Args:

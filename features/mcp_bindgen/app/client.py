@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
 
-from mcp_bindgen.runtime.connected_client import Client
 from mcp_bindgen.runtime.connecting import TIMEOUT
+from mcp_bindgen.runtime.session.client import Client
 
 from .call_arguments import ABSENT
 from .errors import ToolError, UnexpectedResult

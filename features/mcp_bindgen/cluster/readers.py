@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 
 from mcp_bindgen.http.server.event_store.base import StoreUnavailable
-from mcp_bindgen.http.server.http_error_store import Guarded
-from mcp_bindgen.http.server.session_registry import OpenSession, unknown_event
-from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, taken
+from mcp_bindgen.http.server.http_error_store import HttpErrorStore
+from mcp_bindgen.http.server.session_registry import OpenSession
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, already_read, unknown_event
 
 from .store import Position, SharedStore
 
@@ -30,7 +30,7 @@ class Readers:
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store
-        self._guarded = Guarded(store)
+        self._guarded = HttpErrorStore(store)
         self._open: dict[Place, tuple[Stream, str]] = {}
 
     @asynccontextmanager
@@ -51,15 +51,15 @@ class Readers:
         place, token = (session.key, name), secrets.token_urlsafe(9)
         before = self._open.get(place)
         own = session.transport.standing if name == LISTEN_STREAM else session.transport.streams.get(name)
-        stream = own or (before and before[0]) or Stream(session.key, name, (), self._guarded, kept=True)
+        stream = own or (before and before[0]) or Stream(session.key, name, (), self._guarded, persisted=True)
         self._open[place] = stream, token
         position: Position | None = None
         try:
             position = await self._attached(place, token, after)
             if position is None:
                 raise unknown_event()
-            stream.given = position.after
-            stream.advance(position.last, over=position.over)
+            stream.last_delivered_id = position.after
+            stream.advance(position.last, closed=position.over)
             yield stream, position.after
         finally:
             if self.find(place, token) is not None:
@@ -68,7 +68,7 @@ class Readers:
                     self._open[place] = before
             if position is not None:
                 with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
-                    await self._store.detach(*place, token, stream.given)
+                    await self._store.detach(*place, token, stream.last_delivered_id)
 
     async def _attached(self, place: Place, token: str, after: int | None) -> Position | None:
         force = after is not None
@@ -78,7 +78,7 @@ class Readers:
             await asyncio.sleep(self._store.pulse / 2)
             position = await self._store.attach(*place, token, after, force)
             if position is not None and position.busy > lease:
-                raise taken()
+                raise already_read()
         return position
 
     def find(self, place: Place, token: str) -> Stream | None:
@@ -103,7 +103,7 @@ class Readers:
         """End what is read of a session that is over."""
         for (key, _), (stream, _) in list(self._open.items()):
             if key == session:
-                stream.end()
+                stream.close()
 
     def leave(self, retry: int) -> None:
         """Tell all clients to reconnect in so many milliseconds."""

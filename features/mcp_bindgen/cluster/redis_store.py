@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -21,16 +21,16 @@ from mcp_bindgen.http.server.event_store.base import (
     StoreLimits,
     StoreUnavailable,
     account_of,
+    page,
 )
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import StoreFull
 from mcp_bindgen.runtime.session.server import Service
 
-from . import scripts
-from .script_parts import script
+from .scripts import scripts
 from .session_registry import SharedRegistry
-from .storage.redis import RedisConnection
+from .storage.redis import Argument, RedisConnection
 from .store import Beat, Current, Mail, News, Position, Shared, Told
 
 log = logging.getLogger("mcp_bindgen")
@@ -88,8 +88,7 @@ class RedisStore:
         self._mail_id: bytes = b"0"
         self._news_id: bytes = b"0"
         self._is_warned = False
-        texts = {name: script(body, limits) for name, body in vars(scripts).items() if name.isupper()}
-        self._connection = RedisConnection(url, texts, timeout=timeout, connections=connections)
+        self._connection = RedisConnection(url, scripts(limits), timeout=timeout, connections=connections)
         self._redis, self._try, self.ready = self._connection.redis, self._connection.attempt, self._connection.ready
 
     def registry(self, service: Service, limits: HttpLimits) -> SharedRegistry:
@@ -104,7 +103,7 @@ class RedisStore:
     async def _insist(self, name: str, session: str, *arguments: Any) -> Any:
         """Run a script that may be run twice; wait for a while if the store is away."""
         given = (self._prefix, self.worker, session, *arguments)
-        return await self._connection.insist(self._patience, name, *given)
+        return await self._connection.run(name, *given, patience=self._patience)
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
@@ -181,13 +180,13 @@ class RedisStore:
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
         """Return what is held of a stream."""
-        found = await self._run("SPAN", session, stream)
-        return None if found is None else (found[0], found[1])
+        found = await self._run("LOOK", session, stream)
+        return None if found is None else (found[0] + 1, found[1])
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
         """Return the next events of a stream."""
         found = await self._insist("READ", session, stream, after, PAGE)
-        return [Event(number, data) for number, data in zip(found[::2], found[1::2], strict=True)]
+        return page(Event(number, data) for number, data in zip(found[::2], found[1::2], strict=True))
 
     async def attach(self, session: str, stream: str, token: str, after: int | None, force: bool) -> Position | None:
         """Become the reader of a stream."""
@@ -200,12 +199,11 @@ class RedisStore:
 
     async def look(self, streams: Sequence[tuple[str, str]]) -> Sequence[Position | None]:
         """Return where streams stand."""
-        raw = await self._pipelined([("LOOK", session, (name,)) for session, name in streams])
-        return [None if one is None else Position(0, one[0], bool(one[1]), one[2]) for one in raw]
+        raw = await self._run_all("LOOK", streams)
+        return [None if one is None else Position(one[0], one[1], bool(one[2]), one[3]) for one in raw]
 
-    async def _pipelined(self, calls: Sequence[tuple[str, str, tuple[Any, ...]]]) -> list[Any]:
-        rows = [(name, (self._prefix, self.worker, session, *more)) for name, session, more in calls]
-        return await self._connection.run_all(rows)
+    async def _run_all(self, name: str, calls: Iterable[tuple[Argument, ...]]) -> list[Any]:
+        return await self._connection.run_all(name, [(self._prefix, self.worker, *call) for call in calls])
 
     # --- workers ----------------------------------------------------------------------------------------------
 
@@ -216,9 +214,8 @@ class RedisStore:
 
     async def beat(self) -> Beat:
         """Renew the lease of this worker."""
-        life = "new" if self._is_new else "old"
         generation = _name()  # for a store that has none; data that were lost do not get their name back
-        found = await self._run("BEAT", "", _ms(self._lease), generation, life)
+        found = await self._run("HEARTBEAT", "", _ms(self._lease), generation, int(self._is_new))
         known, current, news, *dead = found
         is_known = bool(known) or self._is_new
         self._is_new = False
@@ -252,7 +249,7 @@ class RedisStore:
 
     async def bury(self, worker: str) -> None:
         """Forget a worker that has no unfinished streams."""
-        await self._run("BURY", "", worker)
+        await self._run("REMOVE_WORKER", "", worker)
 
     def listen(self, news: int) -> None:
         """Begin to read mail, and the broadcasts after a number."""
@@ -301,8 +298,8 @@ class RedisStore:
     async def tell_all(self, sessions: Sequence[tuple[str, int, bytes]], before: int, number: int) -> Sequence[Told]:
         """Tell sessions of a broadcast, each of them once."""
         clipped = self._limits.clipped
-        rows = [("TELL", session, (version, before, number, clipped(data))) for session, version, data in sessions]
-        return [_told(one) for one in await self._pipelined(rows)]
+        rows = [(session, version, before, number, clipped(data)) for session, version, data in sessions]
+        return [_told(one) for one in await self._run_all("TELL", rows)]
 
     async def hand_over(self, subscription: str, told: int) -> None:
         """Note which broadcast was the last one of a subscription that a worker has ended."""
@@ -330,7 +327,7 @@ class RedisStore:
         """Return the keys that seal the state of requests."""
         fresh = secrets.token_hex(32)
         found = await self._run("KEYS", "", fresh, _ms(self._rotate), _ms(lifetime), _ms(_SETTLE))
-        return [bytes.fromhex(key.decode()) for key in found]
+        return [bytes.fromhex(key.decode()) for key in dict.fromkeys(found)]
 
 
 class RedisReplayCache:

@@ -12,19 +12,20 @@ from typing import Any
 import anyio
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.http.server.call import STOPPING
-from mcp_bindgen.http.server.envelope import Posted, for_others, read_posted
+from mcp_bindgen.http.server.errors import STOPPING
 from mcp_bindgen.http.server.event_store.base import EventStore, StoredSession, StoreUnavailable
+from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
-from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, parse_event_id, taken
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, already_read, parse_event_id
 from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Server, Service
 from mcp_bindgen.runtime.session.session import Session
 
@@ -119,7 +120,7 @@ class SharedRegistry(SessionRegistry):
 
     async def _make_room(self, principal: str | None) -> None:
         """Make room for another session; a client may have said to another worker that it is initialized."""
-        while (oldest := self._in_the_way(principal)) is not None:
+        while (oldest := self._evictable(principal)) is not None:
             assert isinstance(oldest, SharedSession)
             await self._catch_up(oldest, await self._shared.enter(oldest.key, oldest.version, keep=False))
             if not oldest.ending and not oldest.session.ready:
@@ -138,7 +139,7 @@ class SharedRegistry(SessionRegistry):
         assert isinstance(stored, Shared)
         last = session.transport.standing.last
         queue = self._queues.of(principal)
-        session.transport.standing = SharedStanding(session.key, self._shared, last=last, kept=True, queue=queue)
+        session.transport.standing = SharedStanding(session.key, self._shared, last=last, persisted=True, queue=queue)
         session.base, session.version = from_json(stored.record), stored.version
         session.confirmed = bool(session.base["ready"])
         return session
@@ -173,7 +174,7 @@ class SharedRegistry(SessionRegistry):
                     session.version, session.base, session.saved = current.version, record, to_json(record)
                 else:
                     session.take_over(current.version, current.record)
-        await session.transport.standing.keep()
+        await session.transport.standing.persist()
 
     async def _catch_up(self, session: SharedSession, current: Current | None) -> None:
         """Take over what has become of a session elsewhere."""
@@ -196,18 +197,18 @@ class SharedRegistry(SessionRegistry):
 
     # --- what is posted ---------------------------------------------------------------------------------------
 
-    async def forward(self, session: OpenSession, said: Posted, body: bytes) -> None:
+    async def forward(self, session: OpenSession, parsed: ParsedBody) -> None:
         """Pass on to other workers what is for them: answers to their questions, progress of those, cancellations."""
-        lives = {number >> 32 for number in said.answered} - {session.transport.life}
-        everywhere = any(not session.transport.is_at_work_on(id_) for id_ in said.cancelled)
+        lives = {number >> 32 for number in parsed.answered} - {session.transport.life}
+        everywhere = any(not session.transport.is_pending(id_) for id_ in parsed.cancelled)
         if lives or everywhere:
-            await self._shared.route(session.key, None if everywhere else lives, for_others(body))
+            await self._shared.route(session.key, None if everywhere else lives, parsed.for_other_workers())
 
     @asynccontextmanager
     async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Find the stream that a GET reads while the block runs, whichever worker writes it; see `SessionRegistry`."""
         if last_event_id is None and session.transport.standing.is_read:
-            raise taken()
+            raise already_read()
         name, number = (LISTEN_STREAM, None) if last_event_id is None else parse_event_id(last_event_id) or ("", 0)
         async with self.readers.reading(session, name, number) as found:
             yield found
@@ -227,11 +228,11 @@ class SharedRegistry(SessionRegistry):
                 token = letter.fields["token"].decode()
                 found = self.readers.find((letter.session, name), token) if token else streams.get(name)
                 if found is not None:
-                    found.hang_up()
+                    found.disconnect()
             case "post":
                 body = letter.fields["body"]
                 session.transport.take(body)
-                await session.transport.settle(read_posted(body).cancelled)
+                await session.transport.settle(parse_body(body).cancelled)
             case "end":
                 self._drop(session)
             case _:
@@ -331,7 +332,7 @@ class SharedRegistry(SessionRegistry):
             for stream in session.transport.abandoned(limits.abandoned):
                 (found,) = await shared.look([(session.key, stream.name)])
                 if found is not None and found.busy:
-                    stream.left = time.monotonic()  # its client reads it elsewhere
+                    stream.disconnected_at = time.monotonic()  # its client reads it elsewhere
                 else:
                     await session.transport.abandon(stream, session.revision)
             if session.is_overdue(limits) and not session.transport.streams:
@@ -420,7 +421,7 @@ def _is_shared(link: Any) -> bool:
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
     """Tell whether the client of a session wants to be told."""
     agreed = session.session.negotiated
-    if not session.session.ready or not session.revision.era.is_followed(agreed, method, params):
+    if not session.session.ready or not session.revision.era.is_followed(session.session, method, params):
         return False
     if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
         return False
@@ -432,7 +433,7 @@ async def _tell(server: Server, links: list[Any], method: Notification[Any], par
 
     async def one(link: Any) -> None:
         with suppress(ConnectionClosed):
-            await server.context(link).notify(method, params)
+            await server.context(RequestScope.of(link)).notify(method, params)
 
     known = [context.link for context in server.connections if type(context) is server.context]
     async with anyio.create_task_group() as tasks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mcp_bindgen.http.server.byte_budget import Budget
+from mcp_bindgen.http.server.limits import Budget
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 
@@ -18,18 +18,18 @@ class SharedStanding(Stream):
         session: The session's key in the store.
         store: Where its events are, and numbered.
         last: The number of its last event.
-        kept: Whether the store has it.
+        persisted: True if the store has it.
         queue: Limits the bytes that wait, here and on other streams.
     """
 
     def __init__(
-        self, session: str, store: SharedStore, *, last: int = 0, kept: bool = False, queue: Budget | None = None
+        self, session: str, store: SharedStore, *, last: int = 0, persisted: bool = False, queue: Budget | None = None
     ) -> None:
-        super().__init__(session, LISTEN_STREAM, store=store, last=last, kept=kept, queue=queue)
+        super().__init__(session, LISTEN_STREAM, store=store, last=last, persisted=persisted, queue=queue)
         self._shared = store
 
     async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
-        if message is None or not self.kept:
+        if message is None or not self.persisted:
             return await super()._add(message, answered)
         number = await self._shared.add(self._session, self.name, message)
         if number:

@@ -17,6 +17,7 @@ from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
 
 from .store import News, SharedStore
@@ -107,7 +108,7 @@ class SharedSubscriptions:
                 return
             if agreed.dispatcher.revision.name == news.revision:
                 with suppress(ConnectionClosed):
-                    await server.context(subscription).notify(*found)
+                    await server.context(RequestScope.of(subscription)).notify(*found)
 
         return send
 
@@ -120,5 +121,5 @@ class SharedSubscriptions:
         agreed = subscription.negotiated
         assert agreed is not None
         client = None if agreed.peer_info is None else jsonrpc.plain(agreed.peer_info)
-        said = [self._worker.generation, agreed.dispatcher.revision.name, subscription.principal, client]
+        said = [self._worker.generation, agreed.dispatcher.revision.name, subscription.origin.principal, client]
         return hashlib.sha256(to_json([*said, jsonrpc.plain(wanted)])).hexdigest()

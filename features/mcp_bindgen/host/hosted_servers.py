@@ -23,7 +23,6 @@ from mcp_bindgen.runtime.session.authorization import Auth
 from .configuration import BadConfig, Entry, entry
 from .offers import NotRouted
 from .stderr_tail import StderrTail
-from .stored_login import entry_auth, login_command
 
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.login import Login
@@ -260,8 +259,8 @@ class HostedServers(Generic[C_co]):
         if server.settled.is_set():
             server.settled = anyio.Event()
         try:
-            command = login_command(server.entry, None if self._file is None else f"{self._file}#{name}")
-            auth = entry_auth(server.entry, command, login=self._login, store=self._store)
+            command = server.entry.login_command(None if self._file is None else f"{self._file}#{name}")
+            auth = server.entry.login_auth(command, login=self._login, store=self._store)
             pauses = auth.authorizer(server.entry.url or "").pauses if auth is not None else Pauses()
         except AuthorizationError as error:
             self._fail(name, scope, error)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_bindgen.runtime.concurrency import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from mcp_bindgen.runtime.session.authorization import Attempt, Auth, Authorizer
+from mcp_bindgen.runtime.session.authorization import Attempt, Authorizer
 
 from .auth_settings import MISSING, AuthSettings
-from .configuration import Entry
 
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.login import Login, Redirect
@@ -34,45 +33,6 @@ class LoginNeeded(AuthorizationError):
         command += f" --scope {shlex.quote(scopes)}" if scopes else ""
         super().__init__(f"{url} wants {wants}; run: {command}")
         self.command = command
-
-
-def login_command(entry: Entry, where: str | None = None) -> str:
-    """Return the command that logs in to the server of an entry; it can be pasted into a shell.
-
-    Args:
-        entry: The entry.
-        where: Where it stands, as `FILE.json#name`, if it does in a file.
-    """
-    client = entry.auth.client_id if entry.auth is not None and where is None else None
-    more = ["--client-id", client] if client else []
-    return shlex.join(["mcp-bindgen", "login", where or (entry.url or "").partition("?")[0], *more])
-
-
-def entry_auth(
-    entry: Entry, command: str | None = None, *, login: Login | None = None, store: Store | None = None
-) -> Auth | None:
-    """Return what authorizes requests to the server of an entry, if anything does.
-
-    Args:
-        entry: The entry.
-        command: The command that logs in to it.
-        login: How users log in; by default nobody is asked, and an error names the command.
-        store: Keeps logins; by default the keyring, or files where there is none.
-
-    Raises:
-        AuthorizationError: What the entry wants cannot be had here.
-    """
-    if entry.url is None or has_credentials(entry):
-        return None
-    if entry.auth is not None and entry.auth.type != "oauth":
-        return entry.auth.auth()
-    return StoredLogin(command or login_command(entry), entry.auth, login=login, store=store)
-
-
-def has_credentials(entry: Entry) -> bool:
-    """Tell whether an entry has credentials of its own, in its URL or its headers, which take the place of a login."""
-    in_url = "@" in (entry.url or "").partition("://")[2].partition("/")[0]
-    return in_url or any(name.lower() == "authorization" for name in entry.headers)
 
 
 def settings_key(resource: str) -> Key:

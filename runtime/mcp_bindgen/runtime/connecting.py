@@ -11,13 +11,13 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import IO, Any, TypeVar, overload
+from typing import IO, Any, TypedDict, TypeVar, Unpack, overload
 
 from mcp_bindgen.bridging.client import Bridges
 
-from . import bindings as packages
-from . import user_bindings
+from . import bindings
 from .concurrency import background_tasks
+from .entry_points import Address
 from .era.lifecycle import DISCOVER
 from .era.negotiation import Clients, Negotiation
 from .logs import log
@@ -29,7 +29,7 @@ from .session.authorization import Auth
 from .session.client import Client
 from .session.result_cache import CacheScope, ResultCache
 from .session.session import Session
-from .targets import Address, Target, address
+from .targets import Target, address
 
 C = TypeVar("C", bound=Client)
 
@@ -49,12 +49,12 @@ class _Way:
     Attributes:
         probe: Whether to ask which revisions the server speaks.
         handshake_first: Whether to try the handshake before that.
-        sse: Whether to use HTTP+SSE.
+        fallback: True to open the connection by the fallback of the address.
     """
 
     probe: bool = True
     handshake_first: bool = False
-    sse: bool = False
+    fallback: bool = False
 
 
 _remembered: OrderedDict[Hashable, _Way] = OrderedDict()
@@ -72,31 +72,25 @@ class NoConnection(ConnectionClosed):
         self.failures = failures
 
 
+class ConnectOptions(TypedDict, total=False):
+    """Options of `connect`, which describes them."""
+
+    headers: Mapping[str, str] | None
+    auth: Auth | None
+    cache: ResultCache | None
+    patience: float
+    timeout: float | None
+    exactly: bool
+    stderr: int | IO[Any] | None
+
+
 @overload
-def connect(
-    target: Target,
-    *,
-    headers: Mapping[str, str] | None = None,
-    auth: Auth | None = None,
-    cache: ResultCache | None = None,
-    patience: float = PATIENCE,
-    timeout: float | None = TIMEOUT,
-    exactly: bool = False,
-    stderr: int | IO[Any] | None = None,
-) -> AbstractAsyncContextManager[Any]: ...
+def connect(target: Target, **options: Unpack[ConnectOptions]) -> AbstractAsyncContextManager[Any]: ...
 
 
 @overload
 def connect(
-    target: Target,
-    *clients: type[C] | C,
-    headers: Mapping[str, str] | None = None,
-    auth: Auth | None = None,
-    cache: ResultCache | None = None,
-    patience: float = PATIENCE,
-    timeout: float | None = TIMEOUT,
-    exactly: bool = False,
-    stderr: int | IO[Any] | None = None,
+    target: Target, *clients: type[C] | C, **options: Unpack[ConnectOptions]
 ) -> AbstractAsyncContextManager[C]: ...
 
 
@@ -142,6 +136,7 @@ async def connect(
         AuthorizationError: It wants authorization, and there is none to be had.
         ValueError: There is nothing to connect to, or the bindings of a client are types and stubs only.
     """
+    bindings.install()
     place = address(target, headers, stderr, auth)
     kinds = clients or installed()
     ours: list[Any] = [kind() if isinstance(kind, type) else kind for kind in kinds]
@@ -164,13 +159,13 @@ def installed() -> list[type[Client]]:
     What is in the user's folder and cannot be imported is left out, and our log says why: it must not stop programs
     that do without it.
     """
-    home = packages.namespace().__name__
-    found = {package.__name__: package.Client for package in packages.installed()}
-    for name in (f"{home}.{name}" for name in user_bindings.packages()):
+    home = bindings.namespace().__name__
+    found = {package.__name__: package.Client for package in bindings.installed()}
+    for name in (f"{home}.{name}" for name in bindings.user_packages()):
         if name not in found:
             try:
                 found[name] = import_module(name).Client
-            except Exception as error:  # whatever an import may raise
+            except Exception as error:  # any error of the import
                 log.warning("bindings are left out: %s", error)
     return list(found.values())
 
@@ -207,7 +202,7 @@ class _Search:
     async def connected(self) -> AsyncGenerator[Client]:
         """Connect, and yield the client whose revision the server speaks."""
         known = _remembered.get(self._place.place)
-        way: _Way | None = known or _Way(sse=self._place.open is None, handshake_first=self._place.open is None)
+        way: _Way | None = known or _Way(fallback=self._place.open is None, handshake_first=self._place.open is None)
         while way is not None:
             async with self._over(way) as client:
                 if client is not None:
@@ -220,13 +215,13 @@ class _Search:
     @asynccontextmanager
     async def _over(self, way: _Way) -> AsyncGenerator[Client | None]:
         """Try one way of connecting; yield `None` if it fails."""
-        start = self._place.sse if way.sse else self._place.open
+        start = self._place.fallback if way.fallback else self._place.open
         assert start is not None
         async with AsyncExitStack() as stack:
             try:
                 transport = await stack.enter_async_context(start())
             except ConnectionClosed as error:
-                self.failures.append(("GET" if way.sse else "connecting", error))
+                self.failures.append(("GET" if way.fallback else "connecting", error))
                 yield None
                 return
             limits = next(iter(self._clients.by_revision.values())).limits
@@ -258,10 +253,10 @@ class _Search:
         """Return the way to try after one that failed; `None` if there is nothing more."""
         place, clients = self._place, self._clients
         self._forget()
-        if known is not None and (way.sse or self._ended) and place.open is not None:
+        if known is not None and (way.fallback or self._ended) and place.open is not None:
             return _Way()
-        if self._elsewhere and not way.sse and place.sse is not None:
-            return _Way(probe=False, sse=True)
+        if self._elsewhere and not way.fallback and place.fallback is not None:
+            return _Way(probe=False, fallback=True)
         shook_hands = way.handshake_first or clients.prefers_handshake
         probed = way.probe and not shook_hands and bool(clients.stateless and clients.stateful)
         if self._ended and probed and place.reopens:  # some servers end when they do not understand
@@ -274,8 +269,8 @@ class _Search:
             return
         if is_stateless:
             self._forget()
-        elif way.sse or is_legacy or not way.probe:
-            _remembered[place] = _Way(handshake_first=True, sse=way.sse)
+        elif way.fallback or is_legacy or not way.probe:
+            _remembered[place] = _Way(handshake_first=True, fallback=way.fallback)
             _remembered.move_to_end(place)
             if len(_remembered) > _MOST_REMEMBERED:
                 _remembered.popitem(last=False)

@@ -813,7 +813,9 @@ NOTHING: list[tuple[Any, str]] = [
     ("", "the command is empty"),
     ("it's", "not a command: it's: No closing quotation"),
     ({}, 'it needs either "command" or "url"'),
-    ({"url": "ftp://x"}, '"url" must begin with'),
+    ({"url": "ftp:x"}, '"url" must begin with'),
+    ({"url": "ftp://x"}, "no transport for ftp:; installed: http:, https:"),
+    ({"url": "http://x", "auth": {}}, 'the member "auth" of an entry is for hosts; pass auth='),
     ({"url": "http://x", "type": "websocket"}, '"type" of a URL must be one of http, streamable-http, sse'),
 ]
 
@@ -927,9 +929,9 @@ def test_clients_of_every_revision_over_http(wire: str) -> None:
 
 def sse_server(revision: str) -> Any:
     """An application of HTTP+SSE alone, as in 2024-11-05."""
-    from mcp_bindgen.http.server.legacy_sse import sse_app
+    from mcp_bindgen.http.server.legacy_sse import SseApp
 
-    return sse_app(server(revision), revisions=[revision])
+    return SseApp(server(revision), revisions=[revision])
 
 
 @bounded()

@@ -1,4 +1,4 @@
-"""Ask an SQLite file from the event loop: one thread works, and commits together what is asked at the same time."""
+"""Asynchronous access to an SQLite file: one thread runs the jobs, and commits simultaneous jobs together."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_Job = Callable[[sqlite3.Connection], Any]
+_Job = tuple[Callable[[sqlite3.Connection], Any], Future[Any]]
 
 
 class SqliteThread:
-    """The thread that works on a connection, which must not be used elsewhere from then on.
+    """Thread that runs jobs on a connection. No other code may use the connection from then on.
 
     Args:
-        db: The connection, in autocommit mode.
-        name: The name of the thread.
+        db: Connection in autocommit mode.
+        name: Name of the thread.
     """
 
     def __init__(self, db: sqlite3.Connection, name: str) -> None:
         self._db = db
-        self._jobs: SimpleQueue[tuple[_Job, Future[Any]] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Finish what was asked for and close the connection; safe to call twice."""
+        """Finish the waiting jobs and close the connection; safe to call twice."""
         self._closed = True
         self._jobs.put(None)
         self._thread.join()
 
     async def do(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what a job returns, once it is committed; what it raises undoes it.
+        """Return the result of a job after its commit; an exception of the job rolls its changes back.
 
         Raises:
             ValueError: The store is closed.
@@ -52,21 +52,21 @@ class SqliteThread:
         open_ = True
         while open_:
             batch = [self._jobs.get()]
-            while not self._jobs.empty():  # nobody else takes any
+            while not self._jobs.empty():  # no other thread takes jobs
                 batch.append(self._jobs.get())
             open_ = None not in batch
             jobs = [job for job in batch if job is not None and job[1].set_running_or_notify_cancel()]
             try:
                 self._commit(jobs)
             except Exception:
-                for job in jobs:  # each for itself, so that only those fail which must
+                for job in jobs:  # one by one, so that only the failing jobs fail
                     try:
                         self._commit([job])
                     except Exception as error:
                         job[1].set_exception(error)
         self._db.close()
 
-    def _commit(self, jobs: Sequence[tuple[_Job, Future[Any]]]) -> None:
+    def _commit(self, jobs: Sequence[_Job]) -> None:
         db = self._db
         db.execute("begin immediate")
         with db:  # commits, or rolls back

@@ -295,8 +295,8 @@ class CoreTasks:
     async def _tell_one(self, session: Any, id: str) -> None:
         method: Any = self._revision.methods[STATUS]
         try:
-            record = await self._server.all_tasks().read(id, session.principal or "")
-            if self._server.may_see(record, session.identity):
+            record = await self._server.all_tasks().read(id, session.origin.principal or "")
+            if self._server.may_see(record, session.origin.identity):
                 await session.notify(method, jsonrpc.typed_params(method, task(record)))
         except (UnknownTask, StoreUnavailable, ConnectionClosed):
             log.debug("a change of a task is not told")

@@ -16,10 +16,10 @@ from mcp_bindgen.runtime.era.operations import operations
 from mcp_bindgen.runtime.era.sides import Handle, bound
 from mcp_bindgen.runtime.era.stateless.input_required import Questions, asks_for_input
 from mcp_bindgen.runtime.era.stateless.server import lacking
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience, principal_of
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import Identity, Operation
+from mcp_bindgen.runtime.protocol.access import Identity, Operation, RequestOrigin
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
@@ -31,9 +31,11 @@ from mcp_bindgen.runtime.protocol.errors import (
     StoreUnavailable,
 )
 from mcp_bindgen.runtime.protocol.extension import Extension
+from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.negotiated import Negotiated
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Server
 
 from . import wire
@@ -145,7 +147,7 @@ class ServerEngine(Server):
         info = ctx.peer_info
         record = TaskRecord(
             id=new_id(),
-            principal=principal_of(ctx) or "",
+            principal=ctx.origin.principal or "",
             revision=self.revision,
             method=CALL,
             params=jsonrpc.plain(params),
@@ -183,7 +185,7 @@ class ServerEngine(Server):
         link = TaskLink(running, record, agreed, self._threads_of(record.principal))
         try:
             while True:
-                ctx = self.context(link, record.id, params, agreed, TaskQuestions(running))
+                ctx = self.context(RequestScope(link, link.origin, record.id, agreed), params, TaskQuestions(running))
                 answer = await call(params, ctx)
                 jsonrpc.check_kind(method, answer, call)
                 if not asks_for_input(type(answer)):
@@ -216,7 +218,7 @@ class ServerEngine(Server):
             ProtocolError: The store is away.
         """
         with _reachable():
-            record = await self.all_tasks().read(id, principal_of(ctx) or "")
+            record = await self.all_tasks().read(id, ctx.origin.principal or "")
         if self.authorize is not None:
             self.authorize(ctx.identity, record.revision, self._operations(record))
         return record
@@ -301,7 +303,7 @@ class ServerEngine(Server):
         if not link.ready:
             return
         try:
-            record = await self.all_tasks().read(id, link.principal or "")
+            record = await self.all_tasks().read(id, link.origin.principal or "")
             told = _told(link)
             if told.get(id) != record.version:
                 told[id] = record.version
@@ -350,7 +352,7 @@ _HANDLERS: Mapping[str, Callable[..., Any]] = {"get_task": _get, "update_task": 
 # --- what the handler of a task has of its client -------------------------------------------------------------
 
 
-class TaskLink:
+class TaskLink(Link):
     """The way to the client of a task: it is told of progress in the status, and asked by way of the record.
 
     Args:
@@ -360,19 +362,21 @@ class TaskLink:
         threads: See below.
 
     Attributes:
-        principal: Whose it is.
-        identity: Who has asked for it, as the token said then.
+        origin: Origin of the request for the task, as far as it was stored.
         negotiated: What its request may count on.
-        threads: The threads for handlers that block, of its principal.
     """
 
     def __init__(self, running: RunningTask, record: TaskRecord, agreed: Negotiated, threads: CapacityLimiter) -> None:
-        self.principal = record.principal or None
-        self.identity = None if record.identity is None else _identity_in(record.identity)
-        self.negotiated = agreed
-        self.threads = threads
+        identity = None if record.identity is None else _identity_in(record.identity)
+        self.origin = RequestOrigin(identity, record.principal or None)
+        self.negotiated: Negotiated = agreed
+        self._threads = threads
         self._running = running
         self._questions = TaskQuestions(running)
+
+    def thread_limit(self) -> CapacityLimiter:
+        """Return the limit of threads for blocking handlers of the principal."""
+        return self._threads
 
     async def request(self, method: Request[Any, Any, Any], params: Any, *, related: RequestId | None = None) -> Any:
         """Ask the client, and wait for the answer."""
@@ -383,10 +387,6 @@ class TaskLink:
         if method is self.negotiated.dispatcher.revision.progress:
             total = "" if params.total is None else f" of {params.total:g}"
             await self._running.tell(getattr(params, "message", None) or f"{params.progress:g}{total}")
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return an empty object: there is nothing to say of the sender."""
-        return {}
 
 
 class TaskQuestions(Questions):

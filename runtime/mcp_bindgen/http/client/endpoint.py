@@ -198,20 +198,19 @@ class Endpoint:
         async with self.request("POST", headers, content, is_patient=False) as response:
             if not response.is_success:
                 raise await self.refused(response)
-            await self._drain(response)
+            with anyio.move_on_after(_DRAIN_SECONDS):
+                await read_body(response, _MAX_DRAINED)
 
     async def read(self, response: httpx2.Response) -> bytes | Oversized:
         """Read the body of a response."""
         return await read_body(response, self.limit)
 
-    async def _drain(self, response: httpx2.Response) -> bytes | Oversized:
-        with anyio.move_on_after(_DRAIN_SECONDS), suppress(httpx2.HTTPError, httpx2.StreamError):
-            return await read_body(response, _MAX_DRAINED)
-        return b""
-
     async def refused(self, response: httpx2.Response) -> Refused:
         """Return the error for a response that was not expected, with the text of its body."""
-        body = b"" if response.is_success else await self._drain(response)  # a success may be an endless stream
+        body: bytes | Oversized = b""
+        if not response.is_success:  # a success may be an endless stream
+            with anyio.move_on_after(_DRAIN_SECONDS), suppress(httpx2.HTTPError, httpx2.StreamError):
+                body = await read_body(response, _MAX_DRAINED)
         return Refused(response.status_code, self.refusal(response, body))
 
     def refusal(self, response: httpx2.Response, body: bytes | Oversized = b"") -> str:

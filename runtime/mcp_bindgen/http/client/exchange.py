@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -10,6 +9,7 @@ import anyio
 import httpx2
 from pydantic_core import to_json
 
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.envelope import invalid_answer, read_envelopes
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
@@ -19,8 +19,6 @@ from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized
 from ..event_stream import EventDecoder
 from .bounded import iterate_body, media_type
 from .endpoint import EVENTS, JSON, SESSION_ID, Endpoint
-
-log = logging.getLogger("mcp_bindgen")
 
 Incoming = bytes | Oversized | Lost
 Deliver = Callable[[Sequence[Incoming]], Awaitable[None]]

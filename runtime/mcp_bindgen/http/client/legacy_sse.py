@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -11,6 +10,7 @@ import httpx2
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, Refused
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing
 from mcp_bindgen.runtime.session.authorization import Auth
@@ -19,8 +19,6 @@ from ..event_stream import Event, EventDecoder
 from .bounded import iterate_body, media_type, reason
 from .endpoint import EVENTS, JSON, Endpoint, open_endpoint
 from .transport import ClientTransport
-
-log = logging.getLogger("mcp_bindgen")
 
 _CONNECTIONS = 2  # the stream, and one for messages
 

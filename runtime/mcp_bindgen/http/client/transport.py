@@ -7,7 +7,6 @@ stream is resumed, and a GET stream is kept open for messages that belong to no 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -16,16 +15,16 @@ import httpx2
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
-from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Transport
 from mcp_bindgen.runtime.session.authorization import Auth
 
 from ..event_stream import MIN_RETRY
 from .endpoint import Endpoint, open_endpoint
 from .exchange import HttpExchange, Incoming
 from .header_mirror import HeaderMirror
-
-log = logging.getLogger("mcp_bindgen")
 
 IN_FLIGHT = 100
 """Requests that are in flight at the same time; further ones wait."""
@@ -34,7 +33,7 @@ _MAX_INBOX = 16  # batches that wait to be received
 _FAREWELL_SECONDS = 2.0  # for the server to end the session
 
 
-class ClientTransport:
+class ClientTransport(Transport):
     """Client end over HTTP: a bounded queue of messages that have arrived.
 
     Args:
@@ -45,7 +44,7 @@ class ClientTransport:
         extensions: Protocol extensions that authorization uses.
     """
 
-    network = "tcp"
+    origin = RequestOrigin(network="tcp")
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.pauses = endpoint.pauses

@@ -23,7 +23,7 @@ from mcp_bindgen.runtime.session.server import Server
 from .app import HttpApp
 from .asgi_app import AsgiApp
 from .event_store.base import EventStore
-from .legacy_sse import sse_app
+from .legacy_sse import SseApp
 from .limits import LIMITS, HttpLimits
 from .origin_policy import ANY_ADDRESS, LOOPBACK, chosen_hosts
 from .stop_signals import knows_stop
@@ -187,7 +187,7 @@ async def serve_http(
     hosts = hosts_for(parse_address(address)[0], allowed_hosts)
     common: Any = {"revisions": revisions, "limits": limits, "auth": auth, "allowed_origins": allowed_origins}
     app = HttpApp(*servers, store=store, sessions=sessions, allowed_hosts=hosts, **common)
-    legacy: AsgiApp = sse_app(*servers, allowed_hosts=hosts, **common) if sessions else app
+    legacy: AsgiApp = SseApp(*servers, allowed_hosts=hosts, **common) if sessions else app
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
         chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
@@ -221,7 +221,7 @@ async def serve_sse(
     """
     use_format(log_format)
     hosts = hosts_for(parse_address(address)[0], allowed_hosts)
-    app = sse_app(
+    app = SseApp(
         *servers, revisions=revisions, allowed_hosts=hosts, allowed_origins=allowed_origins, limits=limits, auth=auth
     )
     await serve_app(app, address, "/sse", app.leave, hosts)

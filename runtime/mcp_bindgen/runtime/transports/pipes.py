@@ -13,13 +13,13 @@ import anyio
 import anyio.to_thread
 
 from ..protocol.errors import ConnectionClosed
-from ..protocol.transport import MAX_MESSAGE, Oversized
+from ..protocol.transport import MAX_MESSAGE, Oversized, Transport
 from .lines import Lines
 
 CHUNK = 256 * 1024
 
 
-class Pipes:
+class Pipes(Transport):
     """A transport over two file descriptors, which it owns.
 
     Args:

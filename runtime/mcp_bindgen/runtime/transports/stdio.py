@@ -17,6 +17,7 @@ from typing import IO, Any
 import anyio
 from anyio.abc import Process
 
+from ..protocol.access import RequestOrigin
 from ..protocol.errors import ConnectionClosed
 from ..protocol.transport import MAX_MESSAGE
 from .pipes import CHUNK, Pipes
@@ -45,7 +46,7 @@ class StdioServerTransport(Pipes):
         limit: The largest message, in bytes.
     """
 
-    network = "pipe"
+    origin = RequestOrigin(network="pipe")
 
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         sys.stdout.flush()
@@ -79,7 +80,7 @@ class StdioClientTransport(Pipes):
         process: The child.
     """
 
-    network = "pipe"
+    origin = RequestOrigin(network="pipe")
 
     def __init__(self, process: Process, source: int, sink: int, limit: int) -> None:
         super().__init__(source, sink, limit)

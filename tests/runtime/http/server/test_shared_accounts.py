@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.cluster.script_parts import LETTER_BYTES, SESSION_BYTES
+from mcp_bindgen.cluster.scripts import MESSAGE_BYTES, SESSION_BYTES
 from mcp_bindgen.http.server.event_store.base import Event, StoreLimits, account_of
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.protocol.errors import StoreFull
@@ -249,7 +249,7 @@ def test_mail_of_a_principal_is_bounded_and_counted_until_it_is_read(redis: Redi
             for _ in range(100):  # events for a reader elsewhere: it finds in the stream what was not enclosed
                 await one.add("s", "0", bytes(300))
                 await other.attach("s", "0", "token", None, True)
-            assert redis.client.xlen(box) <= 4000 // LETTER_BYTES
+            assert redis.client.xlen(box) <= 4000 // MESSAGE_BYTES
             assert (await other.look([("s", "0")]))[0].last == 100  # type: ignore[union-attr]
             await one.bury(other.worker)
             assert redis.client.exists(f"{PREFIX}q:{other.worker}") == 0

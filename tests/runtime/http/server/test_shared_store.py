@@ -27,13 +27,14 @@ from mcp_bindgen.cluster.session_registry import SharedRegistry
 from mcp_bindgen.cluster.store import SharedStore
 from mcp_bindgen.cluster.streams import SharedStanding
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.envelope import for_others
 from mcp_bindgen.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
+from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.era.stateless import subscription_client
 from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
@@ -652,7 +653,7 @@ def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisS
     async def body() -> None:
         async with stores(redis, 2) as (one, other):
             await one.create("s", 60)
-            stream = SharedStanding("s", one, kept=True)
+            stream = SharedStanding("s", one, persisted=True)
             said = [b"%d" % number for number in range(1, 6)]
             with stream.reading():
                 await stream.put(said[0])
@@ -704,8 +705,8 @@ def test_only_what_others_may_wait_for_is_passed_on() -> None:
         {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 3, "progress": 1}},
         {"jsonrpc": "2.0", "id": 4, "result": {}},
     ]
-    assert json.loads(for_others(json.dumps(batch).encode())) == batch[2:]
-    assert for_others(json.dumps(batch[2]).encode()) == json.dumps(batch[2]).encode()
+    assert json.loads(parse_body(json.dumps(batch).encode()).for_other_workers()) == batch[2:]
+    assert parse_body(json.dumps(batch[2]).encode()).for_other_workers() == json.dumps(batch[2]).encode()
 
 
 # --- subscriptions --------------------------------------------------------------------------------------------
@@ -856,8 +857,7 @@ def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(
             keys = set()
             for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
                 agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
-                link = SimpleNamespace(principal=user)
-                context: Any = SimpleNamespace(link=link, negotiated=agreed, identity=None)
+                context: Any = SimpleNamespace(negotiated=agreed, origin=RequestOrigin(principal=user))
                 wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=[uri])
                 keys.add(shared.subscriptions._key(Subscription(context, wanted, lambda uri: True), wanted))
             assert len(keys) == 12
