@@ -15,7 +15,7 @@ from mcp_bindgen.runtime.logs import log
 from .call import TEXT, Call
 
 HEALTHZ, READYZ = "/healthz", "/readyz"
-"""The paths; unlike those of MCP, they end with `z`."""
+"""The paths; unlike the paths of MCP, they end with `z`."""
 
 _FRESH_SECONDS = 1.0  # for which a result is used again
 _TIMEOUT = 0.8  # seconds for the store; probes give up after a second by default
