@@ -32,7 +32,7 @@ class Probes:
     def __init__(self, is_open: Callable[[], bool], can_store: Callable[[], Awaitable[bool]] | None = None) -> None:
         self._is_open, self._can_store = is_open, can_store
         self._asked_at = -_FRESH_SECONDS
-        self._is_reachable = True
+        self._is_reachable: bool = True
         self._asking = asyncio.Lock()
 
     async def is_ready(self) -> bool:

@@ -54,7 +54,6 @@ class _Reply(Exchange):
     """Link to the client of a POST: its response alone."""
 
     peer: Peer
-    negotiated: Negotiated
 
     async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: any worker could get the answer."""
